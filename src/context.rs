@@ -1,0 +1,506 @@
+//! What one run may use and has used: tools, budget, output, time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::execution::{
+    ExecuteResult, LogLevel, Outcome, Output, OutputListener, ToolCallRecord, ToolCallStatus, Usage,
+};
+use crate::limits::Limits;
+use crate::tools::catalog::{Catalog, ResolvedTool};
+use crate::tools::names::kind;
+use crate::tools::policy::Policy;
+use crate::tools::search;
+use crate::tools::{ToolError, ToolErrorCode, ToolRequest};
+
+/// Calls that may wait for a free slot at once. Only reachable with a large or no call limit; it
+/// bounds what a flood of unawaited calls costs.
+const MOST_WAITING_CALLS: u32 = 10_000;
+
+/// How many bytes of arguments all unfinished calls may hold, as a multiple of one call's limit.
+const WAITING_ARGUMENTS: usize = 4;
+
+/// What a kept content block costs beside its text.
+const BLOCK_OVERHEAD_BYTES: usize = 256;
+
+/// One run's share of the host. Shared by the script's thread, the watchdog and the waiting caller;
+/// every decision about a call is made here, so no engine can forget one.
+pub(crate) struct ExecutionContext {
+    pub(crate) limits: Limits,
+    /// The script's name in stack traces.
+    pub(crate) name: String,
+    /// The script's `input` as JSON text.
+    pub(crate) input: Option<String>,
+    /// When the run was asked for.
+    queued: Instant,
+    /// When the run got its thread. The wall clock runs from here.
+    started: Instant,
+    /// Ends everything that the run waits for. Cancelled when the run is over for whatever reason.
+    pub(crate) cancel: CancellationToken,
+    catalog: Arc<Catalog>,
+    policies: [Arc<Policy>; 2],
+    on_output: Option<OutputListener>,
+    slots: Arc<Semaphore>,
+    runtime: tokio::runtime::Handle,
+    ledger: Mutex<Ledger>,
+}
+
+/// What the run has done so far.
+#[derive(Default)]
+struct Ledger {
+    over: bool,
+    calls: u64,
+    unfinished_calls: u32,
+    unfinished_argument_bytes: usize,
+    records: Vec<Call>,
+    result_bytes: u64,
+    output: Vec<Output>,
+    output_bytes: usize,
+    output_bytes_dropped: u64,
+    emitted_bytes: usize,
+}
+
+struct Call {
+    record: ToolCallRecord,
+    started: Instant,
+}
+
+/// What an engine measured of a run.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Measured {
+    pub(crate) cpu_time: Duration,
+    pub(crate) memory_bytes: usize,
+}
+
+/// How a script names a tool.
+pub(crate) enum ToolName {
+    /// `server` and `tool`, each exact or in camelCase.
+    Pair {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
+    /// `mcp__server__tool`.
+    Full(String),
+}
+
+/// What makes up an [`ExecutionContext`].
+pub(crate) struct ContextOptions {
+    pub(crate) limits: Limits,
+    pub(crate) name: String,
+    pub(crate) input: Option<String>,
+    pub(crate) catalog: Arc<Catalog>,
+    /// The executor's and the run's. Both must permit a call.
+    pub(crate) policies: [Arc<Policy>; 2],
+    pub(crate) on_output: Option<OutputListener>,
+    pub(crate) cancel: CancellationToken,
+    /// Where tools' timers, sockets and tasks live.
+    pub(crate) runtime: tokio::runtime::Handle,
+    /// When the run was asked for.
+    pub(crate) queued: Instant,
+}
+
+impl ExecutionContext {
+    /// Starts the run's clock.
+    pub(crate) fn new(options: ContextOptions) -> Self {
+        let slots = options.limits.calls_in_flight as usize;
+        Self {
+            limits: options.limits,
+            name: options.name,
+            input: options.input,
+            queued: options.queued,
+            started: Instant::now(),
+            cancel: options.cancel,
+            catalog: options.catalog,
+            policies: options.policies,
+            on_output: options.on_output,
+            slots: Arc::new(Semaphore::new(slots)),
+            runtime: options.runtime,
+            ledger: Mutex::default(),
+        }
+    }
+
+    /// When the run must be over.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.started + self.limits.wall_time
+    }
+
+    fn permits(&self, server: &str, tool: &str) -> bool {
+        self.policies.iter().all(|policy| policy.permits(server, tool))
+    }
+
+    fn may_permit_server(&self, server: &str) -> bool {
+        self.policies.iter().all(|policy| policy.may_permit_server(server))
+    }
+
+    /// The servers that the run may see, in order.
+    pub(crate) fn server_names(&self) -> Vec<Arc<str>> {
+        let names = self.catalog.server_names();
+        names.filter(|name| self.may_permit_server(name)).cloned().collect()
+    }
+
+    /// Calls a tool and returns its value as JSON text.
+    ///
+    /// The budget, the arguments' size and the state of the run are checked before this returns, so
+    /// that a flood of calls nobody awaits is refused call by call; the rest happens in the future.
+    /// Dropping the future cancels the call.
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        name: ToolName,
+        arguments: String,
+    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
+        let admitted = self.admit(arguments.len());
+        let context = Arc::clone(self);
+        let call = async move {
+            let admission = admitted?;
+            tokio::select! {
+                biased;
+                result = admission.context.perform(&admission, name, arguments) => result,
+                () = admission.context.cancel.cancelled() => Err(over()),
+            }
+        };
+        context.in_runtime(call)
+    }
+
+    /// Polls `future` with the tools' runtime entered. Scripts' threads have a small runtime of
+    /// their own that stops between runs: what a tool leaves behind must not live there.
+    pub(crate) fn in_runtime<T>(
+        self: Arc<Self>,
+        future: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = T> + Send {
+        let mut future = Box::pin(future);
+        futures::future::poll_fn(move |task| {
+            let _entered = self.runtime.enter();
+            future.poll_unpin(task)
+        })
+    }
+
+    fn admit(self: &Arc<Self>, argument_bytes: usize) -> Result<Admission, ToolError> {
+        let mut ledger = self.ledger.lock();
+        if ledger.over {
+            return Err(over());
+        }
+        ledger.calls += 1;
+        let most = self.limits.tool_calls;
+        if most > 0 && ledger.calls > u64::from(most) {
+            return Err(ToolError::new(
+                ToolErrorCode::MaxToolCallsExceeded,
+                format!("the script may make {most} tool calls"),
+            ));
+        }
+        let most = self.limits.argument_bytes;
+        if argument_bytes > most {
+            return Err(ToolError::new(
+                ToolErrorCode::InvalidArguments,
+                format!("the arguments are {argument_bytes} bytes of JSON, at most {most} can be sent"),
+            ));
+        }
+        if ledger.unfinished_calls >= MOST_WAITING_CALLS + self.limits.calls_in_flight
+            || ledger.unfinished_argument_bytes + argument_bytes > WAITING_ARGUMENTS * most
+        {
+            return Err(ToolError::new(
+                ToolErrorCode::QueueFull,
+                format!("{} calls are waiting; await some of them first", ledger.unfinished_calls),
+            ));
+        }
+        ledger.unfinished_calls += 1;
+        ledger.unfinished_argument_bytes += argument_bytes;
+        Ok(Admission { context: Arc::clone(self), argument_bytes })
+    }
+
+    async fn perform(
+        &self,
+        admission: &Admission,
+        name: ToolName,
+        arguments: String,
+    ) -> Result<String, ToolError> {
+        let resolved = self.resolve(name).await?;
+        let (server, tool) = (&resolved.server, &resolved.tool);
+        self.check_policy(server, tool)?;
+        let arguments = parse_arguments(&arguments).map_err(|error| error.for_tool(server, tool))?;
+        // The semaphore is never closed; an error would only mean that the run is over.
+        let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
+        let record = self.begin_record(&resolved, admission.argument_bytes);
+        let result = self.dispatch(&resolved, arguments).await;
+        self.end_record(record, &result);
+        result.map_err(|error| error.for_tool(server, tool))
+    }
+
+    async fn resolve(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
+        let deadline = self.deadline();
+        match name {
+            ToolName::Pair { server, tool } => {
+                // A server out of the policy's reach is not started to find that out.
+                if let Ok(server) = self.catalog.server_name(&server)
+                    && !self.may_permit_server(server)
+                {
+                    return Err(denied(server, &tool));
+                }
+                self.catalog.resolve(&server, &tool, deadline).await
+            }
+            ToolName::Full(name) => {
+                for (server, tool) in crate::tools::names::split_full_name(&name) {
+                    if let Ok(server) = self.catalog.server_name(server)
+                        && !self.may_permit_server(server)
+                    {
+                        return Err(denied(server, tool));
+                    }
+                }
+                self.catalog.resolve_full_name(&name, deadline).await
+            }
+        }
+    }
+
+    fn check_policy(&self, server: &str, tool: &str) -> Result<(), ToolError> {
+        if self.permits(server, tool) { Ok(()) } else { Err(denied(server, tool)) }
+    }
+
+    async fn dispatch(
+        &self,
+        resolved: &ResolvedTool,
+        arguments: Map<String, Value>,
+    ) -> Result<String, ToolError> {
+        let request = ToolRequest {
+            server: Arc::clone(&resolved.server),
+            tool: Arc::clone(&resolved.tool),
+            arguments,
+            deadline: self.deadline(),
+            cancel: self.cancel.clone(),
+        };
+        let result = resolved.dispatcher.call(request).await?;
+        let value = result.into_value(resolved.definition().output_schema.as_ref())?;
+        let text = value.to_string();
+        let most = self.limits.result_bytes;
+        if text.len() > most {
+            return Err(ToolError::new(
+                ToolErrorCode::ResultTooLarge,
+                format!("the result is {} bytes of JSON, at most {most} can be received", text.len()),
+            ));
+        }
+        Ok(text)
+    }
+
+    /// Writes the call down and returns where, or `None` if there are enough records.
+    fn begin_record(&self, resolved: &ResolvedTool, argument_bytes: usize) -> Option<usize> {
+        let mut ledger = self.ledger.lock();
+        if ledger.records.len() >= ToolCallRecord::KEPT {
+            return None;
+        }
+        ledger.records.push(Call {
+            record: ToolCallRecord {
+                server: resolved.server.to_string(),
+                tool: resolved.tool.to_string(),
+                status: ToolCallStatus::InFlight,
+                duration: Duration::ZERO,
+                argument_bytes,
+                result_bytes: 0,
+            },
+            started: Instant::now(),
+        });
+        Some(ledger.records.len() - 1)
+    }
+
+    fn end_record(&self, record: Option<usize>, result: &Result<String, ToolError>) {
+        let mut ledger = self.ledger.lock();
+        let result_bytes = result.as_ref().map_or(0, String::len);
+        ledger.result_bytes += result_bytes as u64;
+        let call = record.and_then(|position| ledger.records.get_mut(position));
+        if let Some(Call { record, started }) = call {
+            record.duration = started.elapsed();
+            record.result_bytes = result_bytes;
+            record.status = match result {
+                Ok(_) => ToolCallStatus::Ok,
+                Err(error) => ToolCallStatus::Failed(error.code),
+            };
+        }
+    }
+
+    /// The permitted tools that match `query`, best first; all of them, in order, for an empty query.
+    /// `server` narrows to one server. A server that cannot list its tools is left out with a
+    /// warning in the script's output.
+    pub(crate) async fn search(
+        &self,
+        query: &str,
+        server: Option<&str>,
+    ) -> Result<Vec<ResolvedTool>, ToolError> {
+        let server = server.map(|name| self.catalog.server_name(name)).transpose()?;
+        let wanted =
+            |name: &str| server.is_none_or(|server| &**server == name) && self.may_permit_server(name);
+        let (mut tools, failures) = self.catalog.all_tools(wanted, self.deadline()).await;
+        for failure in failures {
+            let server = failure.server.as_deref().unwrap_or_default();
+            self.log(LogLevel::Warn, format!("the tools of `{server}` are missing: {failure}"));
+        }
+        tools.retain(|tool| self.permits(&tool.server, &tool.tool));
+        Ok(search::rank(&tools, query))
+    }
+
+    /// The permitted tools of one server, in its order.
+    pub(crate) async fn tools(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
+        let name = self.catalog.server_name(server)?;
+        if !self.may_permit_server(name) {
+            return Err(denied(name, "*"));
+        }
+        let mut tools = self.catalog.tools(server, self.deadline()).await?;
+        tools.retain(|tool| self.permits(&tool.server, &tool.tool));
+        Ok(tools)
+    }
+
+    /// The permitted tool of that name, or `None` if there is none.
+    pub(crate) async fn tool(&self, name: ToolName) -> Result<Option<ResolvedTool>, ToolError> {
+        match self.resolve(name).await {
+            Ok(tool) => Ok(self.permits(&tool.server, &tool.tool).then_some(tool)),
+            Err(error) if matches!(error.code, ToolErrorCode::ToolNotFound | ToolErrorCode::ToolDenied) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps a printed line as far as there is room for it, and passes on what it keeps.
+    pub(crate) fn log(&self, level: LogLevel, mut text: String) {
+        let entry = {
+            let mut ledger = self.ledger.lock();
+            if ledger.over {
+                return;
+            }
+            let room = self.limits.output_bytes - ledger.output_bytes;
+            // An empty line costs memory too.
+            let cost = text.len() + 1;
+            if cost > room {
+                let mut kept = room.min(text.len());
+                while !text.is_char_boundary(kept) {
+                    kept -= 1;
+                }
+                ledger.output_bytes_dropped += (text.len() - kept) as u64;
+                ledger.output_bytes = self.limits.output_bytes;
+                if kept == 0 {
+                    return;
+                }
+                text.truncate(kept);
+            } else {
+                ledger.output_bytes += cost;
+            }
+            let entry = Output::Log { level, text };
+            ledger.output.push(entry.clone());
+            entry
+        };
+        self.pass_on(&entry);
+    }
+
+    /// Keeps and passes on a content block.
+    ///
+    /// # Errors
+    ///
+    /// `ResultTooLarge` when all blocks together are larger than one result may be.
+    pub(crate) fn emit(&self, block: Value, bytes: usize) -> Result<(), ToolError> {
+        let entry = Output::Emit(block);
+        {
+            let mut ledger = self.ledger.lock();
+            if ledger.over {
+                return Err(over());
+            }
+            let most = self.limits.result_bytes;
+            // A small block costs memory too; without this a loop could emit millions.
+            let bytes = bytes + BLOCK_OVERHEAD_BYTES;
+            if ledger.emitted_bytes + bytes > most {
+                return Err(ToolError::new(
+                    ToolErrorCode::ResultTooLarge,
+                    format!("a script may emit {most} bytes in all"),
+                ));
+            }
+            ledger.emitted_bytes += bytes;
+            ledger.output.push(entry.clone());
+        }
+        self.pass_on(&entry);
+        Ok(())
+    }
+
+    fn pass_on(&self, entry: &Output) {
+        if let Some(listener) = &self.on_output {
+            listener(entry);
+        }
+    }
+
+    /// Ends the run: whatever still happens on its thread is neither recorded nor performed, and
+    /// its unfinished calls are cancelled. Must be called once.
+    pub(crate) fn finish(&self, outcome: Outcome, measured: Measured) -> ExecuteResult {
+        let result = {
+            let mut ledger = self.ledger.lock();
+            ledger.over = true;
+            let tool_calls = std::mem::take(&mut ledger.records)
+                .into_iter()
+                .map(|Call { mut record, started }| {
+                    if record.status == ToolCallStatus::InFlight {
+                        record.duration = started.elapsed();
+                    }
+                    record
+                })
+                .collect();
+            ExecuteResult {
+                outcome,
+                logs: std::mem::take(&mut ledger.output),
+                tool_calls,
+                usage: Usage {
+                    wall_time: self.started.elapsed(),
+                    queue_time: self.started.duration_since(self.queued),
+                    cpu_time: measured.cpu_time,
+                    memory_bytes: measured.memory_bytes,
+                    tool_calls: ledger.calls,
+                    tool_result_bytes: ledger.result_bytes,
+                    output_bytes_dropped: ledger.output_bytes_dropped,
+                },
+            }
+        };
+        self.cancel.cancel();
+        result
+    }
+}
+
+/// A call that counts against the run's budget until it is dropped.
+struct Admission {
+    context: Arc<ExecutionContext>,
+    argument_bytes: usize,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let mut ledger = self.context.ledger.lock();
+        ledger.unfinished_calls -= 1;
+        ledger.unfinished_argument_bytes -= self.argument_bytes;
+    }
+}
+
+/// The arguments as an object. No arguments are none.
+fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
+    let invalid = |message: String| ToolError::new(ToolErrorCode::InvalidArguments, message);
+    if text.is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(other) => Err(invalid(format!(
+            "expected the arguments as one object, as in `{{ path: \"a.txt\" }}`: {}",
+            kind(&other)
+        ))),
+        // What JSON.stringify makes is JSON except for lone surrogates and too many levels.
+        Err(error) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
+    }
+}
+
+fn denied(server: &str, tool: &str) -> ToolError {
+    ToolError::new(ToolErrorCode::ToolDenied, format!("this run may not call `{server}.{tool}`"))
+        .for_tool(server, tool)
+}
+
+fn over() -> ToolError {
+    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
+}

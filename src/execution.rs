@@ -1,0 +1,373 @@
+//! One run as plain data: what goes in ([`Script`]) and what comes out ([`ExecuteResult`]).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::Limits;
+use crate::tools::ToolErrorCode;
+
+/// A script and what its run may use.
+///
+/// ```
+/// # use cx::{Limits, Script};
+/// # use std::time::Duration;
+/// let script = Script::typescript("return input.a + 1")
+///     .named("add.ts")
+///     .input(serde_json::json!({ "a": 1 }))
+///     .allow(["weather.*"])
+///     .limits(Limits { wall_time: Duration::from_secs(5), ..Limits::default() });
+/// ```
+#[derive(Clone)]
+pub struct Script {
+    pub(crate) source: String,
+    pub(crate) name: String,
+    pub(crate) input: Option<Value>,
+    pub(crate) limits: Option<Limits>,
+    pub(crate) allow: Option<Vec<String>>,
+    pub(crate) deny: Vec<String>,
+    pub(crate) cancel: Option<CancellationToken>,
+    pub(crate) on_output: Option<OutputListener>,
+}
+
+/// Is called with each piece of output as it is printed, on the script's own thread.
+pub(crate) type OutputListener = Arc<dyn Fn(&Output) + Send + Sync>;
+
+impl Script {
+    /// TypeScript or JavaScript source, in any of the forms that the README lists.
+    pub fn typescript(source: impl Into<String>) -> Self {
+        Self {
+            source: source.into(),
+            name: "script.ts".to_owned(),
+            input: None,
+            limits: None,
+            allow: None,
+            deny: Vec::new(),
+            cancel: None,
+            on_output: None,
+        }
+    }
+
+    /// The name that stack traces show instead of `script.ts`.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The JSON value that the script sees as `input`. Without it `input` is `null`.
+    #[must_use]
+    pub fn input(mut self, input: Value) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    /// Limits of this run instead of the executor's.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Narrows the tools of this run to those that match one of `patterns` (see
+    /// [`ExecutorBuilder::allow`](crate::ExecutorBuilder::allow)). Never widens what the executor
+    /// allows. An empty list allows nothing.
+    #[must_use]
+    pub fn allow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.allow.get_or_insert_default().extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Takes away the tools that match one of `patterns`. Denial wins over allowance.
+    #[must_use]
+    pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.deny.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Ends the run with [`ErrorCode::Cancelled`] when `token` is cancelled.
+    ///
+    /// Dropping the run's future stops the script too, but then nobody gets its result.
+    #[must_use]
+    pub fn cancel_with(mut self, token: CancellationToken) -> Self {
+        self.cancel = Some(token);
+        self
+    }
+
+    /// Calls `listener` with each piece of output at the time the script prints it.
+    ///
+    /// It runs on the script's thread: what it does slowly delays the script, not other runs, and
+    /// not this run's deadline.
+    #[must_use]
+    pub fn on_output(mut self, listener: impl Fn(&Output) + Send + Sync + 'static) -> Self {
+        self.on_output = Some(Arc::new(listener));
+        self
+    }
+}
+
+impl From<&str> for Script {
+    fn from(source: &str) -> Self {
+        Self::typescript(source)
+    }
+}
+
+impl From<String> for Script {
+    fn from(source: String) -> Self {
+        Self::typescript(source)
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Script")
+            .field("name", &self.name)
+            .field("source_bytes", &self.source.len())
+            .field("limits", &self.limits)
+            .field("allow", &self.allow)
+            .field("deny", &self.deny)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a run left behind: its outcome, and everything it did up to that point.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ExecuteResult {
+    /// The value, or why there is none.
+    pub outcome: Outcome,
+    /// What the script printed and emitted, in order, up to [`Limits::output_bytes`].
+    pub logs: Vec<Output>,
+    /// Every tool call, in the order in which the calls were made. Calls beyond the first
+    /// [`ToolCallRecord::KEPT`] are only counted in [`Usage::tool_calls`].
+    pub tool_calls: Vec<ToolCallRecord>,
+    /// What the run used.
+    pub usage: Usage,
+}
+
+impl ExecuteResult {
+    /// The value that the script returned, or `None` if it failed.
+    pub fn value(&self) -> Option<&Value> {
+        match &self.outcome {
+            Outcome::Returned(value) => Some(value),
+            Outcome::Failed(_) => None,
+        }
+    }
+
+    /// The script's error, or `None` if it returned.
+    pub fn error(&self) -> Option<&ScriptError> {
+        match &self.outcome {
+            Outcome::Returned(_) => None,
+            Outcome::Failed(error) => Some(error),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The script's value; `undefined` arrives as `null`.
+    Returned(Value),
+    /// The script failed or hit a limit.
+    Failed(ScriptError),
+}
+
+/// Why a script has no value.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ScriptError {
+    /// The reason as a closed code. It is decided by the host: no text that a script throws can
+    /// change it.
+    pub code: ErrorCode,
+    /// What went wrong, in one sentence or the thrown error's own words.
+    pub message: String,
+    /// The thrown error's `name`, as `TypeError`.
+    pub name: Option<String>,
+    /// The stack in the author's own lines and columns.
+    pub stack: Option<String>,
+    /// Line of the source, from 1.
+    pub line: Option<u32>,
+    /// Column of the source, from 1, in UTF-16 units as editors and V8 count.
+    pub column: Option<u32>,
+    /// The text of that line.
+    pub source_line: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The code of the tool call whose error ended the script uncaught.
+    pub tool_code: Option<ToolErrorCode>,
+    /// When it is worth trying again.
+    pub retry_after: Option<Duration>,
+}
+
+impl ScriptError {
+    /// An error that is only a code and a message.
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), ..Self::default() }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.code, self.message)
+    }
+}
+
+/// Why a run failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// The source is not TypeScript.
+    SyntaxError,
+    /// The source is TypeScript that cannot be turned into JavaScript without type information.
+    TranspileError,
+    /// The script threw, or its value is not JSON.
+    #[default]
+    RuntimeError,
+    /// The wall-clock limit passed.
+    Timeout,
+    /// The script's own CPU time passed its limit.
+    CpuLimit,
+    /// Heap and array buffers passed their limit.
+    MemoryLimit,
+    /// The script ended on the error of a call beyond [`Limits::tool_calls`].
+    MaxToolCallsExceeded,
+    /// The script's value is larger than [`Limits::result_bytes`].
+    ResultTooLarge,
+    /// The run was cancelled.
+    Cancelled,
+    /// Too many runs are running and waiting.
+    QueueFull,
+    /// The engine cannot take runs any more: too many of its threads were lost to scripts that
+    /// cannot be stopped. Restart the process.
+    EngineUnavailable,
+}
+
+impl ErrorCode {
+    /// The code as it is written in replies.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SyntaxError => "SYNTAX_ERROR",
+            Self::TranspileError => "TRANSPILE_ERROR",
+            Self::RuntimeError => "RUNTIME_ERROR",
+            Self::Timeout => "TIMEOUT",
+            Self::CpuLimit => "CPU_LIMIT",
+            Self::MemoryLimit => "MEMORY_LIMIT",
+            Self::MaxToolCallsExceeded => "MAX_TOOL_CALLS_EXCEEDED",
+            Self::ResultTooLarge => "RESULT_TOO_LARGE",
+            Self::Cancelled => "CANCELLED",
+            Self::QueueFull => "QUEUE_FULL",
+            Self::EngineUnavailable => "ENGINE_UNAVAILABLE",
+        }
+    }
+
+    /// Whether a limit ended the run, rather than the script's own fault.
+    pub const fn is_limit(self) -> bool {
+        match self {
+            Self::Timeout
+            | Self::CpuLimit
+            | Self::MemoryLimit
+            | Self::MaxToolCallsExceeded
+            | Self::ResultTooLarge
+            | Self::QueueFull
+            | Self::EngineUnavailable => true,
+            Self::SyntaxError | Self::TranspileError | Self::RuntimeError | Self::Cancelled => false,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// One piece of a run's output.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// A line that the script printed through `console`.
+    Log {
+        /// Which of the console's methods.
+        level: LogLevel,
+        /// The formatted text, without a newline at its end.
+        text: String,
+    },
+    /// A content block that the script passed to `emit`: `{type: "text", text}`,
+    /// `{type: "image", mimeType, data}` or another of MCP's kinds.
+    Emit(Value),
+}
+
+/// The severity of a printed line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LogLevel {
+    /// `console.debug`.
+    Debug,
+    /// `console.log`, `console.info` and everything that prints like them.
+    Info,
+    /// `console.warn`.
+    Warn,
+    /// `console.error`.
+    Error,
+}
+
+/// One tool call of a run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolCallRecord {
+    /// The server's name as configured.
+    pub server: String,
+    /// The tool's name on that server.
+    pub tool: String,
+    /// How it ended, or that it had not when the run was over.
+    pub status: ToolCallStatus,
+    /// From the call's start (not from its wait for a free slot) to its end or to the run's end.
+    pub duration: Duration,
+    /// Bytes of the arguments as JSON.
+    pub argument_bytes: usize,
+    /// Bytes of the result as JSON, 0 if there is none.
+    pub result_bytes: usize,
+}
+
+impl ToolCallRecord {
+    /// How many records a run keeps. It bounds the reply of a run without a call limit.
+    pub const KEPT: usize = 10_000;
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolCallStatus {
+    /// It had not ended when the run was over. Whether it took effect is unknown.
+    InFlight,
+    /// It returned a result.
+    Ok,
+    /// It failed with this code.
+    Failed(ToolErrorCode),
+}
+
+/// What a run used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// From the start on an isolate to the reply.
+    pub wall_time: Duration,
+    /// Waiting for admission and for a free isolate, before `wall_time` starts.
+    pub queue_time: Duration,
+    /// CPU time of the script's thread, parsing included.
+    pub cpu_time: Duration,
+    /// Bytes of V8 heap and array buffers when the script ended.
+    pub memory_bytes: usize,
+    /// Tool calls in all, refused ones included.
+    pub tool_calls: u64,
+    /// Bytes of all results that tools gave to the script: what would have gone to the model had
+    /// it called the tools itself.
+    pub tool_result_bytes: u64,
+    /// Bytes of output that did not fit into [`Limits::output_bytes`].
+    pub output_bytes_dropped: u64,
+}

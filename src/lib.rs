@@ -1,0 +1,129 @@
+//! An in-process code executor for AI agents.
+//!
+//! An agent that is shown dozens of MCP tools drowns in their schemas, and every result goes through
+//! its context. Behind cx it writes a script instead: the script finds and calls any tool of any MCP
+//! server, filters the answers where they are, and returns only what matters.
+//!
+//! TypeScript is stripped with swc and runs in a fresh V8 isolate inside this process. A tool call
+//! is a function call into Rust: no proxy, no port, no child process for a run.
+//!
+//! ```
+//! use cx::{Executor, Outcome};
+//! use serde::{Deserialize, Serialize};
+//! use serde_json::json;
+//!
+//! #[derive(Deserialize)]
+//! struct City {
+//!     name: String,
+//! }
+//!
+//! #[derive(Serialize)]
+//! struct Forecast {
+//!     city: String,
+//!     celsius: i32,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Tools come from MCP servers (`mcp_config_file`, `mcp_server`) or, as here, from Rust.
+//! let schema = json!({
+//!     "type": "object",
+//!     "description": "Tomorrow's weather in a city",
+//!     "properties": { "name": { "type": "string" } },
+//! });
+//! let executor = Executor::builder()
+//!     .tool("weather.forecast", schema, |city: City| async move {
+//!         if city.name.is_empty() {
+//!             return Err("a city needs a name");
+//!         }
+//!         Ok(Forecast { celsius: 10 + city.name.len() as i32, city: city.name })
+//!     })
+//!     .build()?;
+//!
+//! let result = executor
+//!     .run_ts(
+//!         r#"
+//!         interface Forecast { city: string; celsius: number }
+//!
+//!         const names = ["Oslo", "Lisbon", "Reykjavik"];
+//!         const forecasts: Forecast[] = await Promise.all(names.map((name) => tools.weather.forecast({ name })));
+//!         const warmest = forecasts.sort((a, b) => b.celsius - a.celsius)[0];
+//!         console.log(`asked for ${forecasts.length} cities`);
+//!         return warmest.city;
+//!         "#,
+//!     )
+//!     .await?;
+//!
+//! assert_eq!(result.outcome, Outcome::Returned(json!("Reykjavik")));
+//! assert_eq!(result.printed(), "asked for 3 cities");
+//! assert_eq!(result.tool_calls.len(), 3);
+//!
+//! // A script that fails is not an executor that fails.
+//! let result = executor.run_ts("await weather.forecast({ name: '' })").await?;
+//! let error = result.error().expect("the tool refuses");
+//! assert_eq!(error.message, "a city needs a name");
+//! assert_eq!(error.line, Some(1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The nouns
+//!
+//! * An [`Executor`] lives as long as the process. It keeps isolates warm, owns the connections to
+//!   servers and the threads, and admits runs. It is cheap to clone and works from any tokio runtime
+//!   or none.
+//! * A [`Script`] is a source with what its run may use: input, [`Limits`], allowed and denied tools,
+//!   a token that cancels it, a listener for its output.
+//! * A run lives from [`Executor::run`] to its [`ExecuteResult`]. Each has an isolate of its own that
+//!   no other run ever sees.
+//! * A [`ToolDispatcher`] lists and calls the tools of some servers. There is one for native tools
+//!   and one for MCP servers; yours can be a third.
+//!
+//! # Results and errors
+//!
+//! What a script does wrong is a value: [`Outcome::Failed`] with a [`ScriptError`], whose
+//! [`ErrorCode`] the host decides. What an embedder has to act on is an [`Error`]. A failed tool call
+//! is a [`ToolError`], which scripts catch as `McpToolError`.
+//!
+//! # Cancellation
+//!
+//! Dropping the future of [`Executor::run`] stops the script and cancels its calls, upstream too.
+//! [`Script::cancel_with`] does the same and keeps the result: what was printed, which calls were
+//! made, which was in flight. [`Executor::close`] ends all runs and all servers.
+//!
+//! # What is not here
+//!
+//! Scripts have no files, network, environment, processes, packages, threads or WebAssembly: the
+//! functions are not refused but absent. In-process isolation keeps a script away from the host's
+//! data and bounds what it uses; it does not protect against a bug in V8 itself. README.md says
+//! what else it does not promise.
+//!
+//! # Features
+//!
+//! * `cli` (default): the `cx` command. Without it the library has no argument parser and no
+//!   terminal code.
+
+mod config;
+mod context;
+mod error;
+mod execution;
+mod executor;
+mod js;
+mod limits;
+mod mcp;
+mod report;
+mod tools;
+
+pub use config::ConfigError;
+pub use error::Error;
+pub use execution::{
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, Script, ScriptError, ToolCallRecord, ToolCallStatus,
+    Usage,
+};
+pub use executor::{Executor, ExecutorBuilder};
+pub use js::pool::IsolateStats;
+pub use limits::Limits;
+pub use mcp::StdioServer;
+/// Cancels runs: see [`Script::cancel_with`].
+pub use tokio_util::sync::CancellationToken;
+pub use tools::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolRequest, ToolResult};

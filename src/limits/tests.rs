@@ -1,0 +1,25 @@
+use super::*;
+
+#[test]
+fn the_default_and_the_ceiling_are_valid() {
+    Limits::default().validate().unwrap();
+    Limits::CEILING.validate().unwrap();
+}
+
+#[test]
+fn a_value_out_of_bounds_is_named() {
+    let check = |limits: Limits, expected: &str| {
+        let message = limits.validate().unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    };
+    let default = Limits::default();
+    check(Limits { wall_time: Duration::ZERO, ..default }, "`wall_time`");
+    check(Limits { wall_time: Duration::from_secs(601), ..default }, "`wall_time`");
+    check(Limits { cpu_time: Duration::MAX, ..default }, "`cpu_time`");
+    check(Limits { memory_bytes: 1, ..default }, "`memory_bytes`");
+    check(Limits { calls_in_flight: 0, ..default }, "`calls_in_flight`");
+    check(Limits { source_bytes: usize::MAX, ..default }, "`source_bytes`");
+    check(Limits { argument_bytes: 0, ..default }, "`argument_bytes`");
+    check(Limits { result_bytes: usize::MAX, ..default }, "`result_bytes`");
+    check(Limits { output_bytes: usize::MAX, ..default }, "`output_bytes`");
+}

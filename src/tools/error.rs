@@ -1,0 +1,143 @@
+//! Why a tool call has no result: the error that a script can catch.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Why a tool call failed, as a closed code that scripts can branch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ToolErrorCode {
+    /// There is no such server or tool.
+    ToolNotFound,
+    /// The run may not call this tool.
+    ToolDenied,
+    /// The arguments are not a JSON object, too large, or refused by the tool's schema.
+    InvalidArguments,
+    /// The tool itself reported a failure.
+    ToolError,
+    /// The tool did not answer in its time. It may have taken effect.
+    ToolTimeout,
+    /// More calls than the server's rate allows.
+    RateLimited,
+    /// The server failed too often; calls are refused for a while.
+    CircuitOpen,
+    /// Too many calls are waiting.
+    QueueFull,
+    /// The server cannot be reached or started, or died during the call.
+    UpstreamUnavailable,
+    /// The server answered something that is not the protocol.
+    UpstreamProtocol,
+    /// The result is larger than a script may receive.
+    ResultTooLarge,
+    /// The run has made all the calls that it may make.
+    MaxToolCallsExceeded,
+    /// The run is over.
+    Cancelled,
+}
+
+impl ToolErrorCode {
+    /// Every code.
+    pub const ALL: &[Self] = &[
+        Self::ToolNotFound,
+        Self::ToolDenied,
+        Self::InvalidArguments,
+        Self::ToolError,
+        Self::ToolTimeout,
+        Self::RateLimited,
+        Self::CircuitOpen,
+        Self::QueueFull,
+        Self::UpstreamUnavailable,
+        Self::UpstreamProtocol,
+        Self::ResultTooLarge,
+        Self::MaxToolCallsExceeded,
+        Self::Cancelled,
+    ];
+
+    /// The code as scripts and replies see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolNotFound => "TOOL_NOT_FOUND",
+            Self::ToolDenied => "TOOL_DENIED",
+            Self::InvalidArguments => "INVALID_ARGUMENTS",
+            Self::ToolError => "TOOL_ERROR",
+            Self::ToolTimeout => "TOOL_TIMEOUT",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::CircuitOpen => "CIRCUIT_OPEN",
+            Self::QueueFull => "QUEUE_FULL",
+            Self::UpstreamUnavailable => "UPSTREAM_UNAVAILABLE",
+            Self::UpstreamProtocol => "UPSTREAM_PROTOCOL",
+            Self::ResultTooLarge => "RESULT_TOO_LARGE",
+            Self::MaxToolCallsExceeded => "MAX_TOOL_CALLS_EXCEEDED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+}
+
+impl fmt::Display for ToolErrorCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// A failed tool call. Scripts catch it as `McpToolError`.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{code}: {message}")]
+#[non_exhaustive]
+pub struct ToolError {
+    /// The reason.
+    pub code: ToolErrorCode,
+    /// What went wrong and, where there is something to do, what to do.
+    pub message: String,
+    /// The server that was called, as far as it is known.
+    pub server: Option<String>,
+    /// The tool that was called, as far as it is known.
+    pub tool: Option<String>,
+    /// The content blocks of a tool that reported a failure.
+    pub content: Vec<Value>,
+    /// When it is worth trying again.
+    pub retry_after: Option<Duration>,
+}
+
+impl ToolError {
+    /// An error that is only a code and a message.
+    pub fn new(code: ToolErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            server: None,
+            tool: None,
+            content: Vec::new(),
+            retry_after: None,
+        }
+    }
+
+    /// Names the tool, unless the error already names one.
+    #[must_use]
+    pub fn for_tool(mut self, server: &str, tool: &str) -> Self {
+        self.server.get_or_insert_with(|| server.to_owned());
+        self.tool.get_or_insert_with(|| tool.to_owned());
+        self
+    }
+
+    /// The object from which the guest builds its `McpToolError`; also the `error` of `call_tool`.
+    pub(crate) fn to_wire(&self) -> Value {
+        let mut wire = json!({ "code": self.code.as_str(), "message": self.message });
+        let fields = wire.as_object_mut().expect("a literal object");
+        if let Some(server) = &self.server {
+            fields.insert("server".to_owned(), server.as_str().into());
+        }
+        if let Some(tool) = &self.tool {
+            fields.insert("tool".to_owned(), tool.as_str().into());
+        }
+        if !self.content.is_empty() {
+            fields.insert("content".to_owned(), self.content.clone().into());
+        }
+        if let Some(retry_after) = self.retry_after {
+            let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+            fields.insert("retryAfterMs".to_owned(), milliseconds.into());
+        }
+        wire
+    }
+}

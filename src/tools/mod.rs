@@ -1,0 +1,18 @@
+//! The door: everything between a script's tool call and whoever answers it.
+//!
+//! Knows no engine and no protocol. A call comes in as two names and JSON text; it leaves through a
+//! [`ToolDispatcher`], of which there is one for native tools and one for MCP servers.
+
+mod dispatch;
+mod error;
+mod result;
+
+pub(crate) mod catalog;
+pub(crate) mod names;
+pub(crate) mod native;
+pub(crate) mod policy;
+pub(crate) mod search;
+
+pub use dispatch::{ToolDefinition, ToolDispatcher, ToolRequest};
+pub use error::{ToolError, ToolErrorCode};
+pub use result::ToolResult;

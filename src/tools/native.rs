@@ -1,0 +1,131 @@
+//! Tools written in Rust by the embedder.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use super::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolRequest, ToolResult};
+
+/// The server of native tools whose name has none.
+pub(crate) const DEFAULT_SERVER: &str = "native";
+
+type NativeFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
+
+/// The native tools of one executor, by server.
+#[derive(Default)]
+pub(crate) struct NativeTools {
+    servers: BTreeMap<Arc<str>, NativeServer>,
+}
+
+struct NativeServer {
+    definitions: Arc<[ToolDefinition]>,
+    functions: BTreeMap<Arc<str>, NativeFunction>,
+}
+
+impl NativeTools {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// Adds a tool. `name` is `server.tool`, or `tool` on [`DEFAULT_SERVER`]. A second tool of the
+    /// same name replaces the first.
+    pub(crate) fn add(&mut self, name: &str, definition: ToolDefinition, function: NativeFunction) {
+        let (server, tool) = split_name(name);
+        let server = self
+            .servers
+            .entry(server.into())
+            .or_insert_with(|| NativeServer { definitions: Arc::new([]), functions: BTreeMap::new() });
+        server.functions.insert(tool.into(), function);
+        server.definitions = server
+            .definitions
+            .iter()
+            .filter(|present| present.name != tool)
+            .cloned()
+            .chain([ToolDefinition { name: tool.to_owned(), ..definition }])
+            .collect();
+    }
+}
+
+/// The server and the tool of a native tool's name.
+fn split_name(name: &str) -> (&str, &str) {
+    name.split_once('.').unwrap_or((DEFAULT_SERVER, name))
+}
+
+impl ToolDispatcher for NativeTools {
+    fn servers(&self) -> Vec<Arc<str>> {
+        self.servers.keys().cloned().collect()
+    }
+
+    fn tools<'a>(
+        &'a self,
+        server: &'a str,
+        _deadline: Instant,
+    ) -> BoxFuture<'a, Result<Arc<[ToolDefinition]>, ToolError>> {
+        let definitions = self.servers.get(server).map(|server| Arc::clone(&server.definitions));
+        futures::future::ready(definitions.ok_or_else(|| unknown(server, ""))).boxed()
+    }
+
+    fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
+        let function =
+            self.servers.get(&request.server).and_then(|server| server.functions.get(&request.tool));
+        let Some(function) = function else {
+            return futures::future::ready(Err(unknown(&request.server, &request.tool))).boxed();
+        };
+        let call = function(Value::Object(request.arguments));
+        async move { call.await.map(ToolResult::structured) }.boxed()
+    }
+}
+
+fn unknown(server: &str, tool: &str) -> ToolError {
+    ToolError::new(ToolErrorCode::ToolNotFound, format!("no native tool `{server}.{tool}`"))
+}
+
+/// Wraps an async function of the embedder, which may take any deserialisable arguments and return
+/// any serialisable value.
+pub(crate) fn erase<Arguments, Output, Failure, Function, Returned>(function: Function) -> NativeFunction
+where
+    Arguments: serde::de::DeserializeOwned,
+    Output: serde::Serialize,
+    Failure: std::fmt::Display,
+    Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
+    Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
+{
+    Arc::new(move |arguments| {
+        let arguments = match serde_json::from_value::<Arguments>(arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                let error = ToolError::new(ToolErrorCode::InvalidArguments, error.to_string());
+                return futures::future::ready(Err(error)).boxed();
+            }
+        };
+        let call = function(arguments);
+        async move {
+            let output = call
+                .await
+                .map_err(|failure| ToolError::new(ToolErrorCode::ToolError, failure.to_string()))?;
+            serde_json::to_value(output).map_err(|error| {
+                ToolError::new(ToolErrorCode::ToolError, format!("its result is not JSON: {error}"))
+            })
+        }
+        .boxed()
+    })
+}
+
+/// The definition of a native tool.
+pub(crate) fn definition(input_schema: Value) -> ToolDefinition {
+    let description = input_schema["description"].as_str().map(str::to_owned);
+    ToolDefinition {
+        name: String::new(),
+        description,
+        input_schema: match input_schema {
+            Value::Null => Value::Object(Map::from_iter([("type".to_owned(), "object".into())])),
+            schema => schema,
+        },
+        output_schema: None,
+        annotations: None,
+    }
+}

@@ -1,0 +1,50 @@
+use super::*;
+
+fn policy(allow: Option<&[&str]>, deny: &[&str]) -> Policy {
+    let owned = |patterns: &[&str]| patterns.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+    Policy::new(allow.map(owned).as_deref(), &owned(deny)).unwrap()
+}
+
+/// THREATS 143 and 141.
+#[test]
+fn allow_and_deny_table() {
+    let check = |allow: Option<&[&str]>, deny: &[&str], name: (&str, &str), expected: bool| {
+        assert_eq!(
+            policy(allow, deny).permits(name.0, name.1),
+            expected,
+            "allow {allow:?} deny {deny:?} name {name:?}"
+        );
+    };
+    check(None, &[], ("fs", "read"), true);
+    check(Some(&[]), &[], ("fs", "read"), false);
+    check(Some(&["*"]), &[], ("fs", "read"), true);
+    check(Some(&["fs.*"]), &[], ("fs", "read"), true);
+    check(Some(&["fs.*"]), &[], ("fsx", "read"), false);
+    check(Some(&["fs.read"]), &[], ("fs", "read_all"), false);
+    check(Some(&["fs.read*"]), &[], ("fs", "read_all"), true);
+    check(Some(&["mcp__fs__read"]), &[], ("fs", "read"), true);
+    check(Some(&["*.read"]), &[], ("git", "read"), true);
+    check(Some(&["*"]), &["fs.delete"], ("fs", "delete"), false);
+    check(Some(&["fs.delete"]), &["fs.*"], ("fs", "delete"), false);
+    check(None, &["*"], ("fs", "read"), false);
+    for name in ["FS", "fs ", "fs\0", "fs%2e", "ｆs", "", "fs."] {
+        check(Some(&["fs.delete"]), &[], (name, "delete"), false);
+    }
+}
+
+#[test]
+fn a_server_that_no_pattern_can_reach() {
+    assert!(policy(None, &[]).may_permit_server("fs"));
+    assert!(!policy(None, &["fs.*"]).may_permit_server("fs"));
+    assert!(policy(None, &["fs.read"]).may_permit_server("fs"));
+    assert!(!policy(Some(&["git.*"]), &[]).may_permit_server("fs"));
+    assert!(!policy(Some(&[]), &[]).may_permit_server("fs"));
+}
+
+#[test]
+fn a_pattern_that_could_mean_two_things_is_refused() {
+    for text in ["fs*", "fs", "", ".read", "fs.", "mcp__fs"] {
+        let error = Policy::new(Some(&[text.to_owned()]), &[]).unwrap_err().to_string();
+        assert!(error.contains("server.tool"), "{text}: {error}");
+    }
+}

@@ -1,0 +1,56 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::tools::ToolError;
+use crate::tools::catalog::Catalog;
+use crate::tools::native::{NativeTools, definition, erase};
+
+fn tools() -> Vec<ResolvedTool> {
+    let mut tools = NativeTools::default();
+    for (name, description) in [
+        ("github.list_issues", "List issues of a repository"),
+        ("github.createIssue", "Create a new issue"),
+        ("fs.read_file", "Read the complete contents of a file as text"),
+        ("fs.list_directory", "List files and directories"),
+        ("weather.forecast", "Weather for the next days. Does not read any file."),
+    ] {
+        let schema = json!({ "description": description, "properties": { "path": {} } });
+        tools.add(name, definition(schema), erase(|value: Value| async move { Ok::<_, ToolError>(value) }));
+    }
+    let catalog = Catalog::new(&[Arc::new(tools)]);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    futures::executor::block_on(catalog.all_tools(|_| true, deadline)).0
+}
+
+#[test]
+fn the_best_match_comes_first() {
+    let tools = tools();
+    let check = |query: &str, expected: &[&str]| {
+        let names: Vec<String> = rank(&tools, query).iter().map(|tool| tool.tool.to_string()).collect();
+        assert!(
+            names.starts_with(&expected.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            "{query}: {names:?}"
+        );
+    };
+    check("read file", &["read_file"]);
+    check("create issue", &["createIssue", "list_issues"]);
+    check("ISSUES", &["list_issues"]);
+    check("weather", &["forecast"]);
+    check("directories", &["list_directory"]);
+    check("readFile", &["read_file"]);
+}
+
+/// THREATS 169.
+#[test]
+fn odd_queries_are_bounded_and_sensible() {
+    let tools = tools();
+    assert_eq!(rank(&tools, "").len(), tools.len());
+    assert_eq!(rank(&tools, " -- ").len(), tools.len());
+    assert!(rank(&tools, "zzzzz").is_empty());
+    assert!(rank(&tools, &"z".repeat(10_000_000)).is_empty());
+    assert_eq!(words(&"word ".repeat(1_000_000), MOST_WORDS).len(), MOST_WORDS);
+    assert!(rank(&[], "read").is_empty());
+}
