@@ -1,0 +1,190 @@
+// The web API that scripts get, from deno_web. What is not here is absent on purpose: no fetch,
+// streams, files, workers, message ports or storage.
+
+import { core, primordials } from "ext:core/mod.js";
+
+const {
+  ArrayIsArray,
+  MathMax,
+  MathMin,
+  MathTrunc,
+  NumberIsNaN,
+  ObjectDefineProperty,
+  ObjectKeys,
+  RangeError,
+  ReflectApply,
+  SafeSet,
+  SetPrototypeAdd,
+  SetPrototypeDelete,
+  SetPrototypeGetSize,
+  String,
+  StringPrototypePadStart,
+  StringPrototypeSlice,
+  NumberPrototypeToString,
+  TypedArrayPrototypeGetByteLength,
+  TypedArrayPrototypeGetByteOffset,
+  TypedArrayPrototypeGetBuffer,
+  TypedArrayPrototypeGetSymbolToStringTag,
+  TypeError,
+  Uint8Array,
+  uncurryThis,
+} = primordials;
+
+const transferBuffer = uncurryThis(ArrayBuffer.prototype.transfer);
+
+function detach(buffer) {
+  transferBuffer(buffer, 0);
+}
+
+const url = core.loadExtScript("ext:deno_web/00_url.js");
+const encoding = core.loadExtScript("ext:deno_web/08_text_encoding.js");
+const event = core.loadExtScript("ext:deno_web/02_event.js");
+const abort = core.loadExtScript("ext:deno_web/03_abort_signal.js");
+const base64 = core.loadExtScript("ext:deno_web/05_base64.js");
+const exception = core.loadExtScript("ext:deno_web/01_dom_exception.js");
+const timers = core.loadExtScript("ext:deno_web/02_timers.js");
+const clone = core.loadExtScript("ext:deno_web/02_structured_clone.js");
+const performance = core.loadExtScript("ext:deno_web/15_performance.js");
+
+// Each timer holds its callback and arguments; a loop that starts a million of them is a mistake.
+const MOST_TIMERS = 10_000;
+// What fits into a timer. A longer one would wrap around and fire at once.
+const LONGEST_DELAY = 2 ** 31 - 1;
+
+const liveTimers = new SafeSet();
+
+function checkTimer(name, callback) {
+  if (typeof callback !== "function") {
+    throw new TypeError(`${name} takes a function: ${typeof callback}`);
+  }
+  if (SetPrototypeGetSize(liveTimers) >= MOST_TIMERS) {
+    throw new RangeError(`a script may have ${MOST_TIMERS} timers at once`);
+  }
+}
+
+function milliseconds(delay) {
+  const number = +delay;
+  return NumberIsNaN(number) ? 0 : MathTrunc(MathMin(MathMax(number, 0), LONGEST_DELAY));
+}
+
+function setTimeout(callback, delay = 0, ...args) {
+  checkTimer("setTimeout", callback);
+  const id = ReflectApply(timers.setTimeout, undefined, [() => {
+    SetPrototypeDelete(liveTimers, id);
+    ReflectApply(callback, undefined, args);
+  }, milliseconds(delay)]);
+  SetPrototypeAdd(liveTimers, id);
+  return id;
+}
+
+function setInterval(callback, delay = 0, ...args) {
+  checkTimer("setInterval", callback);
+  const id = ReflectApply(timers.setInterval, undefined, [
+    () => ReflectApply(callback, undefined, args),
+    milliseconds(delay),
+  ]);
+  SetPrototypeAdd(liveTimers, id);
+  return id;
+}
+
+function clearTimeout(id) {
+  SetPrototypeDelete(liveTimers, id);
+  ReflectApply(timers.clearTimeout, undefined, [id]);
+}
+
+function clearInterval(id) {
+  clearTimeout(id);
+}
+
+// The two functions of `crypto` that scripts use. deno_crypto has all of WebCrypto, at the price in
+// docs/web-api.md.
+const MOST_RANDOM_BYTES = 65_536;
+
+const crypto = {
+  getRandomValues(array) {
+    const kind = TypedArrayPrototypeGetSymbolToStringTag(array);
+    if (kind === undefined || kind === "Float32Array" || kind === "Float64Array" || kind === "Float16Array") {
+      throw new TypeError("getRandomValues takes an integer typed array");
+    }
+    const length = TypedArrayPrototypeGetByteLength(array);
+    if (length > MOST_RANDOM_BYTES) {
+      throw new exception.DOMException(
+        `at most ${MOST_RANDOM_BYTES} bytes at once: ${length}`,
+        "QuotaExceededError",
+      );
+    }
+    core.ops.op_cx_random(
+      new Uint8Array(TypedArrayPrototypeGetBuffer(array), TypedArrayPrototypeGetByteOffset(array), length),
+    );
+    return array;
+  },
+
+  randomUUID() {
+    const bytes = new Uint8Array(16);
+    core.ops.op_cx_random(bytes);
+    // RFC 9562, section 5.4: version 4, variant 10.
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let text = "";
+    for (let index = 0; index < 16; index++) {
+      text += StringPrototypePadStart(NumberPrototypeToString(bytes[index], 16), 2, "0");
+    }
+    const part = (from, to) => StringPrototypeSlice(text, from, to);
+    return `${part(0, 8)}-${part(8, 12)}-${part(12, 16)}-${part(16, 20)}-${part(20)}`;
+  },
+};
+
+// deno_web's transfer needs message ports. Copying first and detaching afterwards gives the same
+// result for what can be transferred here, which is array buffers.
+function structuredClone(value, options) {
+  const transfer = options?.transfer;
+  const copy = clone.structuredClone(value);
+  if (transfer !== undefined && transfer !== null) {
+    if (!ArrayIsArray(transfer)) {
+      throw new TypeError("structuredClone: `transfer` must be an array");
+    }
+    for (let index = 0; index < transfer.length; index++) {
+      if (!core.isArrayBuffer(transfer[index])) {
+        throw new exception.DOMException("only array buffers can be transferred", "DataCloneError");
+      }
+    }
+    for (let index = 0; index < transfer.length; index++) {
+      detach(transfer[index]);
+    }
+  }
+  return copy;
+}
+
+const globals = {
+  AbortController: abort.AbortController,
+  AbortSignal: abort.AbortSignal,
+  CustomEvent: event.CustomEvent,
+  DOMException: exception.DOMException,
+  Event: event.Event,
+  EventTarget: event.EventTarget,
+  TextDecoder: encoding.TextDecoder,
+  TextEncoder: encoding.TextEncoder,
+  URL: url.URL,
+  URLSearchParams: url.URLSearchParams,
+  atob: base64.atob,
+  btoa: base64.btoa,
+  clearInterval,
+  clearTimeout,
+  crypto,
+  performance: performance.performance,
+  setInterval,
+  setTimeout,
+  structuredClone,
+};
+
+const names = ObjectKeys(globals);
+for (let index = 0; index < names.length; index++) {
+  ObjectDefineProperty(globalThis, names[index], {
+    __proto__: null,
+    value: globals[names[index]],
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
+}
+

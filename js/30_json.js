@@ -1,0 +1,62 @@
+// Values to JSON text. Runs the guest's own toJSON and getters, inside the guest and on its time.
+
+import { primordials } from "ext:core/mod.js";
+
+const {
+  ArrayIsArray,
+  JSONParse,
+  JSONStringify,
+  ObjectKeys,
+  SafeSet,
+  SetPrototypeAdd,
+  SetPrototypeHas,
+  TypeError,
+} = primordials;
+
+// Bounds the search for what JSON refused. Beyond them the error is given without a path.
+const MOST_LEVELS = 64;
+const MOST_NODES = 10_000;
+
+// The path of the first BigInt below `value`, or undefined.
+function findBigInt(value, path, level, seen) {
+  if (typeof value === "bigint") {
+    return path;
+  }
+  if (
+    value === null || typeof value !== "object" || level > MOST_LEVELS || SetPrototypeHas(seen.values, value) ||
+    ++seen.count > MOST_NODES
+  ) {
+    return undefined;
+  }
+  SetPrototypeAdd(seen.values, value);
+  const isArray = ArrayIsArray(value);
+  const keys = ObjectKeys(value);
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index];
+    const found = findBigInt(value[key], isArray ? `${path}[${key}]` : `${path}.${key}`, level + 1, seen);
+    if (found !== undefined) {
+      return found;
+    }
+  }
+  return undefined;
+}
+
+// `value` as JSON text, or undefined where JSON has nothing for it (undefined, a function, a symbol).
+// `what` names the value in errors.
+export function toJson(what, value) {
+  try {
+    return JSONStringify(value);
+  } catch (error) {
+    const path = typeof value === "bigint" || typeof value === "object"
+      ? findBigInt(value, what, 0, { __proto__: null, values: new SafeSet(), count: 0 })
+      : undefined;
+    if (path !== undefined) {
+      throw new TypeError(`${path} is a BigInt, which JSON does not have; use String() or Number()`);
+    }
+    throw error;
+  }
+}
+
+export function fromJson(text) {
+  return JSONParse(text);
+}

@@ -1,0 +1,343 @@
+// Everything with which a script finds and calls tools.
+
+import { core, primordials } from "ext:core/mod.js";
+import { fromJson, toJson } from "ext:cx/30_json.js";
+import { McpToolError, toolError } from "ext:cx/40_errors.js";
+
+const {
+  ArrayIsArray,
+  ArrayPrototypeJoin,
+  JSONStringify,
+  MapPrototypeGet,
+  MapPrototypeSet,
+  NumberIsFinite,
+  ObjectDefineProperty,
+  ObjectHasOwn,
+  ObjectKeys,
+  ObjectPrototypeIsPrototypeOf,
+  Proxy,
+  SafeMap,
+  String,
+  StringPrototypeCharCodeAt,
+  SymbolToStringTag,
+  TypeError,
+  TypeErrorPrototype,
+} = primordials;
+
+const ops = core.ops;
+const FAILURE = 33; // "!"
+
+function decode(answer) {
+  if (StringPrototypeCharCodeAt(answer, 0) === FAILURE) {
+    throw toolError(answer);
+  }
+  return fromJson(answer);
+}
+
+// The arguments as JSON text; none is the empty text.
+function encodeArguments(args) {
+  if (args === undefined || args === null) {
+    return "";
+  }
+  return toJson("arguments", args) ?? `"a ${typeof args}"`;
+}
+
+// The same for a call that throws: an argument that JSON does not have is the call's error.
+function argumentsOf(server, tool, args) {
+  try {
+    return encodeArguments(args);
+  } catch (error) {
+    if (core.isNativeError(error) && ObjectPrototypeIsPrototypeOf(TypeErrorPrototype, error)) {
+      throw new McpToolError(error.message, { __proto__: null, server, tool, code: "INVALID_ARGUMENTS" });
+    }
+    throw error;
+  }
+}
+
+function name(what, value) {
+  if (typeof value !== "string") {
+    throw new TypeError(`${what} must be a string: ${typeof value}`);
+  }
+  return value;
+}
+
+async function callPair(server, tool, args) {
+  return decode(await ops.op_cx_call(server, tool, argumentsOf(server, tool, args)));
+}
+
+async function callMCPTool(fullName, args) {
+  const tool = name("the tool's name", fullName);
+  return decode(await ops.op_cx_call_full(tool, argumentsOf(undefined, tool, args)));
+}
+
+// --- tools.<server>.<tool> -------------------------------------------------------------------
+
+// `await tools` and `await tools.fs` must not call a tool; promises look for `then`. A tool that is
+// really called so can be called by its full name.
+const NEVER_A_TOOL = "then";
+
+const readOnly = {
+  __proto__: null,
+  set() {
+    return false;
+  },
+  deleteProperty() {
+    return false;
+  },
+  defineProperty() {
+    return false;
+  },
+  preventExtensions() {
+    return false;
+  },
+  setPrototypeOf() {
+    return false;
+  },
+};
+
+function present(value) {
+  return { __proto__: null, value, writable: false, enumerable: true, configurable: true };
+}
+
+function toolNames(server) {
+  return decode(ops.op_cx_query_blocking(JSONStringify({ __proto__: null, kind: "names", server })));
+}
+
+function makeServer(server) {
+  const functions = new SafeMap();
+  const get = (tool) => {
+    let call = MapPrototypeGet(functions, tool);
+    if (call === undefined) {
+      call = (args) => callPair(server, tool, args);
+      ObjectDefineProperty(call, "name", { __proto__: null, value: tool, configurable: true });
+      MapPrototypeSet(functions, tool, call);
+    }
+    return call;
+  };
+  const has = (tool) => {
+    const names = toolNames(server);
+    for (let index = 0; index < names.length; index++) {
+      if (names[index] === tool) {
+        return true;
+      }
+    }
+    return false;
+  };
+  return new Proxy({ __proto__: null }, {
+    ...readOnly,
+    get(_target, tool) {
+      if (typeof tool === "symbol") {
+        return tool === SymbolToStringTag ? server : undefined;
+      }
+      return tool === NEVER_A_TOOL ? undefined : get(tool);
+    },
+    has(_target, tool) {
+      return typeof tool === "string" && tool !== NEVER_A_TOOL && has(tool);
+    },
+    ownKeys() {
+      return toolNames(server);
+    },
+    getOwnPropertyDescriptor(_target, tool) {
+      return typeof tool === "string" && has(tool) ? present(get(tool)) : undefined;
+    },
+  });
+}
+
+// Server objects by every name that they can be written with, and the exact names in order.
+const servers = { __proto__: null };
+let serverNames = [];
+
+// Objects are asked for these by the language and by printing, never by a person who means a server.
+const NOT_A_SERVER = { __proto__: null, then: true, toJSON: true, constructor: true, toString: true, valueOf: true };
+
+const tools = new Proxy({ __proto__: null }, {
+  ...readOnly,
+  get(_target, server) {
+    if (typeof server === "symbol") {
+      return server === SymbolToStringTag ? "tools" : undefined;
+    }
+    const found = servers[server];
+    if (found !== undefined || NOT_A_SERVER[server]) {
+      return found;
+    }
+    // A wrong name fails here, with the right ones, and not later as a property of undefined.
+    return decode(ops.op_cx_query_blocking(JSONStringify({ __proto__: null, kind: "server", server })));
+  },
+  has(_target, server) {
+    return typeof server === "string" && servers[server] !== undefined;
+  },
+  ownKeys() {
+    return serverNames;
+  },
+  getOwnPropertyDescriptor(_target, server) {
+    const found = typeof server === "string" ? servers[server] : undefined;
+    return found === undefined ? undefined : present(found);
+  },
+});
+
+// Makes the objects of the run's servers. `list` is [[exact name, camelCase name]].
+export function setServers(list) {
+  for (let index = 0; index < list.length; index++) {
+    const exact = list[index][0];
+    servers[exact] = makeServer(exact);
+    append(serverNames, exact);
+  }
+  for (let index = 0; index < list.length; index++) {
+    const exact = list[index][0];
+    const camel = list[index][1];
+    servers[camel] ??= servers[exact];
+    for (let which = 0; which < 2; which++) {
+      const global = list[index][which];
+      // The name must be free: a server called `URL` does not replace the class.
+      if (!(global in globalThis)) {
+        ObjectDefineProperty(globalThis, global, {
+          __proto__: null,
+          value: servers[global],
+          writable: true,
+          enumerable: false,
+          configurable: true,
+        });
+      }
+    }
+  }
+}
+
+// Forgets the servers again; for the rehearsal at the end of the snapshot.
+export function clearServers() {
+  const names = ObjectKeys(servers);
+  for (let index = 0; index < names.length; index++) {
+    delete servers[names[index]];
+    delete globalThis[names[index]];
+  }
+  serverNames = [];
+}
+
+// --- blocking calls ---------------------------------------------------------------------------
+
+function refused(message) {
+  return { ok: false, error: { code: "INVALID_ARGUMENTS", message } };
+}
+
+// One call as the host reads it, or the refusal that the script gets for it.
+function request(call) {
+  if (call === null || typeof call !== "object") {
+    return refused("expected {server, tool, args}");
+  }
+  const { server, tool } = call;
+  if (typeof server !== "string" || typeof tool !== "string") {
+    return refused("`server` and `tool` must be strings");
+  }
+  try {
+    return { __proto__: null, server, tool, arguments: encodeArguments(call.args ?? call.arguments) };
+  } catch (error) {
+    return refused(`${error?.message ?? error}`);
+  }
+}
+
+// Adds to an array of ours. A push would go through a setter that the guest put on Array.prototype.
+function append(list, value) {
+  ObjectDefineProperty(list, list.length, {
+    __proto__: null,
+    value,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  });
+}
+
+function call_tools(calls) {
+  if (!ArrayIsArray(calls)) {
+    throw new TypeError("call_tools takes an array of {server, tool, args}");
+  }
+  const requests = [];
+  for (let index = 0; index < calls.length; index++) {
+    append(requests, request(calls[index]));
+  }
+  const sent = [];
+  // Nor may a toJSON of the guest's stand in for it.
+  ObjectDefineProperty(sent, "toJSON", { __proto__: null, value: undefined });
+  for (let index = 0; index < requests.length; index++) {
+    if (!ObjectHasOwn(requests[index], "ok")) {
+      append(sent, requests[index]);
+    }
+  }
+  const answers = sent.length === 0 ? [] : decode(ops.op_cx_call_blocking(JSONStringify(sent)));
+  const results = [];
+  let next = 0;
+  for (let index = 0; index < requests.length; index++) {
+    append(results, ObjectHasOwn(requests[index], "ok") ? requests[index] : answers[next++]);
+  }
+  return results;
+}
+
+function call_tool(server, tool, args) {
+  return call_tools([{ server, tool, args }])[0];
+}
+
+// --- discovery --------------------------------------------------------------------------------
+
+async function query(request) {
+  return decode(await ops.op_cx_query(JSONStringify(request)));
+}
+
+function discoverMCPTools(options) {
+  const given = options ?? { __proto__: null };
+  const search = given.search;
+  const words = ArrayIsArray(search) ? ArrayPrototypeJoin(search, " ") : search;
+  return query({
+    __proto__: null,
+    kind: "search",
+    query: words === undefined || words === null ? "" : String(words),
+    server: given.server === undefined || given.server === null ? undefined : String(given.server),
+    detail: "full",
+  });
+}
+
+function searchTools(words, limit = 10) {
+  const most = +limit;
+  return query({
+    __proto__: null,
+    kind: "search",
+    query: words === undefined || words === null ? "" : String(words),
+    limit: NumberIsFinite(most) && most > 0 ? most : 10,
+    detail: "full",
+  });
+}
+
+function search_tools(words, detail = "full") {
+  return query({
+    __proto__: null,
+    kind: "search",
+    query: words === undefined || words === null ? "" : String(words),
+    detail: String(detail),
+  });
+}
+
+async function getToolSchema(fullName) {
+  return await query({ __proto__: null, kind: "schema", name: name("the tool's name", fullName) });
+}
+
+// These stay what they are: a script that replaces them by accident gets an error there and not
+// somewhere else.
+const fixed = {
+  __proto__: null,
+  McpToolError,
+  callMCPTool,
+  call_tool,
+  call_tools,
+  discoverMCPTools,
+  getToolSchema,
+  searchTools,
+  search_tools,
+  tools,
+};
+const fixedNames = ObjectKeys(fixed);
+for (let index = 0; index < fixedNames.length; index++) {
+  ObjectDefineProperty(globalThis, fixedNames[index], {
+    __proto__: null,
+    value: fixed[fixedNames[index]],
+    writable: false,
+    enumerable: false,
+    configurable: false,
+  });
+}

@@ -1,0 +1,325 @@
+//! The scanner: tokens, open brackets and the weight of the path to the current token.
+
+use super::frame::{Boundary, Frame, LEVEL, LINK, Previous};
+use super::words::{self, Word};
+use super::{MOST_BRACKETS, MOST_WEIGHT, MOST_WORK, Refusal};
+
+/// Doublings after which any token is too much work, so that counting on cannot overflow.
+const MOST_DOUBLINGS: u32 = 24;
+
+/// What an attempt at type arguments costs, and a copy in an enum, in bytes read for each byte. With these a source
+/// of nothing else takes a quarter of a second.
+const TRIED: u32 = 4;
+const COPIED: u32 = 8;
+
+/// Weight up to which an enum's initialiser costs no more than other code.
+const SMALL_ENUM: u32 = 60;
+
+/// When `Scanner::run` returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// At the end of the source.
+    AtEnd,
+    /// After the line terminator of the current line of code.
+    AfterLine,
+}
+
+/// Position and state of one reading of the source.
+#[derive(Clone)]
+pub(super) struct Scanner<'a> {
+    pub(super) source: &'a str,
+    pub(super) at: usize,
+    pub(super) outer: Vec<Frame>,
+    pub(super) frame: Frame,
+    /// Weight of the path through the outer frames.
+    pub(super) above: u32,
+    /// Angle brackets and doublings of the outer frames.
+    pub(super) outer_angles: u32,
+    pub(super) outer_doublings: u32,
+    /// Whether the last word was `enum`, or the name after it.
+    pub(super) enum_head: bool,
+    /// Bytes that swc reads, with what it reads more than once, and up to where they are counted.
+    pub(super) work: u64,
+    pub(super) counted: usize,
+    pub(super) previous: Previous,
+    pub(super) boundary: Boundary,
+    /// Whether a line terminator stands before the current token.
+    pub(super) newline: bool,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(source: &'a str) -> Self {
+        let mut scanner = Self {
+            source,
+            at: 0,
+            outer: Vec::new(),
+            frame: Frame::default(),
+            above: 0,
+            outer_angles: 0,
+            outer_doublings: 0,
+            enum_head: false,
+            work: 0,
+            counted: 0,
+            previous: Previous::Operator,
+            boundary: Boundary::None,
+            newline: true,
+        };
+        if source.starts_with("#!") {
+            scanner.skip_line();
+        }
+        scanner
+    }
+
+    /// Reads on. Returns whether source is left.
+    pub(super) fn run(
+        &mut self,
+        readings: &mut u32,
+        others: &mut Vec<Self>,
+        stop: Stop,
+    ) -> Result<bool, Refusal> {
+        while let Some(byte) = self.peek(0) {
+            if self.work > MOST_WORK {
+                return Err(Refusal::TooDeep { at: self.at });
+            }
+            match byte {
+                b' ' | b'\t' | 0x0b | 0x0c => self.at += 1,
+                b'\n' | b'\r' => {
+                    self.at += 1;
+                    self.line_ended();
+                    if stop == Stop::AfterLine {
+                        return Ok(true);
+                    }
+                }
+                b'/' if self.peek(1) == Some(b'/') => self.skip_line(),
+                b'/' if self.peek(1) == Some(b'*') => self.skip_comment(),
+                b'/' => {
+                    if self.slash(readings, others)? && stop == Stop::AfterLine {
+                        return Ok(true);
+                    }
+                }
+                b'"' | b'\'' => self.string(byte)?,
+                b'`' => {
+                    self.operand_begins();
+                    self.frame.doublings += u32::from(self.previous == Previous::Angle);
+                    self.add(LINK)?;
+                    self.at += 1;
+                    self.template()?;
+                }
+                b'(' | b'[' | b'{' => self.open(byte)?,
+                b')' | b']' | b'}' => self.close(byte)?,
+                b',' => {
+                    self.at += 1;
+                    self.boundary = Boundary::None;
+                    // Inside type arguments the levels above the comma still count. A member of an enum is no
+                    // argument: what looks like an angle bracket before its comma was a shift.
+                    if self.frame.in_enum && self.frame.bracket == b'{' {
+                        self.frame.end_statement();
+                    } else if self.frame.angles == 0 {
+                        self.frame.end_element();
+                    }
+                    self.after(Previous::Operator);
+                }
+                b';' => {
+                    self.at += 1;
+                    self.after(Previous::Operator);
+                    self.boundary = Boundary::Semicolon;
+                }
+                b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'\\' => self.word()?,
+                0x80.. => self.wide()?,
+                _ if self.is_skipped_by_parser(byte) => {
+                    self.fork(readings, others, Self::skip_line)?;
+                    if stop == Stop::AfterLine {
+                        return Ok(true);
+                    }
+                }
+                _ => self.operator(byte)?,
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn peek(&self, ahead: usize) -> Option<u8> {
+        self.source.as_bytes().get(self.at + ahead).copied()
+    }
+
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.source.as_bytes()[self.at..]
+    }
+
+    pub(super) fn after(&mut self, previous: Previous) {
+        self.previous = previous;
+        self.newline = false;
+        // Every `<` after an operand makes swc try type arguments up to where that fails. An initialiser in an enum
+        // is copied once for each of its operators.
+        let mut times = u64::from(1 + TRIED * (self.outer_angles + self.frame.angles));
+        if self.frame.in_enum {
+            times += u64::from(COPIED * (self.above + self.frame.path()).saturating_sub(SMALL_ENUM));
+        }
+        let doublings = (self.outer_doublings + self.frame.doublings).min(MOST_DOUBLINGS);
+        self.work += ((self.at - self.counted) as u64 * times) << doublings;
+        self.counted = self.at;
+    }
+
+    pub(super) fn line_ended(&mut self) {
+        self.newline = true;
+        if self.previous == Previous::Operand && self.boundary == Boundary::None {
+            self.boundary = Boundary::Newline;
+        }
+    }
+
+    /// Weighs the path to here.
+    pub(super) fn add(&mut self, weight: u32) -> Result<(), Refusal> {
+        self.frame.weight += weight;
+        self.weigh()
+    }
+
+    fn weigh(&self) -> Result<(), Refusal> {
+        if self.above + self.frame.height() > MOST_WEIGHT {
+            return Err(Refusal::TooDeep { at: self.at });
+        }
+        Ok(())
+    }
+
+    /// An operand that is no word begins: strings and templates.
+    pub(super) fn operand_begins(&mut self) {
+        match std::mem::replace(&mut self.boundary, Boundary::None) {
+            Boundary::Semicolon => self.frame.end_statement(),
+            Boundary::None | Boundary::Brace | Boundary::Newline => {}
+        }
+    }
+
+    /// A word begins: the statement before may have ended.
+    fn word_begins(&mut self, word: &[u8]) {
+        if std::mem::replace(&mut self.boundary, Boundary::None) != Boundary::None && !words::continues(word)
+        {
+            self.frame.end_statement();
+            self.previous = Previous::Operator;
+        }
+    }
+
+    fn word(&mut self) -> Result<(), Refusal> {
+        let length = self.rest().iter().take_while(|byte| is_word(**byte)).count();
+        // `\u{61}` is part of a name, and its braces are no brackets.
+        let length = if self.rest()[..length].ends_with(b"\\u") && self.peek(length) == Some(b'{') {
+            self.rest()[length..].iter().position(|byte| *byte == b'}').map_or(length, |end| length + end + 1)
+        } else {
+            length
+        };
+        let word = &self.rest()[..length];
+        self.word_begins(word);
+        let class = match self.previous {
+            Previous::Dot => Word::Operand,
+            _ => words::classify(word),
+        };
+        let named = self.previous == Previous::Dot;
+        if !matches!(self.previous, Previous::Operator | Previous::Dot) {
+            self.add(LEVEL)?;
+        }
+        match word {
+            // The resolver visits what a class extends twice.
+            b"class" if !named => self.frame.doublings += 1,
+            // `for (var of …` is read once to see that no variable is declared.
+            b"of" | b"in" if self.previous == Previous::Either => self.frame.doublings += 1,
+            b"enum" if !named => self.enum_head = true,
+            _ => {}
+        }
+        self.at += length;
+        self.after(match class {
+            Word::Operand => Previous::Operand,
+            Word::Prefix => Previous::Prefix,
+            Word::Either => Previous::Either,
+            Word::Head => Previous::Head,
+        });
+        Ok(())
+    }
+
+    /// A character that is not ASCII: part of a word, white space or a mistake.
+    fn wide(&mut self) -> Result<(), Refusal> {
+        let Some(character) = self.source[self.at..].chars().next() else {
+            return Ok(());
+        };
+        if matches!(character, '\u{2028}' | '\u{2029}') {
+            self.at += character.len_utf8();
+            self.line_ended();
+        } else if character.is_alphanumeric() {
+            self.word_begins(b"");
+            if !matches!(self.previous, Previous::Operator | Previous::Dot) {
+                self.add(LEVEL)?;
+            }
+            let rest = &self.source[self.at..];
+            self.at += rest
+                .find(|next: char| !(next.is_alphanumeric() || next == '_' || next == '$'))
+                .unwrap_or(rest.len());
+            self.after(Previous::Operand);
+        } else {
+            self.at += character.len_utf8();
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, bracket: u8) -> Result<(), Refusal> {
+        self.operand_begins();
+        self.add(LINK)?;
+        self.at += 1;
+        self.push(bracket)
+    }
+
+    pub(super) fn push(&mut self, bracket: u8) -> Result<(), Refusal> {
+        if self.outer.len() >= MOST_BRACKETS {
+            return Err(Refusal::TooDeep { at: self.at - 1 });
+        }
+        let head = match self.previous {
+            Previous::Head => Some(true),
+            // `for await (`, or a call.
+            Previous::Either | Previous::Angle => None,
+            _ => Some(false),
+        };
+        let in_enum = self.frame.in_enum || (bracket == b'{' && std::mem::take(&mut self.enum_head));
+        self.above += LEVEL + self.frame.path();
+        self.outer_angles += self.frame.angles;
+        // The arguments of `f<T>(…)` are read again if there is a mistake in them: then `<` compares.
+        let read_again = u32::from(self.previous == Previous::Angle);
+        self.outer_doublings += self.frame.doublings + u32::from(self.frame.decorated) + read_again;
+        self.outer.push(self.frame);
+        self.frame = Frame { bracket, head, in_enum, read_again, ..Frame::default() };
+        self.after(Previous::Operator);
+        self.boundary = Boundary::None;
+        self.weigh()
+    }
+
+    fn close(&mut self, bracket: u8) -> Result<(), Refusal> {
+        self.at += 1;
+        self.boundary = Boundary::None;
+        let closes =
+            matches!((self.frame.bracket, bracket), (b'(', b')') | (b'[', b']') | (b'{' | b'`', b'}'));
+        // A bracket that closes nothing is an error for the parser to report. Ignoring it here can only
+        // make the estimate too high.
+        let Some(outer) = closes.then(|| self.outer.pop()).flatten() else {
+            self.after(Previous::Either);
+            return Ok(());
+        };
+        let mut closed = std::mem::replace(&mut self.frame, outer);
+        closed.end_statement();
+        self.above -= LEVEL + self.frame.path();
+        self.outer_angles -= self.frame.angles;
+        self.outer_doublings -= self.frame.doublings + u32::from(self.frame.decorated) + closed.read_again;
+        self.frame.tallest = self.frame.tallest.max(LEVEL + closed.peak);
+        self.weigh()?;
+        match (closed.bracket, closed.head) {
+            (b'`', _) => return self.template(),
+            (b'(', Some(true)) => self.after(Previous::HeadEnd),
+            (b'(', None) => self.after(Previous::Either),
+            (b'{', _) => {
+                self.after(Previous::Brace);
+                self.boundary = Boundary::Brace;
+            }
+            _ => self.after(Previous::Operand),
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a byte can stand in a word of ASCII.
+pub(super) fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'\\')
+}

@@ -1,0 +1,64 @@
+//! The scanner on its own: what it must not count, and what must not hide from it.
+
+use super::{Refusal, check};
+
+fn refused(source: &str) -> bool {
+    matches!(check(source), Err(Refusal::TooDeep { .. }))
+}
+
+#[test]
+fn strings_comments_templates_and_regular_expressions_are_not_code() {
+    let brackets = "([{".repeat(2_000);
+    for source in [
+        format!("\"{brackets}\""),
+        format!("'{brackets}'"),
+        format!("// {brackets}\n1"),
+        format!("/* {brackets}\n{brackets} */ 1"),
+        format!("`{brackets}`"),
+        format!("`${{1}}{brackets}`"),
+        format!("x = /[{brackets}]/"),
+        format!("if (x) /\\{}/.test(y)", "(".repeat(2_000).replace('(', "\\(")),
+        "const s = 'it\\'s'; ".repeat(5_000),
+        "a / b; // it's\n".repeat(5_000),
+    ] {
+        assert_eq!(check(&source), Ok(()), "{}", &source[..30]);
+    }
+}
+
+#[test]
+fn both_readings_of_a_slash_are_followed() {
+    let deep = "(".repeat(2_000);
+    for before in [
+        "{}/\"/;",
+        "({})/1;\"/\";",
+        "a\n/\"/;",
+        "x++ /\"/;",
+        "type A = B\n/`/;",
+        "1 <!-- /*\n",
+        "\n--> `\n",
+        "f<T>/'/;",
+    ] {
+        assert!(refused(&format!("{before}{deep}")), "{before}");
+        assert!(refused(&format!("{before}{deep}/*\"'`*/")), "{before}");
+    }
+    assert!(matches!(check(&"}/".repeat(100)), Err(Refusal::Unclear { .. })));
+}
+
+#[test]
+fn flat_source_is_never_too_deep() {
+    for source in [
+        format!("[{}]", "1.5,-2,".repeat(100_000)),
+        format!("[{}]", "{\"a\":[1,{\"b\":null}],\"c\":\"d\"},\n".repeat(20_000)),
+        "x = 1 + 2 * y\n".repeat(20_000),
+        "const a = (b) => b.c\nfoo(a ? 1 : 2)\n".repeat(10_000),
+        "if (a) { b() } else { c() } ".repeat(20_000),
+        "if (x) { y } else ".repeat(500) + "{}",
+        format!("a{}", ".b(x => x + 1)\n".repeat(5_000)),
+        format!("'a'{}", " + 'b'".repeat(15_000)),
+        "class A<T extends B> extends C { @d x = 1; @d m(a?: string): void { } }\n".repeat(5_000),
+        "interface A { a: Map<string, number>; b?: Array<{ c: string }> }\n".repeat(8_000),
+        "enum E { A = 1 << 0, B = 1 << 1, C = A | B }\n".repeat(5_000),
+    ] {
+        assert_eq!(check(&source), Ok(()), "{}", &source[..30]);
+    }
+}

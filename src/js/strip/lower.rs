@@ -1,0 +1,313 @@
+//! Turns the author's module into the statements of a function body.
+
+use swc_common::{DUMMY_SP, Mark, Span, Spanned, SyntaxContext};
+use swc_ecma_ast::{
+    AwaitExpr, BindingIdent, CallExpr, Callee, ClassDecl, Decl, DefaultDecl, EmptyStmt, ExportSpecifier,
+    Expr, ExprOrSpread, ExprStmt, FnDecl, Ident, IdentName, Import as ImportCallee, ImportDecl, ImportPhase,
+    ImportSpecifier, KeyValuePatProp, MemberExpr, MemberProp, Module, ModuleDecl, ModuleExportName,
+    ModuleItem, ObjectPat, ObjectPatProp, Pat, PropName, ReturnStmt, Stmt, VarDecl, VarDeclKind,
+    VarDeclarator,
+};
+
+use super::fence::Part;
+use super::positions::place_of;
+use super::value::{Value, begins_at, is_function};
+use super::{Import, ImportedName, StripError, StripErrorKind, refuse};
+
+/// The statements of the function body, and what must be known of them.
+#[derive(Debug)]
+pub(super) struct Lowered {
+    pub(super) body: Vec<Stmt>,
+    pub(super) imports: Vec<Import>,
+    /// Whether the wrapper must call what the body returns if that is a function.
+    pub(super) calls_value: bool,
+    /// Whether a name was made up that the author may have used too.
+    pub(super) made_up_name: bool,
+}
+
+/// Lowers `module`, whose types are gone. `unresolved` marks the names of globals.
+pub(super) fn lower(
+    part: Part<'_>,
+    module: Module,
+    value: &Value,
+    unresolved: SyntaxContext,
+) -> Result<Lowered, StripError> {
+    let mut lowering =
+        Lowering { part, unresolved, imports: Vec::new(), hoisted: Vec::new(), end: None, made_up: None };
+    let mut body = Vec::with_capacity(module.body.len() + 1);
+    let mut items = module.body.into_iter();
+    while let Some(item) = items.next() {
+        if let Value::Expression(at) | Value::CallExpression(at) = value
+            && begins_at(&item, *at)
+            && let ModuleItem::Stmt(Stmt::Expr(statement)) = item
+        {
+            match value {
+                Value::CallExpression(_) => lowering.end = Some(End::Call(statement.expr)),
+                _ if items.as_slice().iter().all(does_nothing) => {
+                    body.push(returns(statement.span, statement.expr));
+                }
+                // Declarations follow, which run before the value leaves: the value waits for them.
+                _ => body.push(lowering.hold(statement.span, statement.expr)),
+            }
+            continue;
+        }
+        match item {
+            ModuleItem::Stmt(statement) => body.push(statement),
+            ModuleItem::ModuleDecl(declaration) => body.extend(lowering.declaration(declaration)?),
+        }
+    }
+    if let Value::Call(name) = value {
+        lowering.end = Some(End::Call(Box::new(Expr::Ident(name.clone()))));
+    }
+    let calls_value = matches!(lowering.end, Some(End::Exported(_)));
+    match lowering.end.take() {
+        Some(End::Call(function)) => {
+            let call = lowering.call(function);
+            body.push(returns(DUMMY_SP, call));
+        }
+        Some(End::Return(name) | End::Exported(name)) => {
+            body.push(returns(DUMMY_SP, Box::new(Expr::Ident(name))));
+        }
+        None => {}
+    }
+    let mut hoisted = lowering.hoisted;
+    hoisted.append(&mut body);
+    Ok(Lowered {
+        body: hoisted,
+        imports: lowering.imports,
+        calls_value,
+        made_up_name: lowering.made_up.is_some(),
+    })
+}
+
+/// Returns whether the item has no effect when it is reached: the value may leave before it.
+fn does_nothing(item: &ModuleItem) -> bool {
+    match item {
+        ModuleItem::Stmt(Stmt::Empty(_) | Stmt::Decl(Decl::Fn(_))) => true,
+        ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => export.decl.is_fn_decl(),
+        ModuleItem::Stmt(Stmt::Decl(Decl::Var(variables))) => {
+            variables.decls.iter().all(|one| one.init.is_none())
+        }
+        ModuleItem::ModuleDecl(ModuleDecl::Import(_) | ModuleDecl::ExportNamed(_)) => true,
+        _ => false,
+    }
+}
+
+/// What the body returns at its end.
+enum End {
+    /// The result of the function.
+    Call(Box<Expr>),
+    /// What the name holds.
+    Return(Ident),
+    /// What the name holds, which is called if it is a function.
+    Exported(Ident),
+}
+
+struct Lowering<'a> {
+    part: Part<'a>,
+    unresolved: SyntaxContext,
+    imports: Vec<Import>,
+    hoisted: Vec<Stmt>,
+    end: Option<End>,
+    made_up: Option<Ident>,
+}
+
+impl Lowering<'_> {
+    fn declaration(&mut self, declaration: ModuleDecl) -> Result<Option<Stmt>, StripError> {
+        Ok(match declaration {
+            ModuleDecl::Import(import) => {
+                self.import(&import)?;
+                None
+            }
+            ModuleDecl::ExportDecl(export) => Some(Stmt::Decl(export.decl)),
+            ModuleDecl::ExportNamed(export) => {
+                for specifier in &export.specifiers {
+                    self.export(specifier)?;
+                }
+                None
+            }
+            ModuleDecl::ExportDefaultExpr(export) if is_function(&export.expr) => {
+                self.end = Some(End::Call(export.expr));
+                None
+            }
+            ModuleDecl::ExportDefaultExpr(export) => Some(self.export_value(export.span, export.expr)),
+            ModuleDecl::ExportDefaultDecl(export) => match export.decl {
+                DefaultDecl::Fn(function) => {
+                    let generator = function.function.is_generator;
+                    match function.ident {
+                        Some(name) => {
+                            self.end = Some(if generator {
+                                End::Return(name.clone())
+                            } else {
+                                End::Call(Box::new(Expr::Ident(name.clone())))
+                            });
+                            let declared =
+                                FnDecl { ident: name, declare: false, function: function.function };
+                            Some(Stmt::Decl(Decl::Fn(declared)))
+                        }
+                        None if generator => {
+                            Some(self.export_value(export.span, Box::new(Expr::Fn(function))))
+                        }
+                        None => {
+                            self.end = Some(End::Call(Box::new(Expr::Fn(function))));
+                            None
+                        }
+                    }
+                }
+                DefaultDecl::Class(class) => match class.ident {
+                    Some(name) => {
+                        self.end = Some(End::Return(name.clone()));
+                        let declared = ClassDecl { ident: name, declare: false, class: class.class };
+                        Some(Stmt::Decl(Decl::Class(declared)))
+                    }
+                    None => Some(self.export_value(export.span, Box::new(Expr::Class(class)))),
+                },
+                DefaultDecl::TsInterfaceDecl(_) => None,
+            },
+            // The passes leave none of these, and `refuse` none of those.
+            ModuleDecl::ExportAll(_)
+            | ModuleDecl::TsImportEquals(_)
+            | ModuleDecl::TsExportAssignment(_)
+            | ModuleDecl::TsNamespaceExport(_) => Some(Stmt::Empty(EmptyStmt { span: DUMMY_SP })),
+        })
+    }
+
+    /// `export { a, b as default }`: the names are declared elsewhere, so only the default means anything.
+    fn export(&mut self, specifier: &ExportSpecifier) -> Result<(), StripError> {
+        let ExportSpecifier::Named(named) = specifier else {
+            return Ok(());
+        };
+        let ModuleExportName::Ident(local) = &named.orig else {
+            return Ok(());
+        };
+        if local.ctxt == self.unresolved {
+            let message = format!("`{}` is exported and not declared", local.sym);
+            return Err(refuse::error(
+                self.part,
+                StripErrorKind::Syntax,
+                local.span,
+                &message,
+                "declare it, or leave the export out",
+            ));
+        }
+        if matches!(&named.exported, Some(ModuleExportName::Ident(name)) if name.sym == "default") {
+            self.end = Some(End::Exported(local.clone()));
+        }
+        Ok(())
+    }
+
+    /// Keeps the value of `expression` in a name of its own until the end of the body.
+    fn hold(&mut self, span: Span, expression: Box<Expr>) -> Stmt {
+        let name = self.made_up_name();
+        self.end = Some(End::Return(name.clone()));
+        constant(span, Pat::Ident(BindingIdent::from(name)), expression)
+    }
+
+    fn export_value(&mut self, span: Span, expression: Box<Expr>) -> Stmt {
+        let name = self.made_up_name();
+        self.end = Some(End::Exported(name.clone()));
+        constant(span, Pat::Ident(BindingIdent::from(name)), expression)
+    }
+
+    /// Makes a name that hygiene keeps apart from the author's, whatever those are.
+    fn made_up_name(&mut self) -> Ident {
+        let context = SyntaxContext::empty().apply_mark(Mark::new());
+        let name = Ident::new("result".into(), DUMMY_SP, context);
+        self.made_up = Some(name.clone());
+        name
+    }
+
+    /// Calls `function` with the input of the run, as a property: the script may have a name `input` of its own.
+    fn call(&self, function: Box<Expr>) -> Box<Expr> {
+        let globals = Ident::new("globalThis".into(), DUMMY_SP, self.unresolved);
+        let input = MemberExpr {
+            span: DUMMY_SP,
+            obj: Box::new(Expr::Ident(globals)),
+            prop: MemberProp::Ident(IdentName::new("input".into(), DUMMY_SP)),
+        };
+        Box::new(Expr::Call(CallExpr {
+            span: DUMMY_SP,
+            callee: Callee::Expr(function),
+            args: vec![ExprOrSpread { spread: None, expr: Box::new(Expr::Member(input)) }],
+            ..CallExpr::default()
+        }))
+    }
+
+    /// Turns an import into `const { … } = await import("mcp:…")` at the top of the body.
+    fn import(&mut self, import: &ImportDecl) -> Result<(), StripError> {
+        let specifier = refuse::check_specifier(self.part, &import.src)?;
+        let mut names = Vec::new();
+        let mut properties = Vec::new();
+        let mut namespaces = Vec::new();
+        for imported in &import.specifiers {
+            let (key, local) = match imported {
+                ImportSpecifier::Namespace(namespace) => {
+                    namespaces.push(namespace.local.clone());
+                    continue;
+                }
+                ImportSpecifier::Default(default) => {
+                    (PropName::Ident(IdentName::new("default".into(), default.span)), &default.local)
+                }
+                ImportSpecifier::Named(named) => {
+                    let key = match &named.imported {
+                        None => PropName::Ident(named.local.clone().into()),
+                        Some(ModuleExportName::Ident(name)) => PropName::Ident(name.clone().into()),
+                        Some(ModuleExportName::Str(name)) => PropName::Str(name.clone()),
+                    };
+                    (key, &named.local)
+                }
+            };
+            names.push(ImportedName {
+                name: match &key {
+                    PropName::Ident(name) => name.sym.to_string(),
+                    PropName::Str(name) => name.value.to_string_lossy().into_owned(),
+                    _ => continue,
+                },
+                place: place_of(self.part.text, self.part.lines_before, imported.span().lo),
+            });
+            properties.push(ObjectPatProp::KeyValue(KeyValuePatProp {
+                key,
+                value: Box::new(Pat::Ident(BindingIdent::from(local.clone()))),
+            }));
+        }
+        let span = import.span;
+        for namespace in namespaces {
+            self.hoisted.push(constant(
+                span,
+                Pat::Ident(BindingIdent::from(namespace)),
+                imported_value(import),
+            ));
+        }
+        if !properties.is_empty() {
+            let pattern = ObjectPat { span: DUMMY_SP, props: properties, optional: false, type_ann: None };
+            self.hoisted.push(constant(span, Pat::Object(pattern), imported_value(import)));
+        } else if import.specifiers.is_empty() {
+            self.hoisted.push(Stmt::Expr(ExprStmt { span, expr: imported_value(import) }));
+        }
+        let place = place_of(self.part.text, self.part.lines_before, import.src.span.lo);
+        self.imports.push(Import { specifier, names, place });
+        Ok(())
+    }
+}
+
+/// `await import("mcp:…")`.
+fn imported_value(import: &ImportDecl) -> Box<Expr> {
+    let source = ExprOrSpread { spread: None, expr: Box::new(Expr::from(*import.src.clone())) };
+    let callee = Callee::Import(ImportCallee { span: import.span, phase: ImportPhase::Evaluation });
+    let call = CallExpr { span: import.span, callee, args: vec![source], ..CallExpr::default() };
+    Box::new(Expr::Await(AwaitExpr { span: import.span, arg: Box::new(Expr::Call(call)) }))
+}
+
+fn constant(span: Span, name: Pat, value: Box<Expr>) -> Stmt {
+    let declarator = VarDeclarator { span, name, init: Some(value), definite: false };
+    Stmt::Decl(Decl::Var(Box::new(VarDecl {
+        span,
+        kind: VarDeclKind::Const,
+        decls: vec![declarator],
+        ..VarDecl::default()
+    })))
+}
+
+fn returns(span: Span, value: Box<Expr>) -> Stmt {
+    Stmt::Return(ReturnStmt { span, arg: Some(value) })
+}

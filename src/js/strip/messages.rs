@@ -1,0 +1,70 @@
+//! Says what the parser found in words for the script's author.
+
+use swc_ecma_parser::error::SyntaxError;
+
+/// Returns the message: a lowercase fragment without a full stop.
+pub(super) fn plain(kind: &SyntaxError) -> String {
+    match kind {
+        SyntaxError::Eof => "unexpected end of the source".to_owned(),
+        SyntaxError::ExpectedSemi | SyntaxError::ExpectedSemiForExprStmt { .. } => {
+            "expected `;` or a line break".to_owned()
+        }
+        SyntaxError::ReturnNotAllowed => "`return` is not allowed here".to_owned(),
+        SyntaxError::AwaitInFunction => "`await` is not allowed in a function that is not async".to_owned(),
+        SyntaxError::Unexpected { got, expected } => {
+            format!("unexpected {}, expected {}", token(got), lower(expected))
+        }
+        SyntaxError::Expected(wanted, got) => {
+            format!("expected {}, found {}", token(&format!("{wanted:?}")), token(got))
+        }
+        SyntaxError::WithLabel { inner, .. } => plain(inner.kind()),
+        other => lower(&other.msg()).replace("<eof>", "end of the source"),
+    }
+}
+
+fn token(text: &str) -> String {
+    match text.trim_matches(['\'', '`']) {
+        "<eof>" | "eof" | "EOF" => "end of the source".to_owned(),
+        name => format!("`{name}`"),
+    }
+}
+
+/// Lowers the first letter, and takes the full stop and all but the first line away.
+fn lower(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default().trim_end_matches('.');
+    let mut letters = line.chars();
+    let shouts = letters.clone().nth(1).is_some_and(char::is_uppercase);
+    match letters.next() {
+        Some(letter) if !shouts => letter.to_lowercase().chain(letters).collect(),
+        _ => line.to_owned(),
+    }
+}
+
+/// Returns what to do about it, where that is known.
+pub(super) fn hint(source: &str, kind: &SyntaxError) -> Option<String> {
+    if looks_like_python(source) {
+        return Some("this looks like Python: run it as Python, or write TypeScript".to_owned());
+    }
+    match kind {
+        SyntaxError::AwaitInFunction => Some("make the function `async`".to_owned()),
+        SyntaxError::Eof => Some("close every bracket, string and template".to_owned()),
+        SyntaxError::ReturnNotAllowed => {
+            Some("`return` is for functions and for the top level of a script".to_owned())
+        }
+        SyntaxError::WithLabel { inner, .. } => hint(source, inner.kind()),
+        _ => None,
+    }
+}
+
+/// Returns whether a line could only be Python. Asked only about text that is not TypeScript.
+fn looks_like_python(source: &str) -> bool {
+    source.lines().any(|line| {
+        let line = line.trim();
+        let block = line.ends_with(':');
+        block
+            && ["def ", "async def ", "elif ", "class ", "for ", "with ", "while "]
+                .iter()
+                .any(|word| line.starts_with(word))
+            || line.starts_with("from ") && line.contains(" import ")
+    })
+}

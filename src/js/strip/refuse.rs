@@ -1,0 +1,219 @@
+//! Refuses what parses as TypeScript but cannot be run here.
+
+use swc_common::{Span, Spanned};
+use swc_ecma_ast::{
+    CallExpr, Callee, ExportSpecifier, Expr, ImportDecl, ImportPhase, MetaPropExpr, MetaPropKind, Module,
+    ModuleDecl, ModuleExportName, ModuleItem, Param, TsModuleRef,
+};
+use swc_ecma_visit::{Visit, VisitWith};
+
+use super::fence::Part;
+use super::positions::place_of;
+use super::{StripError, StripErrorKind};
+
+/// What servers are imported by.
+pub(super) const SERVER_PREFIX: &str = "mcp:";
+
+/// Returns an error of the kind at a span of `part`.
+pub(super) fn error(
+    part: Part<'_>,
+    kind: StripErrorKind,
+    span: Span,
+    message: &str,
+    hint: &str,
+) -> StripError {
+    StripError {
+        kind,
+        message: message.to_owned(),
+        place: Some(place_of(part.text, part.lines_before, span.lo)),
+        hint: Some(hint.to_owned()),
+    }
+}
+
+/// Returns the first thing in `module` that cannot be run.
+pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), StripError> {
+    let mut default: Option<Span> = None;
+    for item in &module.body {
+        let ModuleItem::ModuleDecl(declaration) = item else {
+            continue;
+        };
+        check_declaration(part, declaration)?;
+        if exports_default(declaration) && default.replace(declaration.span()).is_some() {
+            return Err(error(
+                part,
+                StripErrorKind::Syntax,
+                declaration.span(),
+                "a script has one `export default`, this is the second",
+                "export an object that holds both",
+            ));
+        }
+    }
+    // The words cannot be written with escapes, so text that lacks them needs no look at the tree.
+    if part.text.contains('@') || part.text.contains("import") {
+        let mut finder = Finder::default();
+        module.visit_with(&mut finder);
+        if let Some((span, message, hint)) = finder.found {
+            return Err(error(part, StripErrorKind::Transpile, span, message, hint));
+        }
+    }
+    Ok(())
+}
+
+fn check_declaration(part: Part<'_>, declaration: &ModuleDecl) -> Result<(), StripError> {
+    let transpile = |span, message, hint| Err(error(part, StripErrorKind::Transpile, span, message, hint));
+    match declaration {
+        ModuleDecl::Import(import) => check_phase(part, import),
+        ModuleDecl::TsImportEquals(import)
+            if matches!(import.module_ref, TsModuleRef::TsExternalModuleRef(_)) =>
+        {
+            transpile(
+                import.span,
+                "`import … = require(…)` is not available",
+                "write `import { tool } from \"mcp:server\"`, or call `tools.server.tool(…)`",
+            )
+        }
+        ModuleDecl::TsExportAssignment(export) => transpile(
+            export.span,
+            "`export =` is not available",
+            "`return` the value, or write `export default`",
+        ),
+        ModuleDecl::TsNamespaceExport(export) => {
+            transpile(export.span, "`export as namespace` is not available", "leave it out")
+        }
+        ModuleDecl::ExportAll(export) if !export.type_only => exported_from(part, &export.src, export.span),
+        ModuleDecl::ExportNamed(export) if !export.type_only => match &export.src {
+            Some(source) => exported_from(part, source, export.span),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn check_phase(part: Part<'_>, import: &ImportDecl) -> Result<(), StripError> {
+    if import.phase != ImportPhase::Evaluation {
+        return Err(error(
+            part,
+            StripErrorKind::Transpile,
+            import.span,
+            "`import source` and `import defer` are not available",
+            "write `import { tool } from \"mcp:server\"`",
+        ));
+    }
+    if let Some(attributes) = &import.with {
+        return Err(error(
+            part,
+            StripErrorKind::Transpile,
+            attributes.span,
+            "import attributes are not available",
+            "write `import { tool } from \"mcp:server\"` without `with`",
+        ));
+    }
+    Ok(())
+}
+
+fn exported_from(part: Part<'_>, source: &swc_ecma_ast::Str, span: Span) -> Result<(), StripError> {
+    check_specifier(part, source)?;
+    Err(error(
+        part,
+        StripErrorKind::Transpile,
+        span,
+        "a script cannot export from a server",
+        "import the tool, call it and `return` what it gives",
+    ))
+}
+
+/// Returns the specifier if it names a server.
+pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Result<String, StripError> {
+    let specifier = source.value.to_string_lossy().into_owned();
+    if specifier.strip_prefix(SERVER_PREFIX).is_some_and(|server| !server.is_empty()) {
+        return Ok(specifier);
+    }
+    let name = specifier.strip_prefix("node:").unwrap_or(&specifier);
+    let hint = match name.split('/').next().unwrap_or(name) {
+        "fs" | "path" | "os" => "use the tools of a filesystem server: `tools.filesystem.<tool>(…)`",
+        "http" | "https" | "net" | "axios" | "undici" | "got" | "node-fetch" => {
+            "use a server that fetches: `tools.<server>.<tool>(…)`"
+        }
+        "child_process" => "use a server that runs commands: `tools.<server>.<tool>(…)`",
+        "crypto" => "`crypto.randomUUID` and `crypto.getRandomValues` are globals",
+        _ => "import a server as `mcp:<server>`, or call `tools.<server>.<tool>(…)`",
+    };
+    let message = format!("cannot import `{specifier}`: scripts have no packages, files or URLs");
+    Err(error(part, StripErrorKind::Syntax, source.span, &message, hint))
+}
+
+fn exports_default(declaration: &ModuleDecl) -> bool {
+    match declaration {
+        ModuleDecl::ExportDefaultExpr(_) => true,
+        ModuleDecl::ExportDefaultDecl(export) => match &export.decl {
+            swc_ecma_ast::DefaultDecl::Fn(function) => function.function.body.is_some(),
+            swc_ecma_ast::DefaultDecl::Class(_) => true,
+            swc_ecma_ast::DefaultDecl::TsInterfaceDecl(_) => false,
+        },
+        ModuleDecl::ExportNamed(export) if !export.type_only => export.specifiers.iter().any(|specifier| {
+            matches!(specifier, ExportSpecifier::Named(named)
+                if !named.is_type_only
+                    && matches!(&named.exported, Some(ModuleExportName::Ident(name)) if name.sym == "default"))
+        }),
+        _ => false,
+    }
+}
+
+/// Looks for what has no form in a script.
+#[derive(Default)]
+struct Finder {
+    found: Option<(Span, &'static str, &'static str)>,
+}
+
+impl Finder {
+    fn find(&mut self, span: Span, message: &'static str, hint: &'static str) {
+        self.found.get_or_insert((span, message, hint));
+    }
+}
+
+impl Visit for Finder {
+    fn visit_param(&mut self, parameter: &Param) {
+        if let Some(decorator) = parameter.decorators.first() {
+            self.find(
+                decorator.span,
+                "decorators of parameters are not available",
+                "decorate the method or the class: standard decorators have none for parameters",
+            );
+        }
+        parameter.visit_children_with(self);
+    }
+
+    fn visit_ts_param_prop(&mut self, parameter: &swc_ecma_ast::TsParamProp) {
+        if let Some(decorator) = parameter.decorators.first() {
+            self.find(
+                decorator.span,
+                "decorators of parameters are not available",
+                "decorate the method or the class: standard decorators have none for parameters",
+            );
+        }
+        parameter.visit_children_with(self);
+    }
+
+    fn visit_meta_prop_expr(&mut self, meta: &MetaPropExpr) {
+        if meta.kind == MetaPropKind::ImportMeta {
+            self.find(meta.span, "`import.meta` is not available", "a script has no file and no URL");
+        }
+    }
+
+    fn visit_call_expr(&mut self, call: &CallExpr) {
+        if let Callee::Import(import) = &call.callee
+            && (import.phase != ImportPhase::Evaluation || call.args.len() > 1)
+        {
+            self.find(
+                call.span,
+                "import attributes and phases are not available",
+                "write `await import(\"mcp:server\")`",
+            );
+        }
+        call.visit_children_with(self);
+    }
+
+    fn visit_expr(&mut self, expression: &Expr) {
+        expression.visit_children_with(self);
+    }
+}

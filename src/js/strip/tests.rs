@@ -1,0 +1,31 @@
+//! What the stripper promises, by source and the code, place or error that must come out.
+
+mod bounds;
+mod code;
+mod errors;
+mod places;
+
+use super::{STACK_BYTES, StripError, Stripped, strip};
+
+/// Largest source in these tests.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Strips on a thread with the stack that callers promise.
+fn run(source: &str) -> Result<Stripped, StripError> {
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, || strip(source, MAX_BYTES))
+            .expect("a thread starts")
+            .join()
+            .expect("no panic crosses `strip`")
+    })
+}
+
+/// The function body of what comes out, on one line.
+fn body(source: &str) -> String {
+    let stripped = run(source).unwrap_or_else(|error| panic!("{source:?} must strip: {error:?}"));
+    let code = stripped.code.split_whitespace().collect::<Vec<_>>().join(" ");
+    let inner = code.strip_prefix("(async () => {\"use strict\";").and_then(|rest| rest.strip_suffix("})"));
+    inner.unwrap_or(&code).trim().to_owned()
+}

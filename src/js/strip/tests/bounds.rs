@@ -1,0 +1,144 @@
+//! Each construct that nests: at the bound it works on the stack that callers promise, beyond it is refused at once.
+
+use std::time::{Duration, Instant};
+
+use super::super::bounds::check as bounded;
+use super::super::{STACK_BYTES, StripErrorKind, strip};
+
+/// How to nest: what opens a level, what stands inside, what closes a level; and what stands around all.
+type Construct = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+const CONSTRUCTS: &[Construct] = &[
+    ("", "(", "1", ")", ""),
+    ("", "[", "", "]", ""),
+    ("x = ", "{a:", "1", "}", ""),
+    ("", "{", "", "}", ""),
+    ("", "a?b:", "c", "", ""),
+    ("", "a?", "b", ":c", ""),
+    ("", "a?(", "b", "):c", ""),
+    ("", "a?(b):c=>", "d", "", ""),
+    ("1", "+1", "", "", ""),
+    ("a", ".b", "", "", ""),
+    ("f", "()", "", "", ""),
+    ("a", "[0]", "", "", ""),
+    ("f", "`a`", "", "", ""),
+    ("", "a=>", "a", "", ""),
+    ("", "(a)=>", "a", "", ""),
+    ("", "a=>{", "", "}", ""),
+    ("", "async a=>", "a", "", ""),
+    ("", "(a=", "1", ")=>1", ""),
+    ("", "<T>(", "a", ")", ""),
+    ("", "<T>", "a", "", ""),
+    ("", "`${", "1", "}`", ""),
+    ("", "!", "1", "", ""),
+    ("", "- ", "1", "", ""),
+    ("", "typeof ", "1", "", ""),
+    ("a", "!", "", "", ""),
+    ("type T=", "A<", "B", ">", ""),
+    ("type T=", "A<1,", "B", ">", ""),
+    ("", "a<", "b", "", ""),
+    ("", "a<(", "b", ")", ""),
+    ("", "if(x){}else ", "{}", "", ""),
+    ("", "if(x)y;else ", "z", "", ""),
+    ("", "if(x)", "y", "", ""),
+    ("", "if(x)\n", "y", "", ""),
+    ("", "for(;;)", "y", "", ""),
+    ("", "do ", "y;", "while(x);", ""),
+    ("", "try{", "", "}finally{}", ""),
+    ("", "function f(){", "", "}", ""),
+    ("", "(()=>{", "", "})()", ""),
+    ("", "f(", "1", ")", ""),
+    ("", "await ", "1", "", ""),
+    ("", "await\u{a0}", "1", "", ""),
+    ("", "new ", "A", "", ""),
+    ("", "void-", "1", "", ""),
+    ("", "a**", "b", "", ""),
+    ("", "a=", "b", "", ""),
+    ("x", " as any", "", "", ""),
+    ("x", " satisfies any", "", "", ""),
+    ("", "(class extends ", "A", "{})", ""),
+    ("", "class A{m(){", "", "}}", ""),
+    ("", "(@d class{m(){", "", "}})", ""),
+    ("let ", "{a:", "b", "}", "=c"),
+    ("let ", "[", "b", "]", "=c"),
+    ("a", "??b", "", "", ""),
+    ("a", "&&b", "", "", ""),
+    ("type T=A", "|A", "", "", ""),
+    ("type T=", "A extends B?C:", "D", "", ""),
+    ("type T=", "()=>", "D", "", ""),
+    ("type T=", "keyof\n", "A", "", ""),
+    ("type T=A", "[]", "", "", ""),
+    ("type T=", "{a:", "b", "}", ""),
+    ("type T=", "[", "b", "]", ""),
+    ("", "namespace N{", "export const a=1", "}", ""),
+    ("namespace N", ".N", "", "", "{export const a=1}"),
+    ("enum E{A=1", "+1", "", "", "}"),
+    ("", "switch(a){case 1:", "", "}", ""),
+    ("function*f(){", "yield*", "1", "", "}"),
+];
+
+fn source(construct: &Construct, levels: usize) -> String {
+    let (before, open, inside, close, after) = construct;
+    format!("{before}{}{inside}{}{after}", open.repeat(levels), close.repeat(levels))
+}
+
+/// The most levels that are not refused.
+fn most_levels(construct: &Construct) -> usize {
+    let (mut passes, mut fails) = (1, 200_000);
+    while fails - passes > 1 {
+        let middle = usize::midpoint(passes, fails);
+        if bounded(&source(construct, middle)).is_ok() { passes = middle } else { fails = middle }
+    }
+    passes
+}
+
+fn on_promised_stack(run: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
+        thread.expect("a thread starts").join().expect("no panic crosses `strip`");
+    });
+}
+
+#[test]
+fn every_construct_works_at_its_bound() {
+    on_promised_stack(|| {
+        for construct in CONSTRUCTS {
+            let levels = most_levels(construct);
+            let result = strip(&source(construct, levels), usize::MAX);
+            // What swc refuses for another reason was parsed to its depth all the same.
+            if let Err(error) = result {
+                panic!("{construct:?} at {levels}: {error:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn every_construct_is_refused_far_above_its_bound() {
+    on_promised_stack(|| {
+        for construct in CONSTRUCTS {
+            let source = source(construct, 200_000);
+            let start = Instant::now();
+            let error = strip(&source, usize::MAX).expect_err("refused");
+            assert_eq!(
+                (error.kind, error.message.as_str()),
+                (StripErrorKind::Syntax, "nested too deeply"),
+                "{construct:?}"
+            );
+            assert!(start.elapsed() < Duration::from_secs(1), "{construct:?}: {:?}", start.elapsed());
+        }
+    });
+}
+
+#[test]
+fn what_swc_reads_again_after_a_mistake_ends_soon() {
+    on_promised_stack(|| {
+        for open in ["f<T>(", "x?.f<T>(a ?.", "<T>(", "async<T>(", "a?(b):c=>(", "f<T>`${"] {
+            for levels in [10, 20, 900] {
+                let start = Instant::now();
+                assert!(strip(&open.repeat(levels), usize::MAX).is_err());
+                assert!(start.elapsed() < Duration::from_secs(5), "{open} {levels}: {:?}", start.elapsed());
+            }
+        }
+    });
+}

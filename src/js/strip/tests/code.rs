@@ -1,0 +1,144 @@
+//! Source to code.
+
+use super::{body, run};
+
+/// Asserts the body that comes out of `source`.
+#[track_caller]
+fn check(source: &str, expected: &str) {
+    assert_eq!(body(source), expected, "source: {source}");
+}
+
+#[test]
+fn value_is_what_returns_else_the_default_export_else_main_else_the_last_expression() {
+    check("const x: number = 1; return x + 1", "const x = 1; return x + 1;");
+    check("if (a) return 1; f()", "if (a) return 1; f();");
+    check("const x = 1; x * 2", "const x = 1; return x * 2;");
+    check("x; function f() {} interface I {} ;", "return x; function f() {}");
+    check("x; class A {}", "const result = x; class A { } return result;");
+    check(
+        "const result = 1; result; class A {}",
+        "const result = 1; const result1 = result; class A { } return result1;",
+    );
+    check("for (;;) {}", "for(;;){}");
+    check("\"use strict\"; 1", "\"use strict\"; return 1;");
+    check("'only'", "return 'only';");
+    check("", "");
+    check(
+        "async function main(i: I) { return i } const y = 2",
+        "async function main(i) { return i; } const y = 2; return main(globalThis.input);",
+    );
+    check(
+        "const run = async () => 1; let z = 1",
+        "const run = async ()=>1; let z = 1; return run(globalThis.input);",
+    );
+    check("function main() { return main } main()", "function main() { return main; } return main();");
+    check(
+        "function main() {} function f(main) { return main } 1",
+        "function main() {} function f(main) { return main; } 1; return main(globalThis.input);",
+    );
+    check("function* main() {} 1", "function* main() {} return 1;");
+    check("export { main }; function main() {}", "function main() {} return main(globalThis.input);");
+}
+
+#[test]
+fn sole_function_is_called_with_the_input() {
+    check("async (x) => x", "return (async (x)=>x)(globalThis.input);");
+    check("(async (x: number) => x)", "return (async (x)=>x)(globalThis.input);");
+    check(
+        "function f(input) { return input }",
+        "function f(input) { return input; } return f(globalThis.input);",
+    );
+    check("async function (x) { return x }", "return async function(x) { return x; }(globalThis.input);");
+    check("type T = 1; const f = () => 1", "const f = ()=>1; return f(globalThis.input);");
+    check("function a() {} function b() {}", "function a() {} function b() {}");
+}
+
+#[test]
+fn default_export_is_called_if_it_is_a_function() {
+    check("export default async (x) => x", "return (async (x)=>x)(globalThis.input);");
+    check("export default function f(x) {} f.y = 1", "function f(x) {} f.y = 1; return f(globalThis.input);");
+    check("export default class A {}", "class A { } return A;");
+    let code = body("export default make(1); const y = 2");
+    assert!(code.starts_with("(async () => (async () => {\"use strict\"; const result = make(1); const y = 2; return result; })().then((value) =>"), "{code}");
+    assert!(body("const x = 1; export { x as default }").contains("return x; })().then("));
+    assert!(
+        body("export default interface I {} export const x = 1; x").starts_with("const x = 1; return x;")
+    );
+}
+
+#[test]
+fn imports_are_awaited_at_the_top_unless_only_types_use_them() {
+    check(
+        "f(); import { a, b as c, default as d } from \"mcp:s\"; return a + c + d",
+        "const { a: a, b: c, default: d } = await import(\"mcp:s\"); f(); return a + c + d;",
+    );
+    check("import * as ns from 'mcp:s'; ns.x", "const ns = await import('mcp:s'); return ns.x;");
+    check("import d from 'mcp:s'; d", "const { default: d } = await import('mcp:s'); return d;");
+    check("import 'mcp:s'; 1", "await import('mcp:s'); return 1;");
+    check("import type { T } from 'lodash'; import { U } from 'lodash'; let u: U; 1", "let u; return 1;");
+    check("import { unused } from 'mcp:s'; 1", "return 1;");
+    let imports = run("import { a, b as c } from 'mcp:s'; a; c").expect("strips").imports;
+    assert_eq!(imports.len(), 1);
+    assert_eq!(imports[0].specifier, "mcp:s");
+    assert_eq!((imports[0].place.line, imports[0].place.column), (1, 27));
+    let names: Vec<_> = imports[0].names.iter().map(|name| (name.name.as_str(), name.place.column)).collect();
+    assert_eq!(names, [("a", 10), ("b", 13)]);
+}
+
+#[test]
+fn types_leave_and_what_they_held_together_keeps_its_parentheses() {
+    check("(x as any)()", "return x();");
+    check("(<T>x).y; (a satisfies B)!.c", "x.y; return a.c;");
+    check("const f = () => ({ a: 1 } as T)", "const f = ()=>({ a: 1 }); return f(globalThis.input);");
+    check("(function () {} as any)()", "return function() {}();");
+    check("({} as any).x", "return ({}).x;");
+    check(
+        "declare const y: unique symbol; let z!: number; function f(this: T, a?: A): a is B {} z",
+        "let z; function f(a) {} return z;",
+    );
+    check(
+        "abstract class A { declare b: 1; abstract c(): void; [k: string]: any; d = 1; private e!: 2 } 1",
+        "class A { d = 1; e; } return 1;",
+    );
+    check("function f(): 1; function f(a?) { return a } 1; 2", "function f(a) { return a; } 1; return 2;");
+    check(
+        "enum E { A = 1, B = A << 1 } return E.B",
+        "var E = /*#__PURE__*/ function(E) { E[E[\"A\"] = 1] = \"A\"; E[E[\"B\"] = 2] = \"B\"; return E; }(E || {}); return E.B;",
+    );
+    check("const enum E { A = 'a' } return E.A", "return \"a\";");
+    check("{ using a = b; }", "{ using a = b; }");
+    assert!(
+        body("class P { y = this.x; constructor(public x: number) {} }")
+            .contains("x; y = this.x; constructor(x){ this.x = x; }")
+    );
+}
+
+#[test]
+fn namespaces_do_not_capture_names_of_inner_scopes() {
+    let code =
+        body("namespace N { export let x = 1; export function f(N: number) { return x + N } } return N.f(2)");
+    assert!(code.contains("function f(N1) { return N.x + N1; }"), "{code}");
+    check(
+        "namespace A.B { export const c = 1 } return A.B.c",
+        "(function(A) { (function(B) { B.c = 1; })(A.B || (A.B = {})); })(A || (A = {})); return A.B.c; var A;",
+    );
+}
+
+#[test]
+fn decorators_bring_their_helpers_along() {
+    let code = body("function d(v, c) { return v } @d class A { @d m() {} accessor x = 1 } return new A().x");
+    assert!(code.contains("_apply_decs_2311(") && !code.contains("import") && !code.contains("@d"), "{code}");
+    assert!(!body("class A { accessor x = 1 } 1").contains("accessor"));
+    assert!(body("function d(v, c) { return v } export default @d class A {}").contains("then((value)"));
+}
+
+#[test]
+fn fences_and_marks_are_taken_off() {
+    check("```ts\nconst x: T = 1\nx\n```\n", "const x = 1; return x;");
+    check("Here is the code:\n\n```typescript\nreturn 1\n```\nIt returns one.", "return 1;");
+    check("Two blocks:\n```sh\nls\n```\n```js\nreturn 2\n```", "return 2;");
+    check("return `a\n\\`\\`\\`ts\nno\n\\`\\`\\`\n`.length", "return `a \\`\\`\\`ts no \\`\\`\\` `.length;");
+    check("return `a${'```'}`", "return `a${'```'}`;");
+    check("Code:\n```ts\nlet x: T = 1\nx\n```", "let x = 1; return x;");
+    check("\u{feff}#!/usr/bin/env node\r\nlet x = 1\r\nx\r\n", "let x = 1; return x;");
+}

@@ -1,0 +1,75 @@
+//! Source to error.
+
+use super::super::StripErrorKind::{self, Syntax, Transpile};
+use super::super::{Place, strip};
+use super::run;
+
+/// Asserts kind, place and a part of the message.
+#[track_caller]
+fn check(source: &str, kind: StripErrorKind, line: u32, column: u32, part: &str) {
+    let error = run(source).err().unwrap_or_else(|| panic!("{source:?} must be refused"));
+    assert_eq!((error.kind, error.place), (kind, Some(Place { line, column })), "{source}: {error:?}");
+    assert!(error.message.contains(part), "{source}: {error:?}");
+}
+
+#[test]
+fn mistakes_have_the_place_in_the_whole_text() {
+    check("const x = ;", Syntax, 1, 11, "expression expected");
+    check("const é = '😀', y = ;", Syntax, 1, 21, "expression expected");
+    check("Some text\n```ts\nlet a = 1\nlet b = ]\n```", Syntax, 4, 9, "");
+    check("```ts\nlet a = 1\nlet b = ]\n```", Syntax, 3, 9, "");
+    check("\n\n  function f() { await 1 }", Syntax, 3, 18, "await");
+}
+
+#[test]
+fn nothing_breaks_out_of_the_wrapper() {
+    check("})(); globalThis.x = 1; (async () => {", Syntax, 1, 1, "");
+    check("1 }; { 2", Syntax, 1, 3, "");
+    assert!(run("1 /*").is_err());
+    assert!(run("1 `").is_err());
+    assert!(run("1 //").expect("a comment is fine").code.ends_with("return 1;\n})"));
+}
+
+#[test]
+fn return_and_await_stand_at_the_top_level_and_in_functions_only() {
+    assert!(run("if (await x) { for (;;) { return 1 } }").is_ok());
+    check("class A { static { return 1 } }", Syntax, 1, 20, "`return` is not allowed");
+    check("return 1; class A { static { return 2 } }", Syntax, 1, 30, "`return` is not allowed");
+    check("namespace N { return 1 }", Syntax, 1, 15, "`return` is not allowed");
+    check("function f() { await 1 }", Syntax, 1, 16, "await");
+}
+
+#[test]
+fn imports_of_anything_but_servers_are_refused() {
+    check("import _ from \"lodash\"; _.x", Syntax, 1, 15, "cannot import `lodash`");
+    check("import 'file:///etc/passwd'", Syntax, 1, 8, "cannot import `file:///etc/passwd`");
+    check("export * from \"https://x/\"", Syntax, 1, 15, "cannot import");
+    check("export { a } from \"mcp:s\"", Transpile, 1, 1, "export from a server");
+    check("export { default } from \"mcp:s\"", Transpile, 1, 1, "export from a server");
+    check("import x from \"mcp:s\" with { type: \"json\" }; x", Transpile, 1, 28, "attributes");
+    check("import source w from \"mcp:s\"; w", Transpile, 1, 1, "import source");
+    check("import defer * as w from \"mcp:s\"; w", Transpile, 1, 1, "import source");
+    check("import x = require(\"fs\"); x", Transpile, 1, 1, "require");
+    check("export = 1", Transpile, 1, 1, "export =");
+    check("import.meta.url", Transpile, 1, 1, "import.meta");
+    check("export default 1; export default 2", Syntax, 1, 19, "second");
+    check("export { nothing }", Syntax, 1, 10, "not declared");
+    let error = run("import fs from 'node:fs/promises'; fs.x").expect_err("refused");
+    assert!(error.hint.is_some_and(|hint| hint.contains("filesystem server")));
+}
+
+#[test]
+fn legacy_decorators_and_python_are_named() {
+    check("class A { m(@d x) {} }", Transpile, 1, 13, "parameters");
+    check("class A { constructor(@d private x) {} }", Transpile, 1, 23, "parameters");
+    let error = run("def f(x):\n    return x\n").expect_err("refused");
+    assert!(error.hint.is_some_and(|hint| hint.contains("Python")));
+}
+
+#[test]
+fn size_is_checked_first() {
+    assert!(strip("1;", 2).is_ok());
+    let error = strip("((;", 2).expect_err("refused");
+    assert_eq!((error.kind, error.place), (Syntax, None));
+    assert_eq!(error.message, "the source has 3 bytes, more than the limit of 2");
+}
