@@ -1,0 +1,24 @@
+//! The protocol room: MCP servers whose tools scripts call. The only place that names rmcp.
+//!
+//! [`McpServers`] is the [`ToolDispatcher`](crate::tools::ToolDispatcher) of all configured servers.
+//! Each has at most one connection, made when it is first needed and shared by every run. No HTTP
+//! here yet: servers are child processes that speak over their stdin and stdout. No retries either:
+//! a call that was sent may have had effects.
+
+mod stdio;
+
+mod pool;
+
+mod client;
+
+mod connect;
+
+mod convert;
+mod lines;
+mod scan;
+
+pub(crate) use pool::McpServers;
+pub use stdio::StdioServer;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Finds the `id` of a message that cannot be parsed, so that its caller need not wait in vain.
+
+/// The longest key or id that is looked at. Ids of ours are short numbers.
+const LONGEST_TEXT: usize = 64;
+
+/// How deep brackets are told apart. Deeper ones are only counted.
+const DEEPEST: usize = 256;
+
+/// Reads a line in pieces and remembers the top-level `id`, wherever in the line it stands: before
+/// the result, as most servers write it, or behind, as the TypeScript SDK does.
+///
+/// Understands just enough JSON to know strings and nesting, so it gets past most kinds of damage.
+/// Its memory is constant.
+#[derive(Default)]
+pub(super) struct IdScan {
+    /// The brackets that are open, the first [`DEEPEST`] of them by kind.
+    open: Vec<u8>,
+    deeper: usize,
+    in_string: bool,
+    escaped: bool,
+    /// The string or number being read, if it stands at the top level.
+    text: Vec<u8>,
+    /// Whether the last top-level string was `id` and only a colon has been seen since.
+    expects_id: bool,
+    /// Whether the last top-level string was `id`, before its colon.
+    saw_id_key: bool,
+    /// Whether what is in `text` is a number that `id` has.
+    in_number: bool,
+    found: Option<i64>,
+}
+
+impl IdScan {
+    /// The id in a whole line, if there is one.
+    pub(super) fn of_line(line: &[u8]) -> Option<i64> {
+        let mut scan = Self::default();
+        scan.feed(line);
+        scan.found()
+    }
+
+    /// The id, if it has been read to its end. A string that holds a number counts: some servers
+    /// answer with the id in quotes.
+    pub(super) fn found(&self) -> Option<i64> {
+        self.found
+    }
+
+    /// Reads on.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if self.found.is_some() {
+                return;
+            }
+            self.step(byte);
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        if self.in_string {
+            self.step_in_string(byte);
+            return;
+        }
+        if self.in_number {
+            if byte.is_ascii_digit() {
+                self.keep(byte);
+                return;
+            }
+            self.in_number = false;
+            self.take_id();
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.text.clear();
+            }
+            b'{' | b'[' => {
+                self.forget_key();
+                if self.open.len() < DEEPEST {
+                    self.open.push(byte);
+                } else {
+                    self.deeper = self.deeper.saturating_add(1);
+                }
+            }
+            b'}' => self.close(b'{'),
+            b']' => self.close(b'['),
+            b':' => {
+                self.expects_id = self.saw_id_key;
+                self.saw_id_key = false;
+            }
+            b'0'..=b'9' if self.expects_id => {
+                self.in_number = true;
+                self.text.clear();
+                self.keep(byte);
+            }
+            b' ' | b'\t' | b'\r' => {}
+            _ => self.forget_key(),
+        }
+    }
+
+    fn step_in_string(&mut self, byte: u8) {
+        if self.escaped {
+            self.escaped = false;
+            self.keep(byte);
+            return;
+        }
+        match byte {
+            b'\\' => self.escaped = true,
+            b'"' => {
+                self.in_string = false;
+                if self.expects_id {
+                    self.take_id();
+                } else {
+                    self.saw_id_key = self.open.len() == 1 && self.text == b"id";
+                }
+            }
+            _ => self.keep(byte),
+        }
+    }
+
+    /// Closes the innermost bracket of this kind and those inside it, which the damage has left
+    /// open. A bracket that closes nothing is part of the damage.
+    fn close(&mut self, kind: u8) {
+        self.forget_key();
+        if self.deeper > 0 {
+            self.deeper -= 1;
+        } else if let Some(position) = self.open.iter().rposition(|&open| open == kind) {
+            self.open.truncate(position);
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.open.len() == 1 && self.text.len() < LONGEST_TEXT {
+            self.text.push(byte);
+        }
+    }
+
+    fn take_id(&mut self) {
+        self.found = std::str::from_utf8(&self.text).ok().and_then(|text| text.parse().ok());
+        self.forget_key();
+    }
+
+    fn forget_key(&mut self) {
+        self.saw_id_key = false;
+        self.expects_id = false;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,523 @@
+//! Real processes that misbehave: `tests/servers/fault.py`. Numbers are cases of the threat list.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use super::{McpServers, StdioServer};
+use crate::tools::ToolErrorCode::{
+    self, Cancelled, InvalidArguments, ResultTooLarge, ToolNotFound, ToolTimeout, UpstreamProtocol,
+    UpstreamUnavailable,
+};
+use crate::tools::{ToolDispatcher, ToolError, ToolRequest, ToolResult};
+
+/// Where a test has to be quick, it is given this much: machines that build and test at once stall.
+const QUICK: Duration = Duration::from_secs(5);
+
+/// One server in one mode, and the file in which it writes down what happens to it.
+struct Upstream {
+    servers: Arc<McpServers>,
+    directory: TempDir,
+}
+
+impl Upstream {
+    fn new(mode: &str) -> Self {
+        Self::with(mode, |server| server)
+    }
+
+    fn with(mode: &str, change: impl FnOnce(StdioServer) -> StdioServer) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let server = change(fault(mode, directory.path()));
+        Self { servers: Arc::new(McpServers::new(vec![server], &Handle::current())), directory }
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolError> {
+        self.servers.call(request("fault", tool, arguments)).await
+    }
+
+    async fn text(&self, tool: &str, arguments: Value) -> Result<String, ToolError> {
+        let result = self.call(tool, arguments).await?;
+        Ok(result.content[0]["text"].as_str().unwrap().to_owned())
+    }
+
+    async fn failure(&self, tool: &str) -> ToolError {
+        self.call(tool, json!({})).await.unwrap_err()
+    }
+
+    async fn tool_names(&self) -> Result<Vec<String>, ToolError> {
+        let tools = self.servers.tools("fault", Instant::now() + Duration::from_secs(30)).await?;
+        Ok(tools.iter().map(|tool| tool.name.clone()).collect())
+    }
+
+    fn notes(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("notes")).unwrap_or_default()
+    }
+
+    /// Waits for a line with this beginning and returns its rest.
+    async fn noted(&self, beginning: &str) -> String {
+        eventually(beginning, || {
+            self.notes().lines().find_map(|line| line.strip_prefix(beginning).map(str::to_owned))
+        })
+        .await
+    }
+
+    async fn process(&self) -> i32 {
+        let result = self.call("environment", json!({})).await.unwrap();
+        i32::try_from(result.structured.unwrap()["pid"].as_i64().unwrap()).unwrap()
+    }
+}
+
+fn fault(mode: &str, directory: &Path) -> StdioServer {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/fault.py");
+    let notes = if directory.is_dir() { directory.join("notes") } else { directory.to_owned() };
+    StdioServer::new("fault", "python3").args([script, mode, notes.to_str().unwrap()])
+}
+
+fn request(server: &str, tool: &str, arguments: Value) -> ToolRequest {
+    let arguments = arguments.as_object().cloned().unwrap_or_else(Map::new);
+    ToolRequest {
+        server: server.into(),
+        tool: tool.into(),
+        arguments,
+        deadline: Instant::now() + Duration::from_secs(30),
+        cancel: CancellationToken::new(),
+    }
+}
+
+async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + QUICK;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "did not happen: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn quickly<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(QUICK, work).await.expect("it takes too long")
+}
+
+/// Whether the process is there and not a zombie.
+fn runs(process: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+async fn gone(process: i32) {
+    eventually("the process is gone and reaped", || {
+        (!Path::new(&format!("/proc/{process}")).exists()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_serves_all_calls() {
+    let upstream = Upstream::new("well");
+    assert_eq!(upstream.servers.servers(), [Arc::from("fault")]);
+    assert_eq!(upstream.notes(), "", "nothing starts before it is needed");
+    let calls = (0..50).map(|number| upstream.call("echo", json!({ "number": number })));
+    let results = futures::future::join_all(calls).await;
+    for (number, result) in results.into_iter().enumerate() {
+        assert_eq!(result.unwrap().structured, Some(json!({ "number": number })));
+    }
+    assert!(upstream.tool_names().await.unwrap().starts_with(&["echo".to_owned()]));
+    assert_eq!(upstream.notes().matches("started").count(), 1);
+    assert!(upstream.notes().contains("capabilities {}"), "{}", upstream.notes());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_overlap() {
+    let upstream = Upstream::new("well");
+    upstream.tool_names().await.unwrap();
+    let slow = upstream.call("slow", json!({ "seconds": 20 }));
+    let quick = quickly(upstream.call("echo", json!({})));
+    tokio::select! {
+        _ = slow => panic!("the slow call must not hold up the quick one"),
+        result = quick => assert!(result.is_ok()),
+    }
+}
+
+/// The futures are polled on threads that know nothing of tokio.
+#[test]
+fn calls_work_from_any_thread() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let upstream = {
+        let _entered = runtime.enter();
+        Upstream::new("well")
+    };
+    let result = futures::executor::block_on(upstream.call("echo", json!({ "a": 1 }))).unwrap();
+    assert_eq!(result.structured, Some(json!({ "a": 1 })));
+    assert!(futures::executor::block_on(upstream.tool_names()).unwrap().len() > 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_is_the_same_until_it_changes() {
+    let upstream = Upstream::new("well");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let first = upstream.servers.tools("fault", deadline).await.unwrap();
+    let second = upstream.servers.tools("fault", deadline).await.unwrap();
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(upstream.text("change_tools", json!({})).await.unwrap(), "changed");
+    let third = upstream.servers.tools("fault", deadline).await.unwrap();
+    assert_eq!(third.len(), first.len() + 1);
+    assert_eq!(third.last().unwrap().name, "extra_0");
+    upstream.failure("crash").await;
+    let fourth = upstream.servers.tools("fault", deadline).await.unwrap();
+    assert_eq!(*fourth, *first, "the restarted server has forgotten its extra tool");
+}
+
+/// Case 206.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_do_not_start_say_why() {
+    let check = async |server: StdioServer, expected: &[&str]| {
+        let servers = McpServers::new(vec![server], &Handle::current());
+        let error = quickly(servers.call(request("fault", "echo", json!({})))).await.unwrap_err();
+        assert_eq!(error.code, UpstreamUnavailable, "{error}");
+        for part in expected {
+            assert!(error.message.contains(part), "{error}");
+        }
+        assert!(!error.message.contains('\u{1b}'));
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    check(StdioServer::new("fault", "no-such-program"), &["`no-such-program`", "is it installed"]).await;
+    check(StdioServer::new("fault", "/etc/passwd"), &["`/etc/passwd`", "is it executable"]).await;
+    check(StdioServer::new("fault", "sh").cwd("/no/such/place"), &["/no/such/place"]).await;
+    check(fault("exit_at_once", here), &["exit status 0", "handshake"]).await;
+    check(fault("dies_in_handshake", here), &["exit status 3", "no such database"]).await;
+    check(fault("refuse", here), &["refused the handshake", "not today"]).await;
+    check(StdioServer::new("fault", "cat"), &["handshake"]).await;
+}
+
+/// Case 207, and others are not held up by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let hung = fault("hang_in_handshake", directory.path());
+    let mut well = fault("well", Path::new("/dev/null"));
+    well.name = "well".to_owned();
+    let servers = Arc::new(McpServers::new(vec![hung, well], &Handle::current()));
+    let started = Instant::now();
+    let hung = tokio::spawn({
+        let servers = Arc::clone(&servers);
+        async move { servers.call(request("fault", "echo", json!({}))).await }
+    });
+    quickly(servers.call(request("well", "echo", json!({})))).await.unwrap();
+    let error = hung.await.unwrap().unwrap_err();
+    assert_eq!(error.code, UpstreamUnavailable);
+    assert!(error.message.contains("within 10 s"), "{error}");
+    assert!(started.elapsed() >= Duration::from_secs(10));
+    let notes = std::fs::read_to_string(directory.path().join("notes")).unwrap();
+    let started = notes.lines().next().and_then(|line| line.strip_prefix("started ")).unwrap();
+    gone(started.parse().unwrap()).await;
+}
+
+/// A caller with less time than the handshake does not wait for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_ends_in_the_middle_of_a_start() {
+    let upstream = Upstream::new("hang_in_handshake");
+    let mut short = request("fault", "echo", json!({}));
+    short.deadline = Instant::now() + Duration::from_millis(300);
+    let error = quickly(upstream.servers.call(short)).await.unwrap_err();
+    assert_eq!(error.code, ToolTimeout);
+    let soon = Instant::now() + Duration::from_millis(300);
+    assert_eq!(quickly(upstream.servers.tools("fault", soon)).await.unwrap_err().code, ToolTimeout);
+    let cancelled = request("fault", "echo", json!({}));
+    cancelled.cancel.cancel();
+    assert_eq!(quickly(upstream.servers.call(cancelled)).await.unwrap_err().code, Cancelled);
+}
+
+/// Case 208.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_does_not_come_times_out_and_calls_go_on() {
+    let upstream = Upstream::new("hang_in_list");
+    assert_eq!(upstream.tool_names().await.unwrap_err().code, ToolTimeout);
+    assert!(upstream.call("echo", json!({})).await.is_ok());
+    assert_eq!(upstream.notes().matches("started").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_takes_too_long_is_cancelled() {
+    let upstream = Upstream::with("well", |server| server.call_timeout(Duration::from_millis(300)));
+    let error = quickly(upstream.failure("never")).await;
+    assert_eq!(error.code, ToolTimeout);
+    assert!(error.message.contains("300 ms"), "{error}");
+    upstream.noted("cancelled ").await;
+    assert!(upstream.call("echo", json!({})).await.is_ok());
+    assert_eq!(upstream.notes().matches("started").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_run_reaches_the_server() {
+    let upstream = Upstream::new("well");
+    upstream.tool_names().await.unwrap();
+    let request = request("fault", "never", json!({}));
+    let cancel = request.cancel.clone();
+    let call = upstream.servers.call(request);
+    let (result, ()) = tokio::join!(call, async {
+        upstream.noted("called never").await;
+        cancel.cancel();
+    });
+    assert_eq!(result.unwrap_err().code, Cancelled);
+    upstream.noted("cancelled ").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_a_call_reaches_the_server() {
+    let upstream = Upstream::new("well");
+    tokio::select! {
+        _ = upstream.call("never", json!({})) => panic!("it never answers"),
+        _ = upstream.noted("called never") => {}
+    }
+    upstream.noted("cancelled ").await;
+}
+
+/// Case 209.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_ends_all_calls_at_once_and_the_next_call_starts_it_again() {
+    let upstream = Upstream::new("well");
+    let first = upstream.process().await;
+    let crash = async {
+        upstream.noted("called never").await;
+        upstream.failure("crash").await
+    };
+    let (waiting, crashed) = quickly(async { tokio::join!(upstream.failure("never"), crash) }).await;
+    for error in [waiting, crashed] {
+        assert_eq!(error.code, UpstreamUnavailable);
+        assert!(error.message.contains("exit status 7"), "{error}");
+        assert!(error.message.contains("is unknown"), "{error}");
+        assert!(error.message.contains("\npanic: the crash was asked for"), "{error}");
+    }
+    gone(first).await;
+    assert_ne!(quickly(upstream.process()).await, first);
+    assert_eq!(upstream.notes().matches("called never").count(), 1, "a call is not made twice");
+}
+
+/// Case 210, as far as it goes without a breaker.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_keeps_dying_is_not_started_all_the_time() {
+    let upstream = Upstream::new("dies_after_handshake");
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(1200) {
+        assert_eq!(upstream.failure("echo").await.code, UpstreamUnavailable);
+    }
+    let starts = upstream.notes().matches("started").count();
+    assert!((1..=4).contains(&starts), "{starts} starts");
+}
+
+/// Case 212.
+#[tokio::test(flavor = "multi_thread")]
+async fn noise_on_stdout_is_ignored() {
+    let upstream = Upstream::new("noise");
+    assert_eq!(upstream.call("echo", json!({ "a": 1 })).await.unwrap().structured, Some(json!({ "a": 1 })));
+}
+
+/// Cases 83 and 213.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_cannot_be_read_fail_at_once() {
+    let upstream = Upstream::new("well");
+    for tool in ["lone_surrogate", "huge_number", "deep", "not_json", "wrong_shape", "no_result"] {
+        let error = quickly(upstream.failure(tool)).await;
+        assert_eq!(error.code, UpstreamProtocol, "{tool}: {error}");
+    }
+    assert!(upstream.call("echo", json!({})).await.is_ok());
+    assert_eq!(upstream.notes().matches("started").count(), 1);
+    let upstream = Upstream::new("broken_handshake");
+    assert_eq!(quickly(upstream.failure("echo")).await.code, UpstreamProtocol);
+}
+
+/// Case 214.
+#[tokio::test(flavor = "multi_thread")]
+async fn stray_answers_reach_nobody() {
+    let upstream = Upstream::new("well");
+    for _ in 0..3 {
+        assert_eq!(upstream.text("stray_answers", json!({})).await.unwrap(), "mine");
+        assert_eq!(upstream.text("quoted_id", json!({})).await.unwrap(), "quoted");
+    }
+}
+
+/// Case 215.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_are_too_large_fail_and_the_connection_stays() {
+    let upstream = Upstream::new("well");
+    let text = upstream.text("oversized", json!({ "megabytes": 15 })).await.unwrap();
+    assert_eq!(text.len(), 15 << 20);
+    assert_eq!(upstream.failure("oversized").await.code, ResultTooLarge);
+    assert!(upstream.call("echo", json!({})).await.is_ok());
+    assert_eq!(upstream.notes().matches("started").count(), 1);
+    assert_eq!(upstream.failure("endless").await.code, ResultTooLarge);
+    upstream.servers.close();
+}
+
+/// Case 216.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_on_stderr_blocks_nobody() {
+    let upstream = Upstream::new("stderr_flood");
+    assert!(upstream.call("echo", json!({})).await.is_ok());
+    let error = upstream.failure("crash").await;
+    assert!(error.message.len() < 5000 && error.message.contains("panic"), "{error}");
+}
+
+/// Case 217.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_asks_is_refused_and_bounded() {
+    let upstream = Upstream::new("well");
+    assert_eq!(upstream.text("ask_back", json!({})).await.unwrap(), "asked");
+    eventually("all are answered", || (upstream.notes().matches("answered").count() == 4).then_some(()))
+        .await;
+    let notes = upstream.notes();
+    assert!(notes.contains(r#""id": "ping-1", "result": {}"#), "{notes}");
+    assert_eq!(notes.matches("-32601").count(), 3, "{notes}");
+    // This one writes its questions without reading the answers: it is cut off or it is served.
+    let flood = quickly(upstream.call("ping_flood", json!({ "count": 100_000 }))).await;
+    assert!(flood.is_ok() || flood.is_err_and(|error| error.code == UpstreamUnavailable));
+    assert!(quickly(upstream.call("echo", json!({}))).await.is_ok());
+}
+
+/// Case 218.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_read_holds_up_only_its_own_calls() {
+    let upstream = Upstream::with("stop_reading", |server| server.call_timeout(Duration::from_millis(500)));
+    let large = "x".repeat(1 << 20);
+    let mut codes: Vec<ToolErrorCode> = Vec::new();
+    // What a call leaves behind adds up until there is too much of it.
+    while !codes.contains(&UpstreamUnavailable) && codes.len() < 1000 {
+        let calls = (0..20).map(|_| upstream.call("echo", json!({ "text": large })));
+        let results = quickly(futures::future::join_all(calls)).await;
+        codes.extend(results.into_iter().map(|result| result.unwrap_err().code));
+    }
+    assert!(codes.contains(&ToolTimeout) && codes.contains(&UpstreamUnavailable), "{codes:?}");
+    let started = upstream.noted("started ").await.parse().unwrap();
+    quickly(upstream.servers.shutdown()).await;
+    gone(started).await;
+}
+
+/// Case 219.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_survives_the_end() {
+    let check = async |mode: &str, graceful: bool| {
+        let upstream = Upstream::new(mode);
+        let process = upstream.process().await;
+        let grandchild = upstream.text("grandchild", json!({})).await.unwrap().parse().unwrap();
+        assert!(runs(process) && runs(grandchild));
+        if graceful {
+            quickly(upstream.servers.shutdown()).await;
+        } else {
+            upstream.servers.close();
+        }
+        gone(process).await;
+        eventually("the grandchild is dead", || (!runs(grandchild)).then_some(())).await;
+        assert_eq!(upstream.failure("echo").await.code, UpstreamUnavailable);
+        assert_eq!(upstream.notes().matches("started").count(), 1);
+        upstream.servers.close();
+        upstream.notes()
+    };
+    assert!(check("well", true).await.contains("stdin ended"));
+    check("ignore_signals", true).await;
+    check("well", false).await;
+    check("ignore_signals", false).await;
+}
+
+/// No runtime is left to do it, so dropping has to.
+#[test]
+fn nothing_survives_the_runtime() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (upstream, process) = runtime.block_on(async {
+        let upstream = Upstream::new("ignore_signals");
+        let process = upstream.process().await;
+        (upstream, process)
+    });
+    runtime.shutdown_background();
+    drop(upstream);
+    assert!(!Path::new(&format!("/proc/{process}")).exists(), "killed and reaped before drop returns");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_ends_a_server_that_is_still_starting() {
+    let upstream = Upstream::new("hang_in_handshake");
+    let call = upstream.call("echo", json!({}));
+    let (result, process) = tokio::join!(quickly(call), async {
+        let process: i32 = upstream.noted("started ").await.parse().unwrap();
+        upstream.servers.close();
+        process
+    });
+    assert_eq!(result.unwrap_err().code, UpstreamUnavailable);
+    gone(process).await;
+}
+
+/// Cases 161 and 162.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_bounded() {
+    assert_eq!(Upstream::new("endless_list").tool_names().await.unwrap().len(), 100);
+    let upstream = Upstream::new("repeated_cursor");
+    assert!(quickly(upstream.tool_names()).await.unwrap().len() < 100);
+    let upstream = Upstream::new("odd_tools");
+    let tools = upstream.servers.tools("fault", Instant::now() + QUICK).await.unwrap();
+    let normal = Upstream::new("well").tool_names().await.unwrap();
+    assert_eq!(tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>(), normal);
+    let description = tools[0].description.as_ref().unwrap();
+    assert!(description.len() < 70_000 && description.ends_with("more bytes]"));
+    assert_eq!(tools[1].input_schema, json!({ "type": "object" }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_have_the_code_that_says_who_must_act() {
+    let upstream = Upstream::new("well");
+    for (tool, code) in [
+        ("bad_arguments", InvalidArguments),
+        ("unknown", ToolNotFound),
+        ("no_such_tool", ToolNotFound),
+        ("internal", ToolErrorCode::ToolError),
+    ] {
+        assert_eq!(upstream.failure(tool).await.code, code, "{tool}");
+    }
+    let failed = upstream.call("fail", json!({})).await.unwrap();
+    assert!(failed.is_error && failed.content[0]["text"] == "it did not work");
+    let nobody = upstream.servers.call(request("nobody", "echo", json!({}))).await.unwrap_err();
+    assert_eq!(nobody.code, ToolNotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_content_keeps_its_keys() {
+    let result = Upstream::new("well").call("image", json!({})).await.unwrap();
+    assert_eq!(
+        Value::from(result.content),
+        json!([
+            { "type": "text", "text": "a picture", "annotations": { "audience": ["user"] } },
+            { "type": "image", "data": "AAEC", "mimeType": "image/png" },
+            { "type": "audio", "data": "AAEC", "mimeType": "audio/wav" },
+            { "type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain" },
+            { "type": "resource", "resource": { "uri": "file:///b", "mimeType": "text/plain", "text": "b" } },
+        ])
+    );
+}
+
+/// Cases 182 and 183.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_gets_the_listed_environment_and_no_shell() {
+    let upstream = Upstream::with("well", |server| {
+        server.cwd("/").env("TOKEN", "$(touch /tmp/x); `id`").args(["; rm -rf /", "$HOME", "a\nb"])
+    });
+    let seen = upstream.call("environment", json!({})).await.unwrap().structured.unwrap();
+    assert_eq!(seen["cwd"], "/");
+    assert_eq!(seen["env"]["TOKEN"], "$(touch /tmp/x); `id`");
+    assert!(seen["env"].get("PATH").is_some());
+    // Cargo sets this for tests; it stands for all that is not listed.
+    assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_MANIFEST_DIR"));
+    assert!(seen["env"].get("CARGO_MANIFEST_DIR").is_none());
+}
+
+#[test]
+fn arguments_and_secrets_are_not_shown() {
+    let server = StdioServer::new("a", "b").args(["--token=geheim"]).env("TOKEN", "geheim");
+    let shown = format!("{server:?}");
+    assert!(!shown.contains("geheim") && shown.contains("TOKEN"), "{shown}");
+}
