@@ -1,0 +1,74 @@
+//! Arguments, as close to what was typed as possible. No files are read here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use clap::{ArgGroup, Args, Parser, Subcommand};
+
+/// Runs scripts that call the tools of MCP servers
+#[derive(Debug, Parser)]
+#[command(name = "cx", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a TypeScript or JavaScript file
+    ///
+    /// What the script prints goes to stdout as it is printed, warnings and errors to stderr. The
+    /// value comes last on stdout, as JSON.
+    ///
+    /// Exit status: 0 success, 1 the script failed, 2 usage or configuration, 3 a limit was hit,
+    /// 130 interrupted.
+    Run(RunArguments),
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("source").required(true).args(["file", "eval"]))]
+pub(crate) struct RunArguments {
+    /// The script's file, or `-` for stdin
+    pub(crate) file: Option<PathBuf>,
+
+    /// Run this code instead of a file
+    #[arg(short = 'e', long, value_name = "CODE")]
+    pub(crate) eval: Option<String>,
+
+    /// What the script sees as `input`
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub(crate) input: Option<String>,
+
+    /// A file with `mcpServers`; its commands are trusted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
+    /// Allow only the tools that match, as `server.tool` or `server.*`
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny the tools that match; wins over --allow
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) deny: Vec<String>,
+
+    /// Wall-clock limit [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Memory limit, heap and buffers together [default: 128MB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
+
+    /// Tool calls in all; 0 for no limit [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tool_calls: Option<u32>,
+
+    /// Print the whole outcome as one JSON object, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Say on stderr what the run used and what stayed out of the output
+    #[arg(long)]
+    pub(crate) stats: bool,
+}

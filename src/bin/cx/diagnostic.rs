@@ -1,0 +1,74 @@
+//! Errors as good compilers print them: what, where, a caret, a hint. Always on stderr.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use cx::ScriptError;
+
+use crate::output::printable;
+
+/// Prints why a script failed. `name` is what the script is called in places.
+pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
+    let title = match &error.name {
+        Some(kind) if error.tool_code.is_none() => format!("{kind}: {}", error.message),
+        _ => match error.tool_code {
+            Some(code) => format!("{code}: {}", error.message),
+            None => error.message.clone(),
+        },
+    };
+    let title = printable(&title);
+    let source_line = error.source_line.as_deref().map(printable_source);
+    let mut group = Group::with_title(Level::ERROR.primary_title(title).id(error.code.as_str()));
+    if let (Some(text), Some(line)) = (source_line, error.line) {
+        let span = column_span(&text, error.column.unwrap_or(1));
+        group = group.element(
+            Snippet::source(text)
+                .path(printable(name))
+                .line_start(usize::try_from(line).unwrap_or(usize::MAX))
+                .annotation(AnnotationKind::Primary.span(span)),
+        );
+    }
+    if let Some(stack) = error.stack.as_deref().and_then(frames) {
+        group = group.element(Level::NOTE.message(format!("stack\n{}", printable(&stack))));
+    }
+    if let Some(hint) = &error.hint {
+        group = group.element(Level::HELP.message(printable(hint)));
+    }
+    let renderer = if io::stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
+    let text = renderer.decor_style(DecorStyle::Ascii).render(&[group]);
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Prints a chain of causes, and a hint where there is one.
+pub(crate) fn print_chain(error: &anyhow::Error) {
+    let mut text = String::from("error");
+    for cause in error.chain() {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+    }
+    let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
+}
+
+/// The calls that led to the error, if there is more than the place that is shown anyway.
+fn frames(stack: &str) -> Option<String> {
+    let frames: Vec<&str> = stack.lines().skip_while(|line| !line.trim_start().starts_with("at ")).collect();
+    (frames.len() > 1).then(|| frames.join("\n"))
+}
+
+/// Tabs are as wide as one character here, so that the caret is under the right one.
+fn printable_source(line: &str) -> String {
+    printable(&line.replace('\t', " "))
+}
+
+/// The bytes of the character at a column, which counts UTF-16 units from 1.
+fn column_span(line: &str, column: u32) -> std::ops::Range<usize> {
+    let mut units = 1;
+    for (start, character) in line.char_indices() {
+        if units >= column {
+            return start..start + character.len_utf8();
+        }
+        units += u32::try_from(character.len_utf16()).unwrap_or(1);
+    }
+    line.len()..line.len()
+}

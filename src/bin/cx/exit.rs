@@ -1,0 +1,44 @@
+//! Exit statuses, and the way out.
+
+use std::io::Write as _;
+
+use cx::{ErrorCode, ExecuteResult};
+
+/// The command's documented exit statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ExitStatus {
+    /// The script returned.
+    Success = 0,
+    /// The script failed.
+    ScriptFailed = 1,
+    /// The arguments, the configuration or the script's file cannot be used.
+    Usage = 2,
+    /// A limit was hit.
+    Limit = 3,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+impl ExitStatus {
+    /// The status for a run's result.
+    pub(crate) fn of(result: &ExecuteResult) -> Self {
+        match result.error() {
+            None => Self::Success,
+            Some(error) if error.code == ErrorCode::Cancelled => Self::Interrupted,
+            Some(error) if error.code.is_limit() => Self::Limit,
+            Some(_) => Self::ScriptFailed,
+        }
+    }
+}
+
+/// Ends the process at once.
+///
+/// Not by returning from `main`: that runs V8's and libc's destructors, while a thread whose script
+/// cannot be stopped may still run V8's code.
+#[expect(unsafe_code, reason = "`_exit` is only in libc")]
+pub(crate) fn exit(status: ExitStatus) -> ! {
+    let _ = std::io::stdout().flush();
+    // SAFETY: `_exit` has no preconditions.
+    unsafe { libc::_exit(i32::from(status as u8)) }
+}

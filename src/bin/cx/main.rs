@@ -1,0 +1,30 @@
+//! The `cx` command.
+
+mod args;
+mod diagnostic;
+mod exit;
+mod output;
+mod run;
+
+use clap::Parser as _;
+
+use crate::args::{Arguments, Command};
+use crate::exit::ExitStatus;
+
+fn main() {
+    let status = match Arguments::try_parse() {
+        Ok(arguments) => match arguments.command {
+            Command::Run(arguments) => run::run(arguments),
+        },
+        Err(error) => {
+            // `--help` and `--version` come here too, and are no mistakes.
+            let status = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Success };
+            let _ = error.print();
+            Ok(status)
+        }
+    };
+    exit::exit(status.unwrap_or_else(|error| {
+        diagnostic::print_chain(&error);
+        ExitStatus::Usage
+    }))
+}

@@ -1,0 +1,82 @@
+//! The only writer of stdout.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use cx::{LogLevel, Output};
+use serde_json::Value;
+
+/// Prints a piece of a script's output as it comes.
+///
+/// # Errors
+///
+/// When stdout is closed: whoever read it has seen enough.
+pub(crate) fn print_entry(entry: &Output) -> io::Result<()> {
+    match entry {
+        Output::Log { level: LogLevel::Warn | LogLevel::Error, text } => {
+            // Nothing can be said about a closed stderr.
+            let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+            Ok(())
+        }
+        Output::Log { text, .. } => print_line(&printable(text)),
+        Output::Emit(block) => print_line(&printable(&emitted_text(block))),
+    }
+}
+
+/// Prints the script's value: for people on a terminal, for programs elsewhere.
+///
+/// # Errors
+///
+/// When stdout is closed.
+pub(crate) fn print_value(value: &Value) -> io::Result<()> {
+    if io::stdout().is_terminal() {
+        // A script that returns nothing has said what it has to say.
+        return if value.is_null() { Ok(()) } else { print_line(&printable(&format!("{value:#}"))) };
+    }
+    print_line(&value.to_string())
+}
+
+/// Prints one compact JSON text.
+///
+/// # Errors
+///
+/// When stdout is closed.
+pub(crate) fn print_json(value: &Value) -> io::Result<()> {
+    print_line(&value.to_string())
+}
+
+fn print_line(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()
+}
+
+/// A text block's text, and of other blocks what they are.
+fn emitted_text(block: &Value) -> String {
+    if let Some(text) = block["text"].as_str() {
+        return text.to_owned();
+    }
+    let kind = block["type"].as_str().unwrap_or("block");
+    let bytes = block["data"].as_str().map_or(0, |data| data.len() / 4 * 3);
+    match block["mimeType"].as_str() {
+        Some(mime_type) => format!("[{kind}: {mime_type}, {bytes} bytes]"),
+        None => format!("[{kind}]"),
+    }
+}
+
+/// `text` without control characters that could move a terminal's cursor or change its title. They
+/// are shown as escapes.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        // Bidirectional overrides reorder what is read.
+        let hidden = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if (character.is_control() && !matches!(character, '\n' | '\t')) || hidden {
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}

@@ -1,0 +1,205 @@
+//! `cx run`.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use cx::{CancellationToken, ExecuteResult, Executor, Limits, Script};
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::RunArguments;
+use crate::diagnostic;
+use crate::exit::ExitStatus;
+use crate::output;
+
+/// The longest that ending the servers may hold up the exit.
+const LONGEST_CLOSE: Duration = Duration::from_secs(4);
+
+/// Runs a script as the arguments say, and prints what it comes to.
+///
+/// # Errors
+///
+/// What is wrong with the arguments, the configuration or the script's file.
+pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
+    start_logging();
+    let (source, name) = read_source(&arguments)?;
+    let limits = limits(&arguments);
+    let input = arguments.input.as_deref().map(read_input).transpose()?;
+    let mut builder = Executor::builder()
+        // One script: a second isolate would only be made to be thrown away.
+        .warm_isolates(1)
+        .total_memory_bytes(Limits::CEILING.memory_bytes)
+        .deny(arguments.deny);
+    if !arguments.allow.is_empty() {
+        builder = builder.allow(arguments.allow);
+    }
+    for path in arguments.mcp_config {
+        builder = builder.mcp_config_file(path);
+    }
+    let executor = builder.build()?;
+    let cancel = CancellationToken::new();
+    let mut script = Script::typescript(source).named(&name).limits(limits).cancel_with(cancel.clone());
+    if let Some(input) = input {
+        script = script.input(input);
+    }
+    let reader_gone = Arc::new(AtomicBool::new(false));
+    if !arguments.json {
+        let (cancel, reader_gone) = (cancel.clone(), Arc::clone(&reader_gone));
+        script = script.on_output(move |entry| {
+            if output::print_entry(entry).is_err() {
+                // Nobody reads any more, so nobody wants the rest.
+                reader_gone.store(true, Ordering::Relaxed);
+                cancel.cancel();
+            }
+        });
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        let interrupts = watch_interrupts(cancel)?;
+        let result = executor.run(script).await;
+        interrupts.abort();
+        let _ = tokio::time::timeout(LONGEST_CLOSE, executor.close()).await;
+        Ok::<_, anyhow::Error>(result?)
+    })?;
+    if reader_gone.load(Ordering::Relaxed) {
+        return Ok(ExitStatus::Success);
+    }
+    let printed = print_result(&result, &name, arguments.json);
+    if arguments.stats {
+        print_stats(&result);
+    }
+    // A closed stdout is the reader's choice, not a failure.
+    Ok(if printed.is_err() { ExitStatus::Success } else { ExitStatus::of(&result) })
+}
+
+fn print_result(result: &ExecuteResult, name: &str, json: bool) -> io::Result<()> {
+    if json {
+        return output::print_json(&result.to_json());
+    }
+    match (result.value(), result.error()) {
+        (Some(value), _) => output::print_value(value),
+        (None, Some(error)) => {
+            diagnostic::print_script_error(error, name);
+            Ok(())
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+fn print_stats(result: &ExecuteResult) {
+    let usage = &result.usage;
+    let value_bytes = result.value().map_or(0, |value| value.to_string().len());
+    let shown = value_bytes + result.printed().len();
+    let _ = writeln!(
+        io::stderr().lock(),
+        "{} tool calls brought {} bytes; {shown} bytes came out, {} stayed out of the context; {:?} ({:?} CPU)",
+        usage.tool_calls,
+        usage.tool_result_bytes,
+        usage.tool_result_bytes.saturating_sub(shown as u64),
+        usage.wall_time,
+        usage.cpu_time,
+    );
+}
+
+/// The first interrupt stops the script, so that what it did is still printed. A second one, or a
+/// script that does not stop, ends the process.
+fn watch_interrupts(cancel: CancellationToken) -> anyhow::Result<tokio::task::JoinHandle<()>> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to watch for interrupts")?;
+    let mut terminate = signal(SignalKind::terminate()).context("failed to watch for signals")?;
+    Ok(tokio::spawn(async move {
+        for _ in 0..2 {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if cancel.is_cancelled() {
+                crate::exit::exit(ExitStatus::Interrupted);
+            }
+            cancel.cancel();
+        }
+    }))
+}
+
+fn limits(arguments: &RunArguments) -> Limits {
+    let default = Limits::default();
+    let wall_time = arguments.timeout.unwrap_or(default.wall_time);
+    Limits {
+        wall_time,
+        memory_bytes: arguments
+            .memory
+            .map_or(default.memory_bytes, |size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX)),
+        tool_calls: arguments.max_tool_calls.unwrap_or(default.tool_calls),
+        ..default
+    }
+}
+
+/// The script's text and what it is called.
+fn read_source(arguments: &RunArguments) -> anyhow::Result<(String, String)> {
+    if let Some(code) = &arguments.eval {
+        return Ok((code.clone(), "eval.ts".to_owned()));
+    }
+    let Some(path) = &arguments.file else {
+        bail!("a script is needed: a file, `-` for stdin, or `-e CODE`");
+    };
+    if path.as_os_str() == "-" {
+        return Ok((read_text(io::stdin().lock(), "stdin")?, "stdin.ts".to_owned()));
+    }
+    if path.extension().is_some_and(|extension| extension == "py") {
+        bail!("`{}` is Python; this version of cx runs TypeScript and JavaScript", path.display());
+    }
+    Ok((read_file(path, "the script")?, path.display().to_string()))
+}
+
+/// `JSON`, or `@FILE` with JSON in it.
+fn read_input(argument: &str) -> anyhow::Result<Value> {
+    let text = match argument.strip_prefix('@') {
+        Some(path) => read_file(Path::new(path), "the input")?,
+        None => argument.to_owned(),
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        anyhow!("--input is not JSON: {error}; expected JSON such as '{{\"a\": 1}}', or @FILE")
+    })
+}
+
+fn read_file(path: &Path, what: &str) -> anyhow::Result<String> {
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("failed to open {what} `{shown}`"))?;
+    let kind = file.metadata().with_context(|| format!("failed to read {what} `{shown}`"))?;
+    if kind.is_dir() {
+        bail!("{what} `{shown}` is a directory, a file was expected");
+    }
+    read_text(file, &format!("{what} `{shown}`"))
+}
+
+fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
+    // Enough for the largest source and input there can be; bounds what a device would give.
+    const MOST_BYTES: usize = 64 << 20;
+    let mut bytes = Vec::new();
+    reader
+        .take(MOST_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("failed to read {what}"))?;
+    if bytes.len() > MOST_BYTES {
+        bail!("{what} is larger than {MOST_BYTES} bytes");
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
+        anyhow!("{what} is not UTF-8: line {line}, byte {}", error.utf8_error().valid_up_to())
+    })
+}
+
+/// Logs go to stderr, and only when `CX_LOG` asks for them, as `CX_LOG=cx=debug`.
+fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("CX_LOG");
+    if let Ok(filter) = filter {
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    }
+}

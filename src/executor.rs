@@ -1,0 +1,506 @@
+//! The executor: admits runs, gives each its context, and hands it to an engine.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::config;
+use crate::context::ContextOptions;
+use crate::error::Error;
+use crate::execution::{ErrorCode, ExecuteResult, Outcome, Script, ScriptError, Usage};
+use crate::js::pool::{IsolatePool, IsolateStats, Job, PoolOptions};
+use crate::limits::Limits;
+use crate::mcp::{McpServers, StdioServer};
+use crate::tools::catalog::Catalog;
+use crate::tools::native::{self, NativeTools};
+use crate::tools::policy::Policy;
+use crate::tools::{ToolDefinition, ToolDispatcher};
+
+/// Runs scripts. Cheap to clone; all clones share the isolates, the connections and the limits.
+///
+/// Works from any tokio runtime, from several, and from none: it has threads of its own. When the
+/// last clone is dropped, upstream servers are killed and running scripts are stopped.
+#[derive(Clone)]
+pub struct Executor {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    limits: Limits,
+    policy: Arc<Policy>,
+    catalog: Arc<Catalog>,
+    dispatchers: Vec<Arc<dyn ToolDispatcher>>,
+    mcp: Option<Arc<McpServers>>,
+    isolates: IsolatePool,
+    admission: Admission,
+    /// Ends every run when the executor is closed.
+    closed: CancellationToken,
+    /// Where tools' timers, sockets, tasks and children live. Taken out only by `drop`.
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Executor")
+            .field("limits", &self.inner.limits)
+            .field("isolates", &self.inner.isolates.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Executor {
+    /// A builder with the defaults of [`ExecutorBuilder`].
+    pub fn builder() -> ExecutorBuilder {
+        ExecutorBuilder::default()
+    }
+
+    /// Runs TypeScript or JavaScript with the executor's limits. Short for [`Executor::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Executor::run`].
+    pub async fn run_ts(&self, source: &str) -> Result<ExecuteResult, Error> {
+        self.run(Script::typescript(source)).await
+    }
+
+    /// Runs a script to its end.
+    ///
+    /// Waits for admission if too many scripts run already. The reply comes at the latest half a
+    /// second after a limit is hit, even if the script cannot be stopped.
+    ///
+    /// Dropping the future stops the script and cancels its calls.
+    ///
+    /// # Errors
+    ///
+    /// Nothing that a script does is an error here: a failing script is
+    /// [`Outcome::Failed`]. Errors are [`Error::InvalidOptions`] for limits or patterns that cannot
+    /// be, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
+    pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
+        let queued = Instant::now();
+        let script = script.into();
+        let limits = script.limits.unwrap_or(self.inner.limits);
+        limits.validate()?;
+        let policy = Policy::new(script.allow.as_deref(), &script.deny)?;
+        let cancel = self.inner.closed.child_token();
+        let _stop_on_drop = cancel.clone().drop_guard();
+        let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
+        let runtime = self.runtime()?;
+        let admission = &self.inner.admission;
+        let permit = match admission.enter(runtime, limits.memory_bytes, &cancel).await {
+            Ok(permit) => permit,
+            Err(refused) => return Ok(not_run(refused, queued)),
+        };
+        let (reply, answer) = oneshot::channel();
+        self.inner.isolates.submit(Job {
+            source: script.source,
+            context: ContextOptions {
+                limits,
+                name: script.name,
+                input: script.input.map(|input| input.to_string()),
+                catalog: Arc::clone(&self.inner.catalog),
+                policies: [Arc::clone(&self.inner.policy), Arc::new(policy)],
+                on_output: script.on_output,
+                cancel,
+                runtime: runtime.clone(),
+                queued,
+            },
+            reply,
+            permit: Box::new(permit),
+        });
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Cancels `run` when `caller` is cancelled, until the guard is dropped. Not a child token: a
+    /// run has one parent already.
+    fn forward(&self, caller: &CancellationToken, run: &CancellationToken) -> ForwardGuard {
+        let stop = CancellationToken::new();
+        if let Some(runtime) = &self.inner.runtime {
+            let (caller, run, stop) = (caller.clone(), run.clone(), stop.clone());
+            runtime.spawn(async move {
+                tokio::select! {
+                    () = caller.cancelled() => run.cancel(),
+                    () = stop.cancelled() => {}
+                }
+            });
+        }
+        ForwardGuard(stop)
+    }
+
+    fn runtime(&self) -> Result<&tokio::runtime::Handle, Error> {
+        self.inner.runtime.as_ref().map(tokio::runtime::Runtime::handle).ok_or(Error::Closed)
+    }
+
+    /// Completes when the isolates that the executor keeps ready are warm. Runs need not wait for
+    /// this; it is for measuring and for servers that want their first answer to be quick.
+    pub async fn warm(&self) {
+        self.inner.isolates.warm().await;
+    }
+
+    /// What the isolates do at this moment.
+    pub fn isolate_stats(&self) -> IsolateStats {
+        self.inner.isolates.stats()
+    }
+
+    /// Stops all runs and ends the upstream servers in good order: their input is closed, then they
+    /// are asked, then killed. Takes at most a few seconds. Later runs end with
+    /// [`ErrorCode::Cancelled`].
+    pub async fn close(&self) {
+        self.inner.closed.cancel();
+        if let Some(mcp) = &self.inner.mcp {
+            mcp.shutdown().await;
+        }
+        for dispatcher in &self.inner.dispatchers {
+            dispatcher.close();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.closed.cancel();
+        for dispatcher in &self.dispatchers {
+            dispatcher.close();
+        }
+        if let Some(runtime) = self.runtime.take() {
+            // Waiting for tasks is not possible here: this may be a tokio worker itself.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct ForwardGuard(CancellationToken);
+
+impl Drop for ForwardGuard {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// The result of a run that was never started.
+fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
+    ExecuteResult {
+        outcome: Outcome::Failed(error),
+        logs: Vec::new(),
+        tool_calls: Vec::new(),
+        usage: Usage { queue_time: queued.elapsed(), ..Usage::default() },
+    }
+}
+
+/// How many runs there may be at once, in number and in memory, and how many may wait.
+struct Admission {
+    runs: Arc<Semaphore>,
+    /// Megabytes that all runs together may be allowed.
+    memory: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    most_waiting: usize,
+    longest_wait: Duration,
+}
+
+/// A place among the running. Dropping it makes room.
+struct Permit {
+    _run: OwnedSemaphorePermit,
+    _memory: OwnedSemaphorePermit,
+}
+
+impl Admission {
+    async fn enter(
+        &self,
+        runtime: &tokio::runtime::Handle,
+        memory_bytes: usize,
+        cancel: &CancellationToken,
+    ) -> Result<Permit, ScriptError> {
+        let megabytes = u32::try_from(memory_bytes >> 20).unwrap_or(u32::MAX);
+        let acquire = async {
+            let run = Arc::clone(&self.runs).acquire_owned().await.ok()?;
+            let memory = Arc::clone(&self.memory).acquire_many_owned(megabytes).await.ok()?;
+            Some(Permit { _run: run, _memory: memory })
+        };
+        tokio::pin!(acquire);
+        if let Some(permit) = futures::FutureExt::now_or_never(acquire.as_mut()) {
+            return permit.ok_or_else(cancelled);
+        }
+        let _place = self.wait_in_line()?;
+        let timeout = {
+            let _entered = runtime.enter();
+            tokio::time::sleep(self.longest_wait)
+        };
+        tokio::select! {
+            permit = acquire => permit.ok_or_else(cancelled),
+            () = timeout => Err(self.full(format!("no place was free within {:?}", self.longest_wait))),
+            () = cancel.cancelled() => Err(cancelled()),
+        }
+    }
+
+    fn wait_in_line(&self) -> Result<PlaceInLine<'_>, ScriptError> {
+        let place = PlaceInLine(&self.waiting);
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.most_waiting {
+            drop(place);
+            return Err(self.full(format!("{} runs are waiting already", self.most_waiting)));
+        }
+        Ok(place)
+    }
+
+    fn full(&self, message: String) -> ScriptError {
+        // A typical run is far shorter than the longest wait.
+        let retry_after = self.longest_wait.min(Duration::from_secs(5)).max(Duration::from_millis(100));
+        ScriptError { retry_after: Some(retry_after), ..ScriptError::new(ErrorCode::QueueFull, message) }
+            .with_hint("try again later")
+    }
+}
+
+struct PlaceInLine<'a>(&'a AtomicUsize);
+
+impl Drop for PlaceInLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn cancelled() -> ScriptError {
+    ScriptError::new(ErrorCode::Cancelled, "the run was cancelled before it started")
+}
+
+/// Options of an [`Executor`]. Nothing is checked before [`ExecutorBuilder::build`].
+#[derive(Default)]
+pub struct ExecutorBuilder {
+    limits: Limits,
+    allow: Option<Vec<String>>,
+    deny: Vec<String>,
+    native: NativeTools,
+    dispatchers: Vec<Arc<dyn ToolDispatcher>>,
+    servers: Vec<StdioServer>,
+    config_files: Vec<PathBuf>,
+    warm_isolates: Option<usize>,
+    concurrent_runs: Option<usize>,
+    queued_runs: Option<usize>,
+    queue_timeout: Option<Duration>,
+    memory_bytes: Option<usize>,
+}
+
+impl fmt::Debug for ExecutorBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ExecutorBuilder")
+            .field("limits", &self.limits)
+            .field("allow", &self.allow)
+            .field("deny", &self.deny)
+            .field("config_files", &self.config_files)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ExecutorBuilder {
+    /// Limits of runs that bring none of their own.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Allows only the tools that match one of `patterns`; an empty list allows nothing. Without
+    /// this every tool is allowed.
+    ///
+    /// A pattern is `server.tool` or `mcp__server__tool`, with `*` for any run of characters in
+    /// either half, or `*` alone.
+    #[must_use]
+    pub fn allow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.allow.get_or_insert_default().extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Denies the tools that match one of `patterns`. Denial wins over allowance.
+    #[must_use]
+    pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.deny.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a tool written in Rust.
+    ///
+    /// `name` is `server.tool`; without a dot the server is `native`. `input_schema` is the JSON
+    /// Schema of the arguments, whose `description` is also the tool's; `Value::Null` stands for any
+    /// object. The function takes whatever deserialises from the arguments and returns whatever
+    /// serialises; its error becomes the script's `McpToolError` of code `TOOL_ERROR`.
+    ///
+    /// The function runs on the script's thread between its awaits, so it should not block; tokio's
+    /// timers, sockets and `spawn` work in it.
+    #[must_use]
+    pub fn tool<Arguments, Output, Failure, Function, Returned>(
+        mut self,
+        name: &str,
+        input_schema: Value,
+        function: Function,
+    ) -> Self
+    where
+        Arguments: serde::de::DeserializeOwned,
+        Output: serde::Serialize,
+        Failure: fmt::Display,
+        Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
+        Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
+    {
+        self.native.add(name, native::definition(input_schema), native::erase(function));
+        self
+    }
+
+    /// As [`ExecutorBuilder::tool`], with the whole definition: output schema and annotations too.
+    /// `definition.name` is `server.tool`.
+    #[must_use]
+    pub fn tool_with_definition<Arguments, Output, Failure, Function, Returned>(
+        mut self,
+        definition: ToolDefinition,
+        function: Function,
+    ) -> Self
+    where
+        Arguments: serde::de::DeserializeOwned,
+        Output: serde::Serialize,
+        Failure: fmt::Display,
+        Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
+        Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
+    {
+        let name = definition.name.clone();
+        self.native.add(&name, definition, native::erase(function));
+        self
+    }
+
+    /// Adds servers that are neither native nor MCP.
+    #[must_use]
+    pub fn dispatcher(mut self, dispatcher: impl ToolDispatcher) -> Self {
+        self.dispatchers.push(Arc::new(dispatcher));
+        self
+    }
+
+    /// Adds an MCP server. It is started when a script first needs it.
+    #[must_use]
+    pub fn mcp_server(mut self, server: StdioServer) -> Self {
+        self.servers.push(server);
+        self
+    }
+
+    /// Adds the servers of an `mcpServers` file. Whoever calls this trusts the file: its commands
+    /// are started. It is read by [`ExecutorBuilder::build`].
+    #[must_use]
+    pub fn mcp_config_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config_files.push(path.into());
+        self
+    }
+
+    /// How many isolates to keep warm. Default: one for each core, at least 2. Each takes some 2 MB.
+    #[must_use]
+    pub fn warm_isolates(mut self, count: usize) -> Self {
+        self.warm_isolates = Some(count);
+        self
+    }
+
+    /// How many scripts may run at once. Default: 100. Each has a thread.
+    #[must_use]
+    pub fn max_concurrent_runs(mut self, count: usize) -> Self {
+        self.concurrent_runs = Some(count);
+        self
+    }
+
+    /// How many scripts may wait for their turn. Default: 200.
+    #[must_use]
+    pub fn max_queued_runs(mut self, count: usize) -> Self {
+        self.queued_runs = Some(count);
+        self
+    }
+
+    /// How long a script may wait for its turn. Default: 30 s.
+    #[must_use]
+    pub fn queue_timeout(mut self, timeout: Duration) -> Self {
+        self.queue_timeout = Some(timeout);
+        self
+    }
+
+    /// The most memory that all running scripts may be allowed together, as the sum of their
+    /// [`Limits::memory_bytes`]. Default: half of the machine's memory.
+    #[must_use]
+    pub fn total_memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// Makes the executor: reads the configuration, starts the threads and begins to warm isolates.
+    /// Starts no server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] and [`Error::Config`] say which option or key is wrong,
+    /// [`Error::Start`] that the system refuses a thread.
+    pub fn build(self) -> Result<Executor, Error> {
+        self.limits.validate()?;
+        let policy = Policy::new(self.allow.as_deref(), &self.deny)?;
+        let warm = self.warm_isolates.unwrap_or_else(default_warm_isolates);
+        let runs = self.concurrent_runs.unwrap_or(100);
+        if runs == 0 || runs > Semaphore::MAX_PERMITS {
+            let problem = format!("must be between 1 and {}: {runs}", Semaphore::MAX_PERMITS);
+            return Err(Error::InvalidOptions { option: "max_concurrent_runs", problem });
+        }
+        let memory = self.memory_bytes.unwrap_or_else(default_total_memory);
+        if memory < self.limits.memory_bytes {
+            let problem =
+                format!("must be at least one run's `memory_bytes`, {}: {memory}", self.limits.memory_bytes);
+            return Err(Error::InvalidOptions { option: "total_memory_bytes", problem });
+        }
+        let start = |what| move |source| Error::Start { what, source };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            // Protocol work only; scripts and native tools run on their own threads.
+            .worker_threads(2)
+            .thread_name("cx-io")
+            .enable_all()
+            .build()
+            .map_err(start("the tools' runtime"))?;
+        let mut servers = self.servers;
+        for path in &self.config_files {
+            servers.extend(config::read_mcp_config(path)?);
+        }
+        let mut dispatchers: Vec<Arc<dyn ToolDispatcher>> = Vec::new();
+        if !self.native.is_empty() {
+            dispatchers.push(Arc::new(self.native));
+        }
+        dispatchers.extend(self.dispatchers);
+        let mcp = (!servers.is_empty()).then(|| Arc::new(McpServers::new(servers, runtime.handle())));
+        if let Some(mcp) = &mcp {
+            dispatchers.push(Arc::clone(mcp) as Arc<dyn ToolDispatcher>);
+        }
+        let isolates = IsolatePool::new(PoolOptions { warm, memory_bytes: self.limits.memory_bytes })
+            .map_err(start("the isolates' threads"))?;
+        Ok(Executor {
+            inner: Arc::new(Inner {
+                limits: self.limits,
+                policy: Arc::new(policy),
+                catalog: Arc::new(Catalog::new(&dispatchers)),
+                dispatchers,
+                mcp,
+                isolates,
+                admission: Admission {
+                    runs: Arc::new(Semaphore::new(runs)),
+                    memory: Arc::new(Semaphore::new((memory >> 20).min(Semaphore::MAX_PERMITS))),
+                    waiting: AtomicUsize::new(0),
+                    most_waiting: self.queued_runs.unwrap_or(200),
+                    longest_wait: self.queue_timeout.unwrap_or(Duration::from_secs(30)),
+                },
+                closed: CancellationToken::new(),
+                runtime: Some(runtime),
+            }),
+        })
+    }
+}
+
+fn default_warm_isolates() -> usize {
+    // With one, two runs in a row would find the second isolate still being made.
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
+}
+
+fn default_total_memory() -> usize {
+    let system = rustix::system::sysinfo();
+    let bytes = (system.totalram as u64).saturating_mul(system.mem_unit.into());
+    usize::try_from(bytes / 2).unwrap_or(usize::MAX)
+}
