@@ -1,0 +1,55 @@
+//! The integration tests: one binary, a module for each subject.
+
+/// The command, as a process.
+mod cli;
+/// Attacks of THREATS groups JC, JM, JE and BV, by number.
+mod escape;
+/// The library as an embedder uses it.
+mod library;
+/// Limits in pairs: obeyed and violated.
+mod limits;
+/// Tools: names, results, errors, policy.
+mod mock;
+/// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
+mod scripts;
+/// The rules of the tree: which room names what.
+mod tidy;
+
+use cx::{ErrorCode, ExecuteResult, Executor, Script};
+use serde_json::Value;
+
+/// An executor with the mock server.
+pub fn executor() -> (Executor, mock::Mock) {
+    let mock = mock::Mock::default();
+    let executor = Executor::builder().dispatcher(mock.clone()).build().expect("an executor");
+    (executor, mock)
+}
+
+/// Runs one script on an executor of its own.
+pub async fn run(script: impl Into<Script>) -> ExecuteResult {
+    executor().0.run(script).await.expect("the executor works")
+}
+
+/// Runs one script and returns its value.
+pub async fn value(source: &str) -> Value {
+    let result = run(source).await;
+    result.value().cloned().unwrap_or_else(|| panic!("{source}: {}", result.to_json()))
+}
+
+/// Runs one script and returns the code and the message of its failure.
+pub async fn failure(source: &str) -> (ErrorCode, String) {
+    let result = run(source).await;
+    let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
+    (error.code, error.message.clone())
+}
+
+/// Waits for something that another thread brings about.
+pub async fn wait_until(condition: impl Fn() -> bool) {
+    for _ in 0..1_000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("it never happened");
+}

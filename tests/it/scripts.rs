@@ -1,0 +1,38 @@
+//! Every file of `tests/scripts` is run as it is, with the mock server and `{"n": 7, "list": [1, 2]}`
+//! as input, and its whole outcome compared with the snapshot beside it.
+
+use std::fs;
+
+use cx::Script;
+use serde_json::{Value, json};
+
+use crate::executor;
+
+#[test]
+fn snapshots() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.set_input_file("");
+    settings.set_snapshot_path("../scripts");
+    settings.bind(|| {
+        insta::glob!("../scripts", "*.ts", |path| {
+            let source = fs::read_to_string(path).unwrap();
+            let script =
+                Script::typescript(source).named("script.ts").input(json!({ "n": 7, "list": [1, 2] }));
+            let result = runtime.block_on(executor().0.run(script)).unwrap();
+            let mut report = result.to_json();
+            remove_times(&mut report);
+            insta::assert_json_snapshot!(report);
+        });
+    });
+}
+
+/// Times are all that may differ from run to run.
+fn remove_times(report: &mut Value) {
+    report.as_object_mut().unwrap().remove("executionTimeMs");
+    for summary in report["toolCallSummary"].as_array_mut().into_iter().flatten() {
+        summary.as_object_mut().unwrap().remove("totalMs");
+    }
+}

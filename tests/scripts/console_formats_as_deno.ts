@@ -1,0 +1,16 @@
+console.log("text", 1, -0, 1n, null, undefined, true, Symbol("s"));
+console.log({ a: { b: { c: { d: {} } } } }, [1, [2]], new Map([[1, { a: 2 }]]), new Set(["x"]));
+console.log(new Uint8Array(3), new Date(0), /a/g, () => 1, class A {}, new Error("e").message);
+console.log("%s is %d years and %o", "Ada", 36, { a: 1 }, "rest");
+console.info("info");
+console.debug("debug");
+console.warn("warn");
+console.error("error");
+console.table([{ a: 1, b: 2 }]);
+console.group("group");
+console.log("inside");
+console.groupEnd();
+console.assert(1 > 2, "assertion");
+console.count();
+console.count();
+console.log("\u001b[31mred\u001b[0m");

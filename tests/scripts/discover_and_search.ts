@@ -1,0 +1,12 @@
+const all = await discoverMCPTools();
+const some = await discoverMCPTools({ search: ["picture", "image"] });
+const one = await discoverMCPTools({ server: "otherServer" });
+const found = await searchTools("counts its calls", 2);
+return {
+  count: all.length,
+  some: some.map((tool) => tool.name),
+  one,
+  found: found.map((tool) => tool.name),
+  none: await searchTools("zzzzzz"),
+  first: all[0],
+};

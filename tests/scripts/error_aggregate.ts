@@ -1,0 +1,1 @@
+await Promise.any([mock.fail({ message: "one" }), mock.fail({ message: "two" })]);

@@ -1,0 +1,12 @@
+const messages = [];
+const cyclic: any = {};
+cyclic.self = cyclic;
+for (const args of ["text", 1, [1], true, () => 1, { n: 1n }, cyclic, { s: "\ud800" }]) {
+  try {
+    messages.push(await mock.echo(args as any));
+  } catch (error) {
+    messages.push([error.name, error.code ?? null, error.message.split("\n")[0]]);
+  }
+}
+messages.push(await mock.echo(), await mock.echo(null), await mock.echo({ u: undefined, d: new Date(0) }));
+return messages;

@@ -1,0 +1,5 @@
+try {
+  await mock.limited();
+} catch (error) {
+  return [error.code, error.retryAfterMs];
+}

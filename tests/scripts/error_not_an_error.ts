@@ -1,0 +1,1 @@
+throw { reason: "just because", code: "TIMEOUT" };

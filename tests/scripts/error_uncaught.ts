@@ -1,0 +1,5 @@
+async function work(): Promise<void> {
+  await mock.fail({ message: "no such file" });
+}
+
+await work();

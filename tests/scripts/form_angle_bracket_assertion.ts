@@ -1,0 +1,3 @@
+type A = { b: string };
+const c = <A>{ b: 'x' };
+c!.b

@@ -1,0 +1,2 @@
+const f = () => ({ a: 1 } as { a: number });
+return f()

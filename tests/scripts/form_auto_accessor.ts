@@ -1,0 +1,2 @@
+class A { accessor x = 7 }
+return new A().x

@@ -1,0 +1,1 @@
+export default class A { static v = 1 }; globalThis.called = 1

@@ -1,0 +1,1 @@
+const f = (i) => i.n; export default f

@@ -1,0 +1,1 @@
+if (input.n === 2) return 'early'; return 'late'

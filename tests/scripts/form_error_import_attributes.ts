@@ -1,0 +1,1 @@
+import x from "mcp:s" with { type: "json" }; x

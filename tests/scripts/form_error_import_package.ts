@@ -1,0 +1,2 @@
+import _ from "lodash";
+_.x()

@@ -1,0 +1,1 @@
+})(); globalThis.early = 1; (async () => {

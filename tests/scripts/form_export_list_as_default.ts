@@ -1,0 +1,1 @@
+const f = (i) => i.n; export { f as default }

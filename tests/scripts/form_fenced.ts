@@ -1,0 +1,4 @@
+```ts
+const a: number = 4
+a
+```

@@ -1,0 +1,6 @@
+Here it is:
+
+```typescript
+return 'fenced'
+```
+Done.

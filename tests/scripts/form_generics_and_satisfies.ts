@@ -1,0 +1,2 @@
+function id<T>(x: T): T { return x }
+return id<number>(3) satisfies number

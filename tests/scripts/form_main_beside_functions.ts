@@ -1,0 +1,2 @@
+async function main() { return await sub() }
+async function sub() { return 8 }

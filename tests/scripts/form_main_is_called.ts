@@ -1,0 +1,2 @@
+async function main(i) { return i.n }
+const y = 9

@@ -1,0 +1,1 @@
+const run = async (i) => ({ got: i.n })

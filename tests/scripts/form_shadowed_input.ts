@@ -1,0 +1,1 @@
+const input = 1; export default (x) => [input, x.n]

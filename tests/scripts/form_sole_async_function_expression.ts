@@ -1,0 +1,1 @@
+async function (i: { n: number }) { return i.n * 10 }

@@ -1,0 +1,1 @@
+function anything(i) { return i.n }

@@ -1,0 +1,1 @@
+const s = '😀é'; const n: any = null; n.foo()

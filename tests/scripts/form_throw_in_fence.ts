@@ -1,0 +1,5 @@
+Look:
+```ts
+let x: any
+x.y
+```

@@ -1,0 +1,3 @@
+const result = 3;
+result;
+class Z {}

@@ -1,0 +1,1 @@
+return [input, inputs === input, input.n * 2];

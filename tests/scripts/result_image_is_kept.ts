@@ -1,0 +1,3 @@
+const blocks = await mock.image();
+emit(blocks[1]);
+return blocks;

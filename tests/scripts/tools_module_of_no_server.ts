@@ -1,0 +1,3 @@
+const before = 1;
+import { echo } from "mcp:mokk";
+return echo;

@@ -1,0 +1,2 @@
+import { ecko } from "mcp:mock";
+return ecko;

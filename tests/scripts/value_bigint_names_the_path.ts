@@ -1,0 +1,1 @@
+return { rows: [{ id: 1 }, { id: 2n }] };

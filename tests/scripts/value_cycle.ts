@@ -1,0 +1,3 @@
+const a: any = { b: {} };
+a.b.c = a;
+return a;
