@@ -175,7 +175,9 @@ impl ExecutionContext {
         self: Arc<Self>,
         future: impl Future<Output = T> + Send,
     ) -> impl Future<Output = T> + Send {
-        let mut future = Box::pin(future);
+        // Without tokio's budget for one poll: a script makes thousands of calls in one, and a blocking
+        // call would wait for ever for a budget that only the next poll renews.
+        let mut future = Box::pin(tokio::task::unconstrained(future));
         futures::future::poll_fn(move |task| {
             let _entered = self.runtime.enter();
             future.poll_unpin(task)

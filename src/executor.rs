@@ -95,7 +95,7 @@ impl Executor {
         let admission = &self.inner.admission;
         let permit = match admission.enter(runtime, limits.memory_bytes, &cancel).await {
             Ok(permit) => permit,
-            Err(refused) => return Ok(not_run(refused, queued)),
+            Err(refused) => return Ok(not_run(*refused, queued)),
         };
         let (reply, answer) = oneshot::channel();
         self.inner.isolates.submit(Job {
@@ -215,7 +215,7 @@ impl Admission {
         runtime: &tokio::runtime::Handle,
         memory_bytes: usize,
         cancel: &CancellationToken,
-    ) -> Result<Permit, ScriptError> {
+    ) -> Result<Permit, Box<ScriptError>> {
         let megabytes = u32::try_from(memory_bytes >> 20).unwrap_or(u32::MAX);
         let acquire = async {
             let run = Arc::clone(&self.runs).acquire_owned().await.ok()?;
@@ -238,7 +238,7 @@ impl Admission {
         }
     }
 
-    fn wait_in_line(&self) -> Result<PlaceInLine<'_>, ScriptError> {
+    fn wait_in_line(&self) -> Result<PlaceInLine<'_>, Box<ScriptError>> {
         let place = PlaceInLine(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.most_waiting {
             drop(place);
@@ -247,11 +247,11 @@ impl Admission {
         Ok(place)
     }
 
-    fn full(&self, message: String) -> ScriptError {
+    fn full(&self, message: String) -> Box<ScriptError> {
         // A typical run is far shorter than the longest wait.
         let retry_after = self.longest_wait.min(Duration::from_secs(5)).max(Duration::from_millis(100));
-        ScriptError { retry_after: Some(retry_after), ..ScriptError::new(ErrorCode::QueueFull, message) }
-            .with_hint("try again later")
+        let error = ScriptError::new(ErrorCode::QueueFull, message).with_hint("try again later");
+        Box::new(ScriptError { retry_after: Some(retry_after), ..error })
     }
 }
 
@@ -263,8 +263,8 @@ impl Drop for PlaceInLine<'_> {
     }
 }
 
-fn cancelled() -> ScriptError {
-    ScriptError::new(ErrorCode::Cancelled, "the run was cancelled before it started")
+fn cancelled() -> Box<ScriptError> {
+    Box::new(ScriptError::new(ErrorCode::Cancelled, "the run was cancelled before it started"))
 }
 
 /// Options of an [`Executor`]. Nothing is checked before [`ExecutorBuilder::build`].

@@ -208,7 +208,7 @@ impl Catalog {
         for (server, list) in servers.into_iter().zip(lists) {
             match list {
                 Ok(tools) => {
-                    resolved.extend((0..tools.names.len()).map(|position| server.resolved(&tools, position)))
+                    resolved.extend((0..tools.names.len()).map(|position| server.resolved(&tools, position)));
                 }
                 Err(error) => failures.push(ToolError { server: Some(server.name.to_string()), ..error }),
             }

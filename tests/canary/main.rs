@@ -10,6 +10,7 @@
 )]
 
 #[path = "../it/mock.rs"]
+#[expect(unreachable_pub, reason = "the file is a module of the integration tests as well")]
 mod mock;
 
 use std::io::Read as _;

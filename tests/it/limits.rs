@@ -88,6 +88,7 @@ async fn tool_calls() {
     )
     .await;
     let unlimited = Limits { tool_calls: 0, ..Limits::default() };
+    obeyed("for (let i = 0; i < 2_000; i++) call_tool('mock', 'echo'); return 1", unlimited, json!(1)).await;
     obeyed("for (let i = 0; i < 2_000; i++) await mock.echo(); return 1", unlimited, json!(1)).await;
 }
 

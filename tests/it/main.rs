@@ -1,4 +1,5 @@
 //! The integration tests: one binary, a module for each subject.
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic and start processes")]
 
 /// The command, as a process.
 mod cli;

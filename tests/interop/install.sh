@@ -1,0 +1,33 @@
+#!/bin/sh
+# Installs the servers of the interoperability tests, exactly as the lock files beside this script
+# have them, and does nothing when they are there already.
+#
+#   tests/interop/install.sh [DIRECTORY]
+#
+# DIRECTORY is $CX_INTEROP_DIR if it is not given, and cx/interop in the user's cache if neither is.
+# The tests look in the same places. No package's install script is run.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+directory=${1:-${CX_INTEROP_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/cx/interop}}
+python=${PYTHON:-python3}
+
+# What was installed is known by the lock files and by the interpreters, which the results depend on.
+wanted=$( (cat "$here/package-lock.json" "$here/requirements.txt"; node --version; "$python" --version) | sha256sum)
+if [ -f "$directory/installed" ] && [ "$(cat "$directory/installed")" = "$wanted" ]; then
+    exit 0
+fi
+
+# The mark is written last, so that a run that was interrupted is started anew.
+mkdir -p "$directory"
+rm -rf "$directory/installed" "$directory/node" "$directory/python"
+mkdir "$directory/node"
+cp "$here/package.json" "$here/package-lock.json" "$directory/node/"
+(cd "$directory/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+
+"$python" -m venv "$directory/python"
+"$directory/python/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --require-hashes --only-binary :all: -r "$here/requirements.txt"
+
+printf '%s\n' "$wanted" > "$directory/installed"
+echo "installed the interoperability servers in $directory" >&2
