@@ -30,6 +30,9 @@ use crate::tools::names::nearest;
 /// heap, and only the end of the process frees them.
 const MOST_LOST_THREADS: usize = 2;
 
+/// For how many of the watchdog's ticks warm isolates may be missing before another thread is started.
+const PATIENT_TICKS: u32 = 3;
+
 /// Priority of a thread that cannot be stopped: the weakest, so that it only takes what is left over.
 const LOST_THREAD_NICENESS: i32 = 19;
 
@@ -73,6 +76,8 @@ struct State {
     warming: usize,
     /// Threads whose run was answered without them.
     lost: usize,
+    /// Ticks in a row at which isolates were missing.
+    short_ticks: u32,
     /// Threads that ever were, to name them.
     started: usize,
     closed: bool,
@@ -193,13 +198,15 @@ impl Shared {
         started
     }
 
-    /// Starts a thread when runs have used up the warm isolates. Called by the watchdog while there
-    /// are runs: a run that is over at once warms the next isolate on its own thread, and starting
-    /// another beside it would only get in its way.
+    /// Starts a thread when runs have used up the warm isolates for a while. Called by the watchdog at
+    /// each tick while there are runs: a run that is over soon warms the next isolate on its own
+    /// thread, and starting another beside it would only get in its way.
     fn maintain(self: &Arc<Self>) {
         let wanting = {
-            let state = self.state.lock();
-            !state.closed && state.ready + state.warming < self.options.warm
+            let mut state = self.state.lock();
+            let short = !state.closed && state.ready + state.warming < self.options.warm;
+            state.short_ticks = if short { state.short_ticks + 1 } else { 0 };
+            state.short_ticks >= PATIENT_TICKS
         };
         if wanting && let Err(error) = self.start_thread() {
             tracing::warn!(%error, "no thread for a warm isolate");
@@ -348,6 +355,9 @@ impl Shared {
                 };
                 drop(permit);
                 let _ = reply.send(result);
+                // Whoever waits for the reply comes first: making the next isolate takes two
+                // milliseconds, and the scheduler often wakes the waiter on this very core.
+                std::thread::yield_now();
             }
             // The watchdog has answered. The thread is not lost after all.
             None => self.state.lock().lost -= 1,

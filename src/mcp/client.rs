@@ -351,6 +351,9 @@ fn not_started(config: &StdioServer, error: &std::io::Error) -> ToolError {
         (std::io::ErrorKind::NotFound, Some(cwd)) => {
             format!("; is it installed, and is `{}` a directory?", cwd.display())
         }
+        (std::io::ErrorKind::NotFound, None) if command.contains('/') => {
+            "; paths are seen from the directory in which this process was started".to_owned()
+        }
         (std::io::ErrorKind::NotFound, None) => "; is it installed and in `PATH`?".to_owned(),
         (std::io::ErrorKind::PermissionDenied, _) => "; is it executable?".to_owned(),
         _ => String::new(),

@@ -5,16 +5,20 @@
 mod cli;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
+/// Servers that we did not write.
+mod interop;
 /// The library as an embedder uses it.
 mod library;
 /// Limits in pairs: obeyed and violated.
 mod limits;
-/// Tools: names, results, errors, policy.
+/// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;
 /// The rules of the tree: which room names what.
 mod tidy;
+/// Servers over stdio: well, slow, dying, garbled.
+mod upstream;
 
 use cx::{ErrorCode, ExecuteResult, Executor, Script};
 use serde_json::Value;

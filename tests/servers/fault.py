@@ -54,6 +54,7 @@ def refuse(identifier, code, message):
 
 
 def list_tools(identifier, parameters):
+    note("asked for a page")
     if MODE == "hang_in_list":
         return
     names = TOOLS + EXTRA_TOOLS
