@@ -47,7 +47,18 @@ pub(crate) fn print_chain(error: &anyhow::Error) {
         text.push_str(": ");
         text.push_str(&cause.to_string());
     }
+    if let Some(hint) = error.downcast_ref::<cx::Error>().and_then(hint) {
+        text.push_str("\nhint: ");
+        text.push_str(hint);
+    }
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
+}
+
+fn hint(error: &cx::Error) -> Option<&str> {
+    match error {
+        cx::Error::Config(error) => error.hint(),
+        _ => None,
+    }
 }
 
 /// The calls that led to the error, if there is more than the place that is shown anyway.
