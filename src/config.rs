@@ -21,6 +21,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value};
 
 use crate::mcp::StdioServer;
+use crate::tools::names::kind;
 
 /// Real files have a few kilobytes. What is larger is not a configuration.
 const LARGEST_FILE: u64 = 1024 * 1024;
@@ -391,17 +392,6 @@ fn variable(
 
 fn unexpected(key: &Key, expected: &str, found: &str) -> Finding {
     Problem::Unexpected { key: key.clone(), expected: expected.to_owned(), found: found.to_owned() }.into()
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
 
 fn comment_hint(text: &str) -> Option<String> {

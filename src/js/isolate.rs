@@ -112,12 +112,6 @@ const ALLOWED_OPS: &[&str] = &[
     "op_url_parse_with_base",
     "op_url_parse_search_params",
     "op_url_stringify_search_params",
-    // methods of deno_web's console object, which are ops too
-    "log",
-    "debug",
-    "info",
-    "warn",
-    "error",
 ];
 
 /// What a script came to, before its positions are those of the author.
@@ -159,29 +153,7 @@ impl Isolate {
         let stop = Arc::new(Stop::default());
         let meter = Arc::new(MemoryMeter::new(memory_bytes, Arc::clone(&stop)));
         let modules = Rc::new(ServerModules::default());
-        let mut extensions = ops::extensions();
-        if let Some(cx) = extensions.last_mut() {
-            let refused = cx.ops.iter().find(|op| op.name == "op_cx_refused").copied();
-            let refused = refused.ok_or("the op that refuses is missing")?;
-            cx.middleware_fn = Some(Box::new(move |op: OpDecl| {
-                if ALLOWED_OPS.contains(&op.name) { op } else { op.with_implementation_from(&refused) }
-            }));
-        }
-        let mut runtime = JsRuntime::try_new(RuntimeOptions {
-            extensions,
-            startup_snapshot: Some(SNAPSHOT),
-            // The snapshot's functions are bound to these ops already.
-            skip_op_registration: true,
-            module_loader: Some(Rc::clone(&modules) as Rc<dyn deno_core::ModuleLoader>),
-            create_params: Some(
-                v8::CreateParams::default()
-                    .heap_limits(0, memory_bytes)
-                    .allow_atomics_wait(false)
-                    .array_buffer_allocator(memory::buffer_allocator(&meter)),
-            ),
-            ..RuntimeOptions::default()
-        })
-        .map_err(|error| error.to_string())?;
+        let mut runtime = restore(&meter, &modules, memory_bytes)?;
         memory::watch_heap(&mut runtime, &meter);
         stop.attach(runtime.v8_isolate().thread_safe_handle());
         let (start, run) = take_entry_points(&mut runtime)?;
@@ -302,6 +274,37 @@ impl Isolate {
     }
 }
 
+/// Restores the snapshot. Everything of deno_core is still on the global object.
+fn restore(
+    meter: &Arc<MemoryMeter>,
+    modules: &Rc<ServerModules>,
+    memory_bytes: usize,
+) -> Result<JsRuntime, String> {
+    let mut extensions = ops::extensions();
+    if let Some(cx) = extensions.last_mut() {
+        let refused = cx.ops.iter().find(|op| op.name == "op_cx_refused").copied();
+        let refused = refused.ok_or("the op that refuses is missing")?;
+        cx.middleware_fn = Some(Box::new(move |op: OpDecl| {
+            if ALLOWED_OPS.contains(&op.name) { op } else { op.with_implementation_from(&refused) }
+        }));
+    }
+    JsRuntime::try_new(RuntimeOptions {
+        extensions,
+        startup_snapshot: Some(SNAPSHOT),
+        // The snapshot's functions are bound to these ops already.
+        skip_op_registration: true,
+        module_loader: Some(Rc::clone(modules) as Rc<dyn deno_core::ModuleLoader>),
+        create_params: Some(
+            v8::CreateParams::default()
+                .heap_limits(0, memory_bytes)
+                .allow_atomics_wait(false)
+                .array_buffer_allocator(memory::buffer_allocator(meter)),
+        ),
+        ..RuntimeOptions::default()
+    })
+    .map_err(|error| error.to_string())
+}
+
 /// Globals that no script may see. Absent rather than refused, so that nothing can be forgotten:
 /// the engine's own namespace, memory outside the heap limit, threads, and code that is not
 /// JavaScript. `Atomics` goes with the shared memory it is for.
@@ -363,3 +366,6 @@ fn failure(scope: &mut v8::PinnedRef<'_, v8::TryCatch<v8::HandleScope>>, stop: &
     let text = message.get(scope).to_rust_string_lossy(scope);
     RawOutcome::Refused { message: text, line: line.unwrap_or(1), column }
 }
+
+#[cfg(test)]
+mod tests;
