@@ -33,6 +33,12 @@ fn main() {
         ..Limits::default()
     };
     let executor = Executor::builder().dispatcher(mock::Mock::default()).build().expect("an executor");
+    // A reply that never comes must fail the test, not hold it up.
+    std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(90));
+        // SAFETY: `_exit` has no preconditions.
+        unsafe { libc::_exit(9) }
+    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         // Lives from before the hostile script until it is over.

@@ -33,13 +33,17 @@ fn wall(milliseconds: u64) -> Limits {
 async fn wall_time() {
     obeyed("await mock.sleep({ms: 20}); return 1", wall(5_000), json!(1)).await;
     for source in ["for (;;);", "await mock.hang()", "await new Promise((r) => setTimeout(r, 60_000))"] {
+        let (executor, _) = executor();
         let started = Instant::now();
-        violated(source, wall(200), ErrorCode::Timeout).await;
+        let result = executor.run(Script::typescript(source).limits(wall(200))).await.unwrap();
+        assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{source}");
         let took = started.elapsed();
         assert!(
             took >= Duration::from_millis(200) && took < Duration::from_millis(900),
             "{source}: {took:?}"
         );
+        // Its own thread has answered; the watchdog did not have to.
+        assert_eq!(executor.isolate_stats().lost, 0, "{source}");
     }
 }
 
