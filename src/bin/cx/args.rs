@@ -56,7 +56,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Memory limit, heap and buffers together [default: 128MB]
+    /// Memory limit, heap and buffers together [default: 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
 
