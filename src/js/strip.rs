@@ -13,6 +13,7 @@ mod emit;
 mod fence;
 mod lower;
 mod messages;
+mod namespaces;
 mod parse;
 mod positions;
 mod refuse;

@@ -14,7 +14,7 @@ use swc_ecma_transforms_typescript::{Config, typescript};
 
 use super::fence::Part;
 use super::parse::Parsed;
-use super::{Positions, StripError, Stripped, lower, refuse, value};
+use super::{Positions, StripError, Stripped, lower, namespaces, refuse, value};
 
 /// Opens the function. The directive is the first statement of the body, which makes all of it strict.
 const OPEN: &str = "(async () => {\"use strict\";\n";
@@ -44,7 +44,11 @@ fn transpile(part: Part<'_>, parsed: Parsed) -> Result<Stripped, StripError> {
     let top_level = Mark::new();
     let mut program = Program::Module(parsed.module);
     program.mutate(resolver(unresolved, top_level, true));
-    let Program::Module(module) = &program else { unreachable!("no pass makes a script of a module") };
+    let Program::Module(module) = &mut program else { unreachable!("no pass makes a script of a module") };
+    // A namespace in two blocks is written twice.
+    if ["namespace", "module"].iter().map(|word| part.text.matches(word).count()).sum::<usize>() > 1 {
+        namespaces::qualify(module, unresolved);
+    }
     let value = value::decide(module, parsed.returns);
 
     // A pass costs a walk over the tree even where there is nothing to do, so the text is asked first. The

@@ -1,0 +1,155 @@
+//! Lets the blocks of a merged namespace see each other's exports.
+//!
+//! In TypeScript a name that one block exports is in scope of the others. Each block becomes a function
+//! of its own, so a bare name of another block is written as a member of the namespace here. swc's pass
+//! does not do this.
+
+use std::collections::{HashMap, HashSet};
+
+use swc_common::{Mark, SyntaxContext};
+use swc_ecma_ast::{
+    BindingIdent, Decl, ExportDecl, Expr, Ident, IdentName, KeyValueProp, MemberExpr, MemberProp, Module,
+    ModuleDecl, ModuleItem, Pat, Prop, PropName, SimpleAssignTarget, Stmt, TsModuleDecl, TsModuleName,
+    TsNamespaceBody,
+};
+use swc_ecma_visit::{Visit, VisitMut, VisitMutWith, VisitWith};
+
+/// Qualifies the bare names of earlier blocks in a module whose names are resolved. `unresolved` marks
+/// those that have no declaration of their own in sight.
+pub(super) fn qualify(module: &mut Module, unresolved: Mark) {
+    let unresolved = SyntaxContext::empty().apply_mark(unresolved);
+    qualify_items(&mut module.body, "", &mut HashMap::new(), unresolved);
+}
+
+/// `exports` has what the blocks so far export, by the namespace's path. `outer` is the path of the
+/// namespace that `items` are in.
+fn qualify_items(
+    items: &mut [ModuleItem],
+    outer: &str,
+    exports: &mut HashMap<String, HashSet<String>>,
+    unresolved: SyntaxContext,
+) {
+    for item in items {
+        let Some(namespace) = namespace_of(item) else {
+            continue;
+        };
+        let TsModuleName::Ident(id) = &namespace.id else {
+            continue;
+        };
+        let id = id.clone();
+        let Some(TsNamespaceBody::TsModuleBlock(block)) = &mut namespace.body else {
+            continue;
+        };
+        let path = format!("{outer}.{}", id.sym);
+        let known = exports.entry(path.clone()).or_default();
+        if !known.is_empty() {
+            block.body.visit_mut_with(&mut Qualifier { names: known, namespace: &id, unresolved });
+        }
+        known.extend(exported_names(&block.body));
+        qualify_items(&mut block.body, &path, exports, unresolved);
+    }
+}
+
+fn namespace_of(item: &mut ModuleItem) -> Option<&mut TsModuleDecl> {
+    match item {
+        ModuleItem::Stmt(Stmt::Decl(Decl::TsModule(namespace)))
+        | ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(ExportDecl {
+            decl: Decl::TsModule(namespace),
+            ..
+        })) => Some(namespace),
+        _ => None,
+    }
+}
+
+/// The names of values that a block exports.
+fn exported_names(items: &[ModuleItem]) -> Vec<String> {
+    let mut names = Vec::new();
+    for item in items {
+        let ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(ExportDecl { decl, .. })) = item else {
+            continue;
+        };
+        match decl {
+            Decl::Class(class) => names.push(class.ident.sym.to_string()),
+            Decl::Fn(function) => names.push(function.ident.sym.to_string()),
+            Decl::TsEnum(members) => names.push(members.id.sym.to_string()),
+            Decl::Var(variables) => {
+                for variable in &variables.decls {
+                    let mut bound = Bound::default();
+                    variable.name.visit_with(&mut bound);
+                    names.append(&mut bound.0);
+                }
+            }
+            Decl::TsModule(namespace) => {
+                if let TsModuleName::Ident(id) = &namespace.id {
+                    names.push(id.sym.to_string());
+                }
+            }
+            Decl::Using(_) | Decl::TsInterface(_) | Decl::TsTypeAlias(_) => {}
+        }
+    }
+    names
+}
+
+/// Collects the names that a pattern binds.
+#[derive(Default)]
+struct Bound(Vec<String>);
+
+impl Visit for Bound {
+    fn visit_binding_ident(&mut self, ident: &BindingIdent) {
+        self.0.push(ident.sym.to_string());
+    }
+
+    fn visit_pat(&mut self, pattern: &Pat) {
+        pattern.visit_children_with(self);
+    }
+
+    // A default value binds nothing.
+    fn visit_expr(&mut self, _expression: &Expr) {}
+}
+
+struct Qualifier<'a> {
+    names: &'a HashSet<String>,
+    namespace: &'a Ident,
+    unresolved: SyntaxContext,
+}
+
+impl Qualifier<'_> {
+    fn member(&self, ident: &Ident) -> Option<MemberExpr> {
+        let bare = ident.ctxt == self.unresolved && self.names.contains(ident.sym.as_str());
+        bare.then(|| MemberExpr {
+            span: ident.span,
+            obj: Box::new(Expr::Ident(Ident { span: ident.span, ..self.namespace.clone() })),
+            prop: MemberProp::Ident(IdentName::new(ident.sym.clone(), ident.span)),
+        })
+    }
+}
+
+impl VisitMut for Qualifier<'_> {
+    fn visit_mut_expr(&mut self, expression: &mut Expr) {
+        expression.visit_mut_children_with(self);
+        if let Expr::Ident(ident) = expression
+            && let Some(member) = self.member(ident)
+        {
+            *expression = Expr::Member(member);
+        }
+    }
+
+    fn visit_mut_prop(&mut self, property: &mut Prop) {
+        property.visit_mut_children_with(self);
+        if let Prop::Shorthand(ident) = property
+            && let Some(member) = self.member(ident)
+        {
+            let key = PropName::Ident(IdentName::new(ident.sym.clone(), ident.span));
+            *property = Prop::KeyValue(KeyValueProp { key, value: Box::new(Expr::Member(member)) });
+        }
+    }
+
+    fn visit_mut_simple_assign_target(&mut self, target: &mut SimpleAssignTarget) {
+        target.visit_mut_children_with(self);
+        if let SimpleAssignTarget::Ident(ident) = target
+            && let Some(member) = self.member(&ident.id)
+        {
+            *target = SimpleAssignTarget::Member(member);
+        }
+    }
+}
