@@ -5,6 +5,8 @@
 mod cli;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
+/// The demo.
+mod examples;
 /// Servers that we did not write.
 mod interop;
 /// The library as an embedder uses it.
