@@ -186,7 +186,8 @@ impl ExecutionContext {
 
     fn admit(self: &Arc<Self>, argument_bytes: usize) -> Result<Admission, ToolError> {
         let mut ledger = self.ledger.lock();
-        if ledger.over {
+        // A script that is being stopped may still run for a moment; it calls nothing any more.
+        if ledger.over || self.cancel.is_cancelled() {
             return Err(over());
         }
         ledger.calls += 1;

@@ -317,10 +317,16 @@ impl Shared {
         let Job { source, context, reply, permit } = job;
         let cpu = CpuMeter::start();
         let context = Arc::new(ExecutionContext::new(context));
-        let stripped = match strip(&source, context.limits.source_bytes) {
+        // Whoever asked may have gone while the run waited; then nothing of it must happen.
+        let stripped = if context.cancel.is_cancelled() {
+            Err(report::stopped(None, &context))
+        } else {
+            strip(&source, context.limits.source_bytes).map_err(|error| report::strip_failed(error, &source))
+        };
+        let stripped = match stripped {
             Ok(stripped) => stripped,
             Err(error) => {
-                let outcome = Outcome::Failed(report::strip_failed(error, &source));
+                let outcome = Outcome::Failed(error);
                 drop(permit);
                 let _ = reply.send(Ok(context.finish(outcome, Measured::default())));
                 // The next job's turn; this thread is ready again.

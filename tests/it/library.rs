@@ -126,6 +126,23 @@ async fn a_token_cancels_and_keeps_what_was_done() {
     assert_eq!(result.unwrap().value(), Some(&json!(1)));
 }
 
+/// A run whose caller has gone before it started does nothing at all.
+#[tokio::test]
+async fn a_run_that_nobody_waits_for_is_not_started() {
+    let (executor, mock) = executor();
+    let token = CancellationToken::new();
+    token.cancel();
+    for _ in 0..20 {
+        let script = Script::typescript("console.log('ran'); mock.count()").cancel_with(token.clone());
+        let run = executor.run(script);
+        // Polled once, it is handed to a thread; dropped, it is cancelled.
+        let _ = futures::FutureExt::now_or_never(run);
+    }
+    executor.run_ts("return 1").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
+}
+
 #[tokio::test]
 async fn dropping_the_future_cancels_the_calls() {
     let (executor, mock) = executor();
