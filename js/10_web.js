@@ -17,7 +17,6 @@ const {
   SetPrototypeAdd,
   SetPrototypeDelete,
   SetPrototypeGetSize,
-  String,
   StringPrototypePadStart,
   StringPrototypeSlice,
   NumberPrototypeToString,
