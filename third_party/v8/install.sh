@@ -22,7 +22,14 @@ mkdir -p "$directory"
 partial=$(mktemp "$directory/partial.XXXXXX")
 trap 'rm -f "$partial"' EXIT
 
-if command -v curl >/dev/null && curl -fsSL --connect-timeout 5 --max-time 900 -o "$partial" "$url" 2>/dev/null; then
+download() {
+  command -v curl >/dev/null &&
+    curl -fsSL --connect-timeout 5 --max-time 900 -o "$partial" "$url" 2>/dev/null &&
+    # A sign-in page of the network is not an archive.
+    [ "$(head -c 2 "$partial" | od -An -tx1 | tr -d ' \n')" = 1f8b ]
+}
+
+if download; then
   echo "v8: downloaded $version"
 else
   echo "v8: the download site cannot be reached, unpacking the vendored archive"
