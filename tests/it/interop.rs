@@ -54,9 +54,12 @@ async fn call(executor: &Executor, server: &str, tool: &str, arguments: Value) -
     value(executor, "return call_tool(input.server, input.tool, input.arguments)", input).await
 }
 
-/// The tools of server-everything that need nothing of a client, with arguments and what the answer
-/// must contain. `simulate-research-query` answers only as a task, which this client does not ask
-/// for; it says so.
+/// All that server-everything offers to cx, with arguments and what the answer must contain.
+/// `simulate-research-query` answers only as a task, which cx does not ask for; it says so.
+///
+/// Not offered are the tools that ask the client something, because cx declares none of these
+/// capabilities: roots (`get-roots-list`), sampling (`trigger-sampling-request` and its `-async`) and
+/// elicitation (`trigger-elicitation-request`, its `-async` and `trigger-url-elicitation`).
 const EVERYTHING: &[(&str, &str, &str)] = &[
     ("echo", r#"{"message":"hello"}"#, r#""result":"Echo: hello""#),
     ("get-annotated-message", r#"{"messageType":"error","includeImage":true}"#, r#""type":"image""#),
@@ -100,18 +103,73 @@ async fn every_tool_of_server_everything_answers() {
 #[tokio::test]
 async fn content_has_its_shape() {
     let executor = everything();
-    let structured =
-        call(&executor, "everything", "get-structured-content", json!({ "location": "Chicago" })).await;
-    assert!(structured["result"]["temperature"].is_number(), "{structured}");
-    let image = call(&executor, "everything", "get-tiny-image", json!({})).await;
-    assert_eq!(image["result"][0]["type"], "text");
-    assert_eq!(image["result"][1]["type"], "image");
-    assert!(image["result"][1]["data"].as_str().unwrap().starts_with("iVBOR"), "a PNG in base64");
-    let resource = call(&executor, "everything", "get-resource-reference", json!({ "resourceId": 2 })).await;
-    assert_eq!(resource["result"][1]["resource"]["uri"], "demo://resource/dynamic/text/2");
-    // Variables of this process stay here.
-    let environment = call(&executor, "everything", "get-env", json!({})).await;
-    assert!(environment["result"].get("CARGO_MANIFEST_DIR").is_none());
+    let answer = async |tool: &str, arguments: Value| {
+        let mut answer = call(&executor, "everything", tool, arguments).await;
+        assert_eq!(answer["ok"], true, "{tool}: {answer}");
+        answer["result"].take()
+    };
+    // Text alone is a string, whatever its annotations.
+    assert_eq!(answer("echo", json!({ "message": "hi" })).await, json!("Echo: hi"));
+    let debug = answer("get-annotated-message", json!({ "messageType": "debug" })).await;
+    assert_eq!(debug, json!("Debug: Cache hit ratio 0.95, latency 150ms"));
+    // Text that is a JSON object is that object. Variables of this process stay here.
+    let environment = answer("get-env", json!({})).await;
+    assert!(environment["PATH"].is_string(), "{environment}");
+    assert_eq!(environment.get("CARGO_MANIFEST_DIR"), None);
+    // Structured content wins over the same as text.
+    let weather = answer("get-structured-content", json!({ "location": "Chicago" })).await;
+    assert_eq!(weather, json!({ "temperature": 36, "conditions": "Light rain / drizzle", "humidity": 82 }));
+    // Everything else is the content as it came, annotations included.
+    let image = answer("get-tiny-image", json!({})).await;
+    assert_eq!(image[0]["type"], "text");
+    assert_eq!((&image[1]["type"], &image[1]["mimeType"]), (&json!("image"), &json!("image/png")));
+    assert!(image[1]["data"].as_str().unwrap().starts_with("iVBOR"), "a PNG in base64");
+    let annotated =
+        answer("get-annotated-message", json!({ "messageType": "error", "includeImage": true })).await;
+    assert_eq!(annotated[0]["annotations"]["audience"], json!(["user", "assistant"]), "{annotated}");
+    assert_eq!(annotated[0]["annotations"]["priority"].as_f64(), Some(1.0));
+    assert_eq!(annotated[1]["type"], "image");
+    let text = answer("get-resource-reference", json!({ "resourceId": 2 })).await;
+    assert_eq!(text[1]["type"], "resource");
+    assert_eq!(text[1]["resource"]["uri"], "demo://resource/dynamic/text/2");
+    assert!(text[1]["resource"]["text"].as_str().unwrap().starts_with("Resource 2: "), "{text}");
+    let links = answer("get-resource-links", json!({ "count": 1 })).await;
+    assert_eq!(
+        links[1],
+        json!({
+            "type": "resource_link",
+            "name": "Blob Resource 1",
+            "uri": "demo://resource/dynamic/blob/1",
+            "description": "Resource 1: plaintext resource",
+            "mimeType": "text/plain",
+        })
+    );
+    executor.close().await;
+}
+
+#[tokio::test]
+async fn a_tools_own_error_is_thrown() {
+    let executor = everything();
+    let source = r#"
+        try {
+            await tools.everything.getResourceReference({ resourceId: -1 });
+        } catch (error) {
+            const { server, tool, code, message, content } = error;
+            return { thrown: error instanceof McpToolError, server, tool, code, message, content };
+        }
+    "#;
+    let message = "Invalid resourceId: -1. Must be a finite positive integer.";
+    assert_eq!(
+        value(&executor, source, Value::Null).await,
+        json!({
+            "thrown": true,
+            "server": "everything",
+            "tool": "get-resource-reference",
+            "code": "TOOL_ERROR",
+            "message": message,
+            "content": [{ "type": "text", "text": message }],
+        })
+    );
     executor.close().await;
 }
 
