@@ -12,6 +12,7 @@ const {
   StringPrototypeCharCodeAt,
   String,
   TypeError,
+  Uint8Array,
 } = primordials;
 
 const { Console, setNoColorFns } = core.loadExtScript("ext:deno_web/01_console.js");

@@ -120,6 +120,10 @@ impl Executor {
     /// Cancels `run` when `caller` is cancelled, until the guard is dropped. Not a child token: a
     /// run has one parent already.
     fn forward(&self, caller: &CancellationToken, run: &CancellationToken) -> ForwardGuard {
+        if caller.is_cancelled() {
+            // Now, and not when the task below gets its turn: such a run must not even start.
+            run.cancel();
+        }
         let stop = CancellationToken::new();
         if let Some(runtime) = &self.inner.runtime {
             let (caller, run, stop) = (caller.clone(), run.clone(), stop.clone());
@@ -333,7 +337,7 @@ impl ExecutorBuilder {
     /// timers, sockets and `spawn` work in it.
     #[must_use]
     pub fn tool<Arguments, Output, Failure, Function, Returned>(
-        mut self,
+        self,
         name: &str,
         input_schema: Value,
         function: Function,
@@ -345,8 +349,8 @@ impl ExecutorBuilder {
         Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
         Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
     {
-        self.native.add(name, native::definition(input_schema), native::erase(function));
-        self
+        let definition = native::definition(input_schema);
+        self.tool_with_definition(ToolDefinition { name: name.to_owned(), ..definition }, function)
     }
 
     /// As [`ExecutorBuilder::tool`], with the whole definition: output schema and annotations too.

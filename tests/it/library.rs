@@ -113,15 +113,22 @@ async fn output_is_passed_on_while_the_script_runs() {
 async fn a_token_cancels_and_keeps_what_was_done() {
     let (executor, mock) = executor();
     let token = CancellationToken::new();
-    for source in ["console.log('x'); await mock.hang()", "console.log('x'); for (;;);"] {
-        let token = token.child_token();
-        let stop = token.clone();
-        let script = Script::typescript(source).cancel_with(token).on_output(move |_| stop.cancel());
-        let result = executor.run(script).await.unwrap();
+    let check = |result: cx::ExecuteResult| {
         assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled);
         assert_eq!(result.printed(), "x");
-    }
+    };
+    // Cancelled when the call has arrived: a script that is cancelled before it calls calls nothing.
+    let stop = token.child_token();
+    let script = Script::typescript("console.log('x'); await mock.hang()").cancel_with(stop.clone());
+    let arrived = async {
+        wait_until(|| mock.running.load(Ordering::SeqCst) == 1).await;
+        stop.cancel();
+    };
+    check(futures::future::join(executor.run(script), arrived).await.0.unwrap());
     wait_until(|| mock.cancelled.load(Ordering::SeqCst) == 1).await;
+    let stop = token.child_token();
+    let script = Script::typescript("console.log('x'); for (;;);").cancel_with(stop.clone());
+    check(executor.run(script.on_output(move |_| stop.cancel())).await.unwrap());
     let result = executor.run(Script::typescript("return 1").cancel_with(token.child_token())).await;
     assert_eq!(result.unwrap().value(), Some(&json!(1)));
 }
