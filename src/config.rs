@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::mcp::StdioServer;
+use crate::mcp::{McpServer, McpTransport};
 use crate::tools::names::kind;
 
 /// Real files have a few kilobytes. What is larger is not a configuration.
@@ -126,7 +126,7 @@ impl Finding {
 /// # Errors
 ///
 /// Names the file, the key, and what was expected.
-pub(crate) fn read_mcp_config(path: &Path) -> Result<Vec<StdioServer>, ConfigError> {
+pub(crate) fn read_mcp_config(path: &Path) -> Result<Vec<McpServer>, ConfigError> {
     let origin = path.display().to_string();
     let text = read_text(path).map_err(|problem| Finding::from(problem).at(&origin))?;
     #[expect(clippy::disallowed_methods, reason = "this is the one file that reads the environment")]
@@ -143,7 +143,7 @@ pub(crate) fn parse_mcp_config(
     origin: &str,
     text: &str,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<StdioServer>, ConfigError> {
+) -> Result<Vec<McpServer>, ConfigError> {
     resolve(text, environment).map_err(|finding| finding.at(origin))
 }
 
@@ -168,7 +168,7 @@ fn check_is_file(metadata: &Metadata) -> Result<(), Problem> {
     Err(Problem::NotAFile(if metadata.is_dir() { "a directory" } else { "a device or a pipe" }))
 }
 
-fn resolve(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<StdioServer>, Finding> {
+fn resolve(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<McpServer>, Finding> {
     // Editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Strict(file) = serde_json::from_str(text)
@@ -199,7 +199,7 @@ fn resolve_server(
     name: &str,
     server: &Value,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<StdioServer>, Finding> {
+) -> Result<Option<McpServer>, Finding> {
     let key = servers.child(name);
     check_name(&key, name)?;
     let fields = object(&key, server)?;
@@ -222,19 +222,20 @@ fn resolve_server(
     if command.trim().is_empty() {
         return Err(unexpected(&command_key, "the name or path of a program", "an empty string"));
     }
-    let mut resolved = StdioServer::new(name, command);
+    let mut resolved = McpServer::stdio(name, command);
+    let McpTransport::Stdio(stdio) = &mut resolved.transport else { return Ok(None) };
     if let Some(args) = fields.get("args") {
         let key = key.child("args");
         let Value::Array(args) = args else {
             return Err(unexpected(&key, "an array of strings", kind(args)));
         };
         for (position, argument) in args.iter().enumerate() {
-            resolved.args.push(string(&key.item(position), argument)?);
+            stdio.args.push(string(&key.item(position), argument)?);
         }
     }
     if let Some(variables) = fields.get("env") {
         let key = key.child("env");
-        resolved.env = object(&key, variables)?
+        stdio.env = object(&key, variables)?
             .iter()
             .map(|(name, value)| {
                 let key = key.child(name);
@@ -248,7 +249,7 @@ fn resolve_server(
             .collect::<Result<BTreeMap<_, _>, Finding>>()?;
     }
     if let Some(directory) = fields.get("cwd") {
-        resolved.cwd = Some(PathBuf::from(string(&key.child("cwd"), directory)?));
+        stdio.cwd = Some(PathBuf::from(string(&key.child("cwd"), directory)?));
     }
     if let Some(timeout) = fields.get("timeoutMs") {
         resolved.call_timeout = timeout_of(&key.child("timeoutMs"), timeout)?;

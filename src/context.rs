@@ -276,9 +276,12 @@ impl ExecutionContext {
             arguments,
             deadline: self.deadline(),
             cancel: self.cancel.clone(),
+            on_progress: None,
         };
         let result = resolved.dispatcher.call(request).await?;
-        let value = result.into_value(resolved.definition().output_schema.as_ref())?;
+        let value = result.into_value(
+            resolved.definition().output_schema.as_ref().map(crate::tools::Schema::to_value).as_ref(),
+        )?;
         let text = value.to_string();
         let most = self.limits.result_bytes;
         if text.len() > most {

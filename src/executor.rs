@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Outcome, Script, ScriptError, Usage};
 use crate::js::pool::{IsolatePool, IsolateStats, Job, PoolOptions};
 use crate::limits::Limits;
-use crate::mcp::{McpServers, StdioServer};
+use crate::mcp::{McpServer, McpServers};
 use crate::tools::catalog::Catalog;
 use crate::tools::native::{self, NativeTools};
 use crate::tools::policy::Policy;
@@ -279,7 +279,7 @@ pub struct ExecutorBuilder {
     deny: Vec<String>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
-    servers: Vec<StdioServer>,
+    servers: Vec<McpServer>,
     config_files: Vec<PathBuf>,
     warm_isolates: Option<usize>,
     concurrent_runs: Option<usize>,
@@ -382,7 +382,7 @@ impl ExecutorBuilder {
 
     /// Adds an MCP server. It is started when a script first needs it.
     #[must_use]
-    pub fn mcp_server(mut self, server: StdioServer) -> Self {
+    pub fn mcp_server(mut self, server: McpServer) -> Self {
         self.servers.push(server);
         self
     }

@@ -112,6 +112,7 @@ mod js;
 mod limits;
 mod mcp;
 mod report;
+mod store;
 mod tools;
 
 pub use config::ConfigError;
@@ -123,7 +124,10 @@ pub use execution::{
 pub use executor::{Executor, ExecutorBuilder};
 pub use js::pool::IsolateStats;
 pub use limits::Limits;
-pub use mcp::StdioServer;
+pub use mcp::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
-pub use tools::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolRequest, ToolResult};
+pub use tools::{
+    Progress, ProgressListener, Schema, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
+    ToolRequest, ToolResult,
+};

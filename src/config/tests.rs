@@ -3,9 +3,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{ConfigError, parse_mcp_config, read_mcp_config};
-use crate::mcp::StdioServer;
+use crate::mcp::McpServer;
 
-fn parse(text: &str) -> Result<Vec<StdioServer>, ConfigError> {
+fn parse(text: &str) -> Result<Vec<McpServer>, ConfigError> {
     let environment = |name: &str| match name {
         "HOME" => Some("/home/ada".to_owned()),
         "EMPTY" => Some(String::new()),
@@ -34,13 +34,13 @@ fn an_entry_with_everything() {
         }}"#,
     )
     .unwrap();
-    let expected = StdioServer::new("fs", "/home/ada/bin/fs")
+    let expected = McpServer::stdio("fs", "/home/ada/bin/fs")
         .args(["-v", "xy", "$HOME", "${HOME}"])
         .env("A", "/home/ada")
         .env("B", "a /home/ada b")
         .cwd("/home/ada")
         .call_timeout(Duration::from_millis(1500));
-    assert_eq!(servers, [expected, StdioServer::new("plain.name-2", "plain")]);
+    assert_eq!(servers, [expected, McpServer::stdio("plain.name-2", "plain")]);
     assert!(parse(r#"{"mcpServers": {}}"#).unwrap().is_empty());
 }
 

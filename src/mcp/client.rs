@@ -18,10 +18,10 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::StdioServer;
 use super::connect::{self, Process};
 use super::convert::{self, ToolList};
 use super::lines::LineTransport;
+use super::settings::StdioTransport;
 use crate::tools::{ToolDefinition, ToolError, ToolErrorCode, ToolResult};
 
 /// Servers answer the handshake when they have started; ten seconds let `npx` fetch a small package.
@@ -87,13 +87,13 @@ impl Connection {
     /// `adopt` is given the process as soon as there is one, so that the owner can kill it at any
     /// time; it returns whether the server is still wanted.
     pub(super) async fn start(
-        config: &StdioServer,
+        config: &StdioTransport,
         server: Arc<str>,
         handle: &Handle,
         adopt: impl FnOnce(&Arc<Process>) -> bool,
     ) -> Result<Arc<Self>, ToolError> {
         let (process, pipes) =
-            connect::spawn(config, handle).await.map_err(|error| not_started(config, &error))?;
+            connect::spawn(config, handle).await.map_err(|error| not_started(&server, config, &error))?;
         let process = Arc::new(process);
         tracing::info!(server = &*server, process = process.id(), "server started");
         if !adopt(&process) {
@@ -345,8 +345,8 @@ async fn finish(process: &Process, mut drained: JoinHandle<()>) -> End {
     End { status, last_words: process.last_words() }
 }
 
-fn not_started(config: &StdioServer, error: &std::io::Error) -> ToolError {
-    let StdioServer { name, command, .. } = config;
+fn not_started(name: &str, config: &StdioTransport, error: &std::io::Error) -> ToolError {
+    let command = &config.command;
     let hint = match (error.kind(), &config.cwd) {
         (std::io::ErrorKind::NotFound, Some(cwd)) => {
             format!("; is it installed, and is `{}` a directory?", cwd.display())

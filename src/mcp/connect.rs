@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::StdioServer;
+use super::settings::StdioTransport;
 
 /// What a server inherits. Enough to find programs, caches and configuration of its own, to speak
 /// the person's language, and to get through a company's proxy and certificates. Tokens live in
@@ -67,7 +67,7 @@ pub(super) struct Pipes {
 /// # Errors
 ///
 /// When the program is not there, is not executable, or the system refuses one more process.
-pub(super) async fn spawn(server: &StdioServer, handle: &Handle) -> io::Result<(Process, Pipes)> {
+pub(super) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Result<(Process, Pipes)> {
     let command = command(server)?;
     let handle = handle.clone();
     let (reply, spawned) = oneshot::channel();
@@ -119,7 +119,7 @@ fn spawn_here(mut command: Command) -> io::Result<(Process, Pipes)> {
     Ok((process, Pipes { stdin, stdout, stderr }))
 }
 
-fn command(server: &StdioServer) -> io::Result<Command> {
+fn command(server: &StdioTransport) -> io::Result<Command> {
     let program = if server.cwd.is_some() && server.command.contains('/') {
         // Else it would be looked for in the server's working directory.
         std::path::absolute(&server.command)?.into_os_string()

@@ -1,7 +1,6 @@
 //! Between the protocol's types and the vocabulary of `tools`.
 
 use std::collections::HashSet;
-use std::io;
 
 use rmcp::model::{
     CallToolResponse, CallToolResult, CreateTaskResult, ErrorCode, ErrorData, InitializeResult,
@@ -9,9 +8,8 @@ use rmcp::model::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use crate::tools::{ToolDefinition, ToolError, ToolErrorCode, ToolResult};
+use crate::tools::{Schema, ToolDefinition, ToolError, ToolErrorCode, ToolResult};
 
 /// The error codes under which the transport reports its own findings through rmcp, which has no
 /// other way to end one request. Far from JSON-RPC's; a server's own use of them is rewritten.
@@ -125,8 +123,7 @@ impl<'a> ToolList<'a> {
             return;
         }
         let description = tool.description.map(|text| shortened(&text, DESCRIPTION_BYTES));
-        let input_schema =
-            self.schema(&name, &tool.input_schema).unwrap_or_else(|| json!({ "type": "object" }));
+        let input_schema = self.schema(&name, &tool.input_schema).unwrap_or_else(Schema::any_object);
         let output_schema = tool.output_schema.and_then(|schema| self.schema(&name, &schema));
         let annotations = tool.annotations.and_then(|annotations| serde_json::to_value(annotations).ok());
         self.bytes += name.len() + description.as_ref().map_or(0, String::len);
@@ -135,37 +132,19 @@ impl<'a> ToolList<'a> {
 
     /// The schema, unless it is too large: arguments and results are then not checked, which is
     /// better than a tool that is missing.
-    fn schema(&mut self, tool: &str, schema: &JsonObject) -> Option<Value> {
-        let bytes = json_bytes(schema);
+    fn schema(&mut self, tool: &str, schema: &JsonObject) -> Option<Schema> {
+        let text = serde_json::to_string(schema).ok()?;
+        let bytes = text.len();
         if bytes > SCHEMA_BYTES {
             tracing::warn!(server = self.server, tool, bytes, "a schema was too large and was left out");
             return None;
         }
         self.bytes += bytes;
-        Some(Value::Object(schema.clone()))
+        serde_json::from_str(&text).ok()
     }
 
     pub(super) fn finish(self) -> Vec<ToolDefinition> {
         self.definitions
-    }
-}
-
-/// The size of a value as JSON text, without making the text.
-fn json_bytes(object: &JsonObject) -> usize {
-    struct Counter(usize);
-    impl io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    match serde_json::to_writer(&mut counter, object) {
-        Ok(()) => counter.0,
-        Err(_) => usize::MAX,
     }
 }
 

@@ -5,8 +5,6 @@
 //! here yet: servers are child processes that speak over their stdin and stdout. No retries either:
 //! a call that was sent may have had effects.
 
-mod stdio;
-
 mod pool;
 
 mod client;
@@ -16,9 +14,10 @@ mod connect;
 mod convert;
 mod lines;
 mod scan;
+mod settings;
 
 pub(crate) use pool::McpServers;
-pub use stdio::StdioServer;
+pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
 
 #[cfg(test)]
 mod tests;

@@ -10,10 +10,13 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout, timeout_at};
 
-use super::StdioServer;
+use super::McpServer;
 use super::client::{self, Connection};
 use super::connect::Process;
-use crate::tools::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolRequest, ToolResult};
+use super::settings::McpTransport;
+use crate::tools::{
+    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+};
 
 /// A server that dies as soon as it starts is not started more often than this.
 const RESTART_PAUSE: Duration = Duration::from_millis(500);
@@ -30,7 +33,7 @@ pub(crate) struct McpServers {
 
 struct Server {
     name: Arc<str>,
-    config: StdioServer,
+    config: McpServer,
     handle: Handle,
     state: Mutex<State>,
 }
@@ -46,14 +49,14 @@ struct State {
     process: Option<Arc<Process>>,
     listing: Option<Listing>,
     /// The last list, kept over restarts so that an equal one is the same.
-    tools: Option<Arc<[ToolDefinition]>>,
+    tools: Option<Arc<ToolList>>,
 }
 
 /// A list of tools, or the attempt to get it, and what it is valid for.
 struct Listing {
     connection: Arc<Connection>,
     list_changes: u64,
-    result: Driven<Arc<[ToolDefinition]>>,
+    result: Driven<Arc<ToolList>>,
 }
 
 /// The result of work that goes on to its end whether or not anybody waits for it.
@@ -72,7 +75,7 @@ fn drive<T: Clone + Send + Sync + 'static>(
 impl McpServers {
     /// Takes charge of `servers` and starts none of them. Of two with one name the last counts, so
     /// that a later file overrides an earlier one.
-    pub(crate) fn new(servers: Vec<StdioServer>, handle: &Handle) -> Self {
+    pub(crate) fn new(servers: Vec<McpServer>, handle: &Handle) -> Self {
         let mut unique: Vec<Arc<Server>> = Vec::with_capacity(servers.len());
         for config in servers {
             let name: Arc<str> = Arc::from(config.name.as_str());
@@ -111,7 +114,7 @@ impl ToolDispatcher for McpServers {
         &'a self,
         server: &'a str,
         deadline: Instant,
-    ) -> BoxFuture<'a, Result<Arc<[ToolDefinition]>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
         let server = match self.server(server) {
             Ok(server) => server,
             Err(error) => return ready(Err(error)).boxed(),
@@ -161,7 +164,7 @@ async fn on_runtime<T: Send + 'static>(
 
 impl Server {
     /// The tools, if they are known, without waiting. Every call of every script comes by here.
-    fn known_tools(&self) -> Option<Arc<[ToolDefinition]>> {
+    fn known_tools(&self) -> Option<Arc<ToolList>> {
         let state = self.state.lock();
         let Some(Ok(connection)) = state.start.as_ref()?.peek() else { return None };
         let listing = state.listing.as_ref()?;
@@ -169,7 +172,7 @@ impl Server {
         listing.result.peek().filter(|_| is_current)?.as_ref().ok().cloned()
     }
 
-    async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<[ToolDefinition]>, ToolError> {
+    async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<ToolList>, ToolError> {
         let list = async {
             let connection = self.connection()?.await?;
             self.listing(&connection).await
@@ -240,13 +243,16 @@ impl Server {
             }
             !state.closed
         };
-        Connection::start(&self.config, Arc::clone(&self.name), &self.handle, adopt).await
+        let McpTransport::Stdio(stdio) = &self.config.transport else {
+            return Err(ToolError::new(ToolErrorCode::UpstreamUnavailable, "HTTP is not there yet"));
+        };
+        Connection::start(stdio, Arc::clone(&self.name), &self.handle, adopt).await
     }
 
     /// The list over this connection, which is asked for if there is none, or if the server has
     /// said that it changed. A server that says so all the time costs itself a list for each call
     /// of a script, and nobody else anything.
-    fn listing(self: &Arc<Self>, connection: &Arc<Connection>) -> Driven<Arc<[ToolDefinition]>> {
+    fn listing(self: &Arc<Self>, connection: &Arc<Connection>) -> Driven<Arc<ToolList>> {
         let mut state = self.state.lock();
         if let Some(listing) = &state.listing
             && listing.is_for(connection)
@@ -266,11 +272,11 @@ impl Server {
     }
 
     /// The list as it is kept: the last one, if that is equal.
-    fn keep(&self, definitions: Vec<ToolDefinition>) -> Arc<[ToolDefinition]> {
+    fn keep(&self, definitions: Vec<ToolDefinition>) -> Arc<ToolList> {
         let mut state = self.state.lock();
         match &state.tools {
-            Some(tools) if **tools == *definitions => Arc::clone(tools),
-            _ => Arc::clone(state.tools.insert(definitions.into())),
+            Some(tools) if tools.tools == definitions => Arc::clone(tools),
+            _ => Arc::clone(state.tools.insert(Arc::new(ToolList { tools: definitions, ttl: None }))),
         }
     }
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::{McpServers, StdioServer};
+use super::{McpServer, McpServers};
 use crate::tools::ToolErrorCode::{
     self, Cancelled, InvalidArguments, ResultTooLarge, ToolNotFound, ToolTimeout, UpstreamProtocol,
     UpstreamUnavailable,
@@ -31,7 +31,7 @@ impl Upstream {
         Self::with(mode, |server| server)
     }
 
-    fn with(mode: &str, change: impl FnOnce(StdioServer) -> StdioServer) -> Self {
+    fn with(mode: &str, change: impl FnOnce(McpServer) -> McpServer) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let server = change(fault(mode, directory.path()));
         Self { servers: Arc::new(McpServers::new(vec![server], &Handle::current())), directory }
@@ -52,7 +52,7 @@ impl Upstream {
 
     async fn tool_names(&self) -> Result<Vec<String>, ToolError> {
         let tools = self.servers.tools("fault", Instant::now() + Duration::from_secs(30)).await?;
-        Ok(tools.iter().map(|tool| tool.name.clone()).collect())
+        Ok(tools.tools.iter().map(|tool| tool.name.clone()).collect())
     }
 
     fn notes(&self) -> String {
@@ -73,10 +73,10 @@ impl Upstream {
     }
 }
 
-fn fault(mode: &str, directory: &Path) -> StdioServer {
+fn fault(mode: &str, directory: &Path) -> McpServer {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/fault.py");
     let notes = if directory.is_dir() { directory.join("notes") } else { directory.to_owned() };
-    StdioServer::new("fault", "python3").args([script, mode, notes.to_str().unwrap()])
+    McpServer::stdio("fault", "python3").args([script, mode, notes.to_str().unwrap()])
 }
 
 fn request(server: &str, tool: &str, arguments: Value) -> ToolRequest {
@@ -87,6 +87,7 @@ fn request(server: &str, tool: &str, arguments: Value) -> ToolRequest {
         arguments,
         deadline: Instant::now() + Duration::from_secs(30),
         cancel: CancellationToken::new(),
+        on_progress: None,
     }
 }
 
@@ -167,8 +168,8 @@ async fn the_list_is_the_same_until_it_changes() {
     assert!(Arc::ptr_eq(&first, &second));
     assert_eq!(upstream.text("change_tools", json!({})).await.unwrap(), "changed");
     let third = upstream.servers.tools("fault", deadline).await.unwrap();
-    assert_eq!(third.len(), first.len() + 1);
-    assert_eq!(third.last().unwrap().name, "extra_0");
+    assert_eq!(third.tools.len(), first.tools.len() + 1);
+    assert_eq!(third.tools.last().unwrap().name, "extra_0");
     upstream.failure("crash").await;
     let fourth = upstream.servers.tools("fault", deadline).await.unwrap();
     assert_eq!(*fourth, *first, "the restarted server has forgotten its extra tool");
@@ -177,7 +178,7 @@ async fn the_list_is_the_same_until_it_changes() {
 /// Case 206.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_do_not_start_say_why() {
-    let check = async |server: StdioServer, expected: &[&str]| {
+    let check = async |server: McpServer, expected: &[&str]| {
         let servers = McpServers::new(vec![server], &Handle::current());
         let error = quickly(servers.call(request("fault", "echo", json!({})))).await.unwrap_err();
         assert_eq!(error.code, UpstreamUnavailable, "{error}");
@@ -188,14 +189,14 @@ async fn servers_that_do_not_start_say_why() {
     };
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    check(StdioServer::new("fault", "no-such-program"), &["`no-such-program`", "is it installed"]).await;
-    check(StdioServer::new("fault", "no/such/program"), &["`no/such/program`", "paths are seen from"]).await;
-    check(StdioServer::new("fault", "/etc/passwd"), &["`/etc/passwd`", "is it executable"]).await;
-    check(StdioServer::new("fault", "sh").cwd("/no/such/place"), &["/no/such/place"]).await;
+    check(McpServer::stdio("fault", "no-such-program"), &["`no-such-program`", "is it installed"]).await;
+    check(McpServer::stdio("fault", "no/such/program"), &["`no/such/program`", "paths are seen from"]).await;
+    check(McpServer::stdio("fault", "/etc/passwd"), &["`/etc/passwd`", "is it executable"]).await;
+    check(McpServer::stdio("fault", "sh").cwd("/no/such/place"), &["/no/such/place"]).await;
     check(fault("exit_at_once", here), &["exit status 0", "handshake"]).await;
     check(fault("dies_in_handshake", here), &["exit status 3", "no such database"]).await;
     check(fault("refuse", here), &["refused the handshake", "not today"]).await;
-    check(StdioServer::new("fault", "cat"), &["handshake"]).await;
+    check(McpServer::stdio("fault", "cat"), &["handshake"]).await;
 }
 
 /// Case 207, and others are not held up by it.
@@ -464,10 +465,10 @@ async fn lists_are_bounded() {
     let upstream = Upstream::new("odd_tools");
     let tools = upstream.servers.tools("fault", Instant::now() + QUICK).await.unwrap();
     let normal = Upstream::new("well").tool_names().await.unwrap();
-    assert_eq!(tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>(), normal);
-    let description = tools[0].description.as_ref().unwrap();
+    assert_eq!(tools.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>(), normal);
+    let description = tools.tools[0].description.as_ref().unwrap();
     assert!(description.len() < 70_000 && description.ends_with("more bytes]"));
-    assert_eq!(tools[1].input_schema, json!({ "type": "object" }));
+    assert_eq!(tools.tools[1].input_schema.to_value(), json!({ "type": "object" }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -519,7 +520,7 @@ async fn a_server_gets_the_listed_environment_and_no_shell() {
 
 #[test]
 fn arguments_and_secrets_are_not_shown() {
-    let server = StdioServer::new("a", "b").args(["--token=geheim"]).env("TOKEN", "geheim");
+    let server = McpServer::stdio("a", "b").args(["--token=geheim"]).env("TOKEN", "geheim");
     let shown = format!("{server:?}");
     assert!(!shown.contains("geheim") && shown.contains("TOKEN"), "{shown}");
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::names::{camel_case, full_name, split_full_name, suggestion};
-use super::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode};
+use super::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
 
 /// All servers of an executor. Lives as long as the executor; lists are fetched when first needed.
 pub(crate) struct Catalog {
@@ -27,7 +27,7 @@ struct Server {
 
 /// One server's tools with their names indexed. Immutable; a changed list makes a new one.
 pub(crate) struct ServerTools {
-    definitions: Arc<[ToolDefinition]>,
+    list: Arc<ToolList>,
     names: Vec<Arc<str>>,
     exact: HashMap<Arc<str>, usize>,
     /// `None` where two tools have the same form: then neither can be called by it.
@@ -46,7 +46,7 @@ pub(crate) struct ResolvedTool {
 
 impl ResolvedTool {
     pub(crate) fn definition(&self) -> &ToolDefinition {
-        &self.tools.definitions[self.position]
+        &self.tools.list.tools[self.position]
     }
 
     /// The object that scripts see: `ToolSchema`.
@@ -56,9 +56,9 @@ impl ResolvedTool {
         schema.insert("name".to_owned(), full_name(&self.server, &self.tool).into());
         schema.insert("server".to_owned(), Value::from(&*self.server));
         schema.insert("description".to_owned(), definition.description.clone().unwrap_or_default().into());
-        schema.insert("parameters".to_owned(), definition.input_schema.clone());
+        schema.insert("parameters".to_owned(), definition.input_schema.to_value());
         if let Some(output_schema) = &definition.output_schema {
-            schema.insert("outputSchema".to_owned(), output_schema.clone());
+            schema.insert("outputSchema".to_owned(), output_schema.to_value());
         }
         if let Some(annotations) = &definition.annotations {
             schema.insert("annotations".to_owned(), annotations.clone());
@@ -219,14 +219,14 @@ impl Catalog {
 
 impl Server {
     async fn tools(&self, deadline: Instant) -> Result<Arc<ServerTools>, ToolError> {
-        let definitions = self.dispatcher.tools(&self.name, deadline).await?;
+        let list = self.dispatcher.tools(&self.name, deadline).await?;
         let mut index = self.index.lock();
         if let Some(tools) = &*index
-            && Arc::ptr_eq(&tools.definitions, &definitions)
+            && Arc::ptr_eq(&tools.list, &list)
         {
             return Ok(Arc::clone(tools));
         }
-        let tools = Arc::new(ServerTools::new(definitions));
+        let tools = Arc::new(ServerTools::new(list));
         *index = Some(Arc::clone(&tools));
         Ok(tools)
     }
@@ -243,9 +243,8 @@ impl Server {
 }
 
 impl ServerTools {
-    fn new(definitions: Arc<[ToolDefinition]>) -> Self {
-        let names: Vec<Arc<str>> =
-            definitions.iter().map(|definition| Arc::from(&*definition.name)).collect();
+    fn new(list: Arc<ToolList>) -> Self {
+        let names: Vec<Arc<str>> = list.tools.iter().map(|definition| Arc::from(&*definition.name)).collect();
         let mut exact = HashMap::new();
         let mut camel = HashMap::new();
         for (position, name) in names.iter().enumerate() {
@@ -253,7 +252,7 @@ impl ServerTools {
             exact.entry(Arc::clone(name)).or_insert(position);
             camel.entry(camel_case(name)).and_modify(|entry| *entry = None).or_insert(Some(position));
         }
-        Self { definitions, names, exact, camel }
+        Self { list, names, exact, camel }
     }
 
     fn position(&self, server: &str, tool: &str) -> Result<usize, ToolError> {

@@ -1,31 +1,60 @@
 //! The seam: what can list and call the tools of some servers.
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::{ToolError, ToolResult};
+use super::{Schema, ToolError, ToolResult};
 
 /// A tool as its server describes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ToolDefinition {
     /// The tool's name, unique on its server.
     pub name: String,
     /// What it does, in the server's words. Untrusted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of its arguments.
-    pub input_schema: Value,
+    pub input_schema: Schema,
     /// JSON Schema of its structured result, if the server gives one.
-    pub output_schema: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Schema>,
     /// The server's hints (`readOnlyHint` and the like). They never grant anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
 }
 
+/// What a server offers, as it listed it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolList {
+    /// The tools in the server's order.
+    pub tools: Vec<ToolDefinition>,
+    /// How long the server says that the list holds; `None` if it says nothing.
+    pub ttl: Option<Duration>,
+}
+
+/// Is told how far a call has come, in the words of the protocol's progress notifications.
+pub type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// How far a call has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// How much is done. Grows with each report.
+    pub progress: f64,
+    /// How much there is to do, if that is known.
+    pub total: Option<f64>,
+    /// What is being done, in the server's words. Untrusted text.
+    pub message: Option<String>,
+}
+
 /// One call, admitted and resolved: both names are the server's own.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ToolRequest {
     /// The server's name as configured.
     pub server: Arc<str>,
@@ -37,6 +66,20 @@ pub struct ToolRequest {
     pub deadline: Instant,
     /// Is cancelled when the run is over for any reason: the upstream call must be cancelled too.
     pub cancel: CancellationToken,
+    /// Wants to know how far the call has come.
+    pub on_progress: Option<ProgressListener>,
+}
+
+impl fmt::Debug for ToolRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ToolRequest")
+            .field("server", &self.server)
+            .field("tool", &self.tool)
+            .field("arguments", &self.arguments)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Lists and calls the tools of one or more servers.
@@ -63,7 +106,19 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         &'a self,
         server: &'a str,
         deadline: Instant,
-    ) -> BoxFuture<'a, Result<Arc<[ToolDefinition]>, ToolError>>;
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>>;
+
+    /// What names `server` for as long as it offers the same: the key under which its list may be
+    /// kept on disk. `None` if the list is not worth keeping.
+    fn identity(&self, _server: &str) -> Option<String> {
+        None
+    }
+
+    /// Grows whenever `server` may offer something else than it last listed: it has said so, or it
+    /// was started anew. Must not block.
+    fn generation(&self, _server: &str) -> u64 {
+        0
+    }
 
     /// Calls a tool once. Never retries: a call may have had effects.
     ///

@@ -6,6 +6,7 @@
 mod dispatch;
 mod error;
 mod result;
+mod schema;
 
 pub(crate) mod catalog;
 pub(crate) mod names;
@@ -13,6 +14,7 @@ pub(crate) mod native;
 pub(crate) mod policy;
 pub(crate) mod search;
 
-pub use dispatch::{ToolDefinition, ToolDispatcher, ToolRequest};
+pub use dispatch::{Progress, ProgressListener, ToolDefinition, ToolDispatcher, ToolList, ToolRequest};
 pub use error::{ToolError, ToolErrorCode};
 pub use result::ToolResult;
+pub use schema::Schema;

@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolRequest, ToolResult};
+use super::{
+    Schema, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+};
 
 /// The server of native tools whose name has none.
 pub(crate) const DEFAULT_SERVER: &str = "native";
@@ -22,7 +24,7 @@ pub(crate) struct NativeTools {
 }
 
 struct NativeServer {
-    definitions: Arc<[ToolDefinition]>,
+    list: Arc<ToolList>,
     functions: BTreeMap<Arc<str>, NativeFunction>,
 }
 
@@ -38,15 +40,11 @@ impl NativeTools {
         let server = self
             .servers
             .entry(server.into())
-            .or_insert_with(|| NativeServer { definitions: Arc::new([]), functions: BTreeMap::new() });
+            .or_insert_with(|| NativeServer { list: Arc::default(), functions: BTreeMap::new() });
         server.functions.insert(tool.into(), function);
-        server.definitions = server
-            .definitions
-            .iter()
-            .filter(|present| present.name != tool)
-            .cloned()
-            .chain([ToolDefinition { name: tool.to_owned(), ..definition }])
-            .collect();
+        let list = Arc::make_mut(&mut server.list);
+        list.tools.retain(|present| present.name != tool);
+        list.tools.push(ToolDefinition { name: tool.to_owned(), ..definition });
     }
 }
 
@@ -64,9 +62,9 @@ impl ToolDispatcher for NativeTools {
         &'a self,
         server: &'a str,
         _deadline: Instant,
-    ) -> BoxFuture<'a, Result<Arc<[ToolDefinition]>, ToolError>> {
-        let definitions = self.servers.get(server).map(|server| Arc::clone(&server.definitions));
-        futures::future::ready(definitions.ok_or_else(|| unknown(server, ""))).boxed()
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
+        let list = self.servers.get(server).map(|server| Arc::clone(&server.list));
+        futures::future::ready(list.ok_or_else(|| unknown(server, ""))).boxed()
     }
 
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
@@ -122,8 +120,8 @@ pub(crate) fn definition(input_schema: Value) -> ToolDefinition {
         name: String::new(),
         description,
         input_schema: match input_schema {
-            Value::Null => Value::Object(Map::from_iter([("type".to_owned(), "object".into())])),
-            schema => schema,
+            Value::Null => Schema::any_object(),
+            schema => schema.into(),
         },
         output_schema: None,
         annotations: None,

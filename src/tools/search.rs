@@ -70,7 +70,7 @@ impl Document {
         document.add(&tool.tool, NAME_WEIGHT, MOST_WORDS);
         document.add(&tool.server, SERVER_WEIGHT, MOST_WORDS);
         document.add(definition.description.as_deref().unwrap_or(""), DESCRIPTION_WEIGHT, MOST_TEXT_WORDS);
-        if let Some(properties) = definition.input_schema["properties"].as_object() {
+        if let Some(properties) = definition.input_schema.to_value()["properties"].as_object() {
             for name in properties.keys().take(MOST_WORDS) {
                 document.add(name, PARAMETER_WEIGHT, MOST_WORDS);
             }

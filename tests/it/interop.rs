@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use cx::{Executor, StdioServer};
+use cx::{Executor, McpServer};
 use serde_json::{Value, json};
 
 /// Where `tests/interop/install.sh` puts the servers.
@@ -25,20 +25,20 @@ fn node(package: &str) -> String {
 }
 
 fn everything() -> Executor {
-    executor(StdioServer::new("everything", "node").args([node("server-everything"), "stdio".to_owned()]))
+    executor(McpServer::stdio("everything", "node").args([node("server-everything"), "stdio".to_owned()]))
 }
 
 fn filesystem(directory: &Path) -> Executor {
     let directory = directory.to_str().unwrap().to_owned();
-    executor(StdioServer::new("filesystem", "node").args([node("server-filesystem"), directory]))
+    executor(McpServer::stdio("filesystem", "node").args([node("server-filesystem"), directory]))
 }
 
 fn time() -> Executor {
     let program = SERVERS.join("python/bin/mcp-server-time");
-    executor(StdioServer::new("time", program.to_str().unwrap()).args(["--local-timezone", "UTC"]))
+    executor(McpServer::stdio("time", program.to_str().unwrap()).args(["--local-timezone", "UTC"]))
 }
 
-fn executor(server: StdioServer) -> Executor {
+fn executor(server: McpServer) -> Executor {
     Executor::builder().mcp_server(server).build().unwrap()
 }
 

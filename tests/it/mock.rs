@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cx::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolRequest, ToolResult};
+use cx::{
+    Schema, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -56,13 +58,13 @@ impl ToolDispatcher for Mock {
         &'a self,
         server: &'a str,
         _deadline: Instant,
-    ) -> BoxFuture<'a, Result<Arc<[ToolDefinition]>, ToolError>> {
-        static MOCK: std::sync::OnceLock<Arc<[ToolDefinition]>> = std::sync::OnceLock::new();
-        static OTHER: std::sync::OnceLock<Arc<[ToolDefinition]>> = std::sync::OnceLock::new();
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
+        static MOCK: std::sync::OnceLock<Arc<ToolList>> = std::sync::OnceLock::new();
+        static OTHER: std::sync::OnceLock<Arc<ToolList>> = std::sync::OnceLock::new();
         let list = if server == "mock" {
-            MOCK.get_or_init(|| TOOLS.iter().map(definition).collect())
+            MOCK.get_or_init(|| list(TOOLS.iter().map(definition).collect()))
         } else {
-            OTHER.get_or_init(|| [definition(&("read_file", "Reads a file", None))].into())
+            OTHER.get_or_init(|| list(vec![definition(&("read_file", "Reads a file", None))]))
         };
         futures::future::ready(Ok(Arc::clone(list))).boxed()
     }
@@ -160,8 +162,12 @@ fn definition(&(name, description, output_schema): &(&str, &str, Option<&str>)) 
     ToolDefinition {
         name: name.to_owned(),
         description: Some(description.to_owned()),
-        input_schema: json!({ "type": "object" }),
+        input_schema: Schema::any_object(),
         output_schema: output_schema.map(|schema| serde_json::from_str(schema).expect("a schema")),
         annotations: (name == "echo").then(|| json!({ "readOnlyHint": true })),
     }
+}
+
+fn list(tools: Vec<ToolDefinition>) -> Arc<ToolList> {
+    Arc::new(ToolList { tools, ttl: None })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cx::{Error, ErrorCode, Executor, StdioServer, ToolCallStatus, ToolErrorCode};
+use cx::{Error, ErrorCode, Executor, McpServer, ToolCallStatus, ToolErrorCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -21,7 +21,7 @@ impl Upstream {
         Self::with(mode, |server| server)
     }
 
-    fn with(mode: &str, change: impl FnOnce(StdioServer) -> StdioServer) -> Self {
+    fn with(mode: &str, change: impl FnOnce(McpServer) -> McpServer) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let server = change(fault(mode, &directory.path().join("notes")));
         let executor = Executor::builder().mcp_server(server).build().unwrap();
@@ -60,8 +60,8 @@ fn script() -> String {
     format!("{}/tests/servers/fault.py", env!("CARGO_MANIFEST_DIR"))
 }
 
-fn fault(mode: &str, notes: &Path) -> StdioServer {
-    StdioServer::new("fault", "python3").args([&*script(), mode, notes.to_str().unwrap()])
+fn fault(mode: &str, notes: &Path) -> McpServer {
+    McpServer::stdio("fault", "python3").args([&*script(), mode, notes.to_str().unwrap()])
 }
 
 /// Whether the process is there and not a zombie.
@@ -186,7 +186,7 @@ async fn results_that_are_too_large_are_refused() {
 async fn a_dead_server_hides_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let executor = Executor::builder()
-        .mcp_server(StdioServer::new("dead", "no-such-program"))
+        .mcp_server(McpServer::stdio("dead", "no-such-program"))
         .mcp_server(fault("well", &directory.path().join("notes")))
         .build()
         .unwrap();

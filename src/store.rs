@@ -1,0 +1,221 @@
+//! Small files that belong to the person: caches, pins, trust, tokens. Whole or not there.
+//!
+//! Each is one JSON document under a version and a checksum. A change is made under a lock that all
+//! processes respect and replaces the file in one step, so that a reader sees the old or the new
+//! one, and a process that dies in between leaves the old. What is torn or of another version counts
+//! as missing.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+/// No document here comes near it; whatever does is not ours.
+const LARGEST_DOCUMENT: u64 = 256 * 1024 * 1024;
+
+/// Changes take milliseconds. Who waits longer waits for a process that hangs.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A directory of documents, each with a name and of one type.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    directory: PathBuf,
+}
+
+/// What a file holds.
+#[derive(Serialize, Deserialize)]
+struct Envelope<'a> {
+    /// The format of `document`. Another one is somebody else's, older or newer.
+    version: u32,
+    /// Of the text of `document`, in hexadecimal: tells a torn file from a whole one.
+    sha256: String,
+    #[serde(borrow)]
+    document: &'a RawValue,
+}
+
+impl Store {
+    /// The directory, which is made when something is written to it.
+    pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// Where the documents are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The document of that name, or `None` if there is none that can be used.
+    ///
+    /// # Errors
+    ///
+    /// When the file is there and cannot be read, or belongs to somebody else.
+    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str, version: u32) -> io::Result<Option<T>> {
+        match open(&self.path(name)) {
+            Ok(file) => read_document(file, name, version),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the document by what `change` makes of it, while no other process can. Returns what
+    /// `change` returns beside it. Blocks, usually for less than a millisecond.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written, or another process holds the lock for two seconds.
+    pub(crate) fn update<T: DeserializeOwned + Serialize, R>(
+        &self,
+        name: &str,
+        version: u32,
+        change: impl FnOnce(Option<T>) -> (T, R),
+    ) -> io::Result<R> {
+        self.make_directory()?;
+        let _lock = self.lock(name)?;
+        let (document, returned) = change(self.read(name, version)?);
+        let document = serde_json::value::to_raw_value(&document)?;
+        let envelope = Envelope { version, sha256: sha256(document.get().as_bytes()), document: &document };
+        let mut file = tempfile::Builder::new()
+            .prefix(".new-")
+            .permissions(fs::Permissions::from_mode(0o600))
+            .tempfile_in(&self.directory)?;
+        file.write_all(&serde_json::to_vec(&envelope)?)?;
+        file.as_file().sync_data()?;
+        file.persist(self.path(name))?;
+        Ok(returned)
+    }
+
+    /// Removes the document. That there is none is no error.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::update`].
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        if !self.directory.exists() {
+            return Ok(());
+        }
+        let _lock = self.lock(name)?;
+        match fs::remove_file(self.path(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The names of all documents, sorted.
+    ///
+    /// # Errors
+    ///
+    /// When the directory is there and cannot be read.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| {
+                let name = entry.ok()?.file_name().into_string().ok()?;
+                name.strip_suffix(".json").map(str::to_owned)
+            })
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        debug_assert!(
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
+            "{name}"
+        );
+        self.directory.join(format!("{name}.json"))
+    }
+
+    fn make_directory(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        check_owner(&fs::metadata(&self.directory)?, &self.directory)
+    }
+
+    /// The lock of one document. A file beside it, because the document itself is replaced; the
+    /// kernel releases it when its holder dies. It stays when the document is removed: whoever waits
+    /// for it would otherwise hold a lock that nobody else can see.
+    fn lock(&self, name: &str) -> io::Result<File> {
+        let path = self.directory.join(format!("{name}.lock"));
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NO_FOLLOW);
+        let file = options.open(&path)?;
+        let deadline = Instant::now() + LONGEST_WAIT;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(fs::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                Err(fs::TryLockError::WouldBlock) => {
+                    let message = format!("another process has held {} for too long", path.display());
+                    return Err(io::Error::new(ErrorKind::WouldBlock, message));
+                }
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Links are not followed and pipes are not waited for.
+const NO_FOLLOW: i32 =
+    (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()).cast_signed();
+
+fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > LARGEST_DOCUMENT {
+        let message = format!("{} is not a file of ours", path.display());
+        return Err(io::Error::new(ErrorKind::InvalidData, message));
+    }
+    check_owner(&metadata, path)?;
+    Ok(file)
+}
+
+/// What others can write, others have written.
+fn check_owner(metadata: &fs::Metadata, path: &Path) -> io::Result<()> {
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
+    if ours {
+        return Ok(());
+    }
+    let message = format!("{} belongs to or can be written by somebody else", path.display());
+    Err(io::Error::new(ErrorKind::PermissionDenied, message))
+}
+
+fn read_document<T: DeserializeOwned>(mut file: File, name: &str, version: u32) -> io::Result<Option<T>> {
+    let mut text = String::new();
+    if let Err(error) = file.read_to_string(&mut text) {
+        if error.kind() == ErrorKind::InvalidData {
+            return Ok(damaged(name));
+        }
+        return Err(error);
+    }
+    let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&text) else { return Ok(damaged(name)) };
+    if envelope.version != version {
+        return Ok(None);
+    }
+    if envelope.sha256 != sha256(envelope.document.get().as_bytes()) {
+        return Ok(damaged(name));
+    }
+    Ok(serde_json::from_str(envelope.document.get()).ok().or_else(|| damaged(name)))
+}
+
+fn damaged<T>(name: &str) -> Option<T> {
+    tracing::warn!(name, "a damaged file is ignored");
+    None
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;
