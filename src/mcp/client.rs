@@ -1,34 +1,42 @@
 //! One connection to one server: handshake, list, call, end.
 
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequestParams, ClientCapabilities, ClientConfig, ErrorCode, Implementation,
-    PaginatedRequestParams,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CancelledNotification,
+    CancelledNotificationParam, ClientRequest, ErrorCode, PaginatedRequestParams, ProtocolVersion, RequestId,
+    ServerResult, SubscriptionFilter,
 };
-use rmcp::service::{ClientCacheConfig, ClientInitializeError, RunningService, ServiceError};
-use rmcp::{ClientHandler, Peer, RoleClient, ServiceExt as _};
+use rmcp::service::{
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
+    ServiceError, serve_client_with_lifecycle,
+};
+use rmcp::transport::Transport;
+use rmcp::{Peer, RoleClient};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::{self, Process};
-use super::convert::{self, ToolList};
-use super::lines::LineTransport;
+use super::convert::{self, ListBuilder};
+use super::lines::{LineTransport, NO_ANSWER};
 use super::settings::StdioTransport;
-use crate::tools::{ToolDefinition, ToolError, ToolErrorCode, ToolResult};
-
-/// Servers answer the handshake when they have started; ten seconds let `npx` fetch a small package.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+use super::signals::{Client, Signals};
+use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolList, ToolResult};
 
 /// Listing reads memory in every server known. This is for all pages together.
-const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a server may leave the probe for the newest revision unanswered, and no longer than half
+/// of the time that connecting may take. Short, because some old servers never answer it, and a new
+/// one that is slow to start is asked again when it refuses the old handshake.
+const PROBE_TIME: Duration = Duration::from_secs(2);
 
 /// No server is known to have more; an endless list stops here.
 const MOST_PAGES: usize = 100;
@@ -46,24 +54,54 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long a killed process may take to be gone, and how long a failed call waits to learn why.
 const KILL_TIME: Duration = Duration::from_secs(1);
 
-/// What this client tells a server about itself: no capabilities, so no sampling, no questions to
-/// the user, no roots.
-struct Client;
+/// What a new connection needs to know of its server.
+pub(super) struct Start<'a> {
+    pub(super) server: Arc<str>,
+    pub(super) handle: &'a Handle,
+    pub(super) signals: Signals,
+    /// When the server must have shaken hands.
+    pub(super) deadline: Instant,
+    /// How long it has for that, for the message.
+    pub(super) connect_timeout: Duration,
+    /// Which revisions to try.
+    pub(super) eras: Eras,
+}
 
-impl ClientHandler for Client {
-    fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(
-            ClientCapabilities::default(),
-            Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
-        )
-    }
+/// The revisions before 2026-07-28 begin with a handshake, those since then without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Eras {
+    /// The new ones, and the old ones if the server does not know those.
+    Both,
+    /// Only the old ones.
+    Handshake,
+    /// Only the new ones.
+    Stateless,
+}
+
+/// Why there is no connection.
+pub(super) struct StartFailure {
+    pub(super) error: ToolError,
+    /// How another attempt may go better: some old servers end when they are asked anything before
+    /// the handshake that they know, and a new one that is slow to start gets to see that handshake.
+    pub(super) try_instead: Option<Eras>,
+}
+
+/// Why a call has no result.
+pub(super) struct CallFailure {
+    pub(super) error: ToolError,
+    /// Whether nothing of it has left this process, so that it is safe to send it again.
+    pub(super) is_unsent: bool,
 }
 
 /// A live connection, shared by all runs. Over when the server's stdout ends, and not used again.
 pub(super) struct Connection {
     server: Arc<str>,
     peer: Peer<RoleClient>,
-    list_changes: Arc<AtomicU64>,
+    signals: Signals,
+    /// Whether it has answered anything but the handshake.
+    has_answered: AtomicBool,
+    /// Whether its end has been held against the server.
+    is_counted: AtomicBool,
     /// No more answers will come.
     ended: CancellationToken,
     /// The owner wants the server to end.
@@ -76,7 +114,7 @@ pub(super) struct Connection {
 /// A connection without a process: what is left when the pipes are given.
 pub(super) struct Wire {
     running: RunningService<RoleClient, Client>,
-    list_changes: Arc<AtomicU64>,
+    signals: Signals,
     ended: CancellationToken,
     writing: JoinHandle<()>,
 }
@@ -86,53 +124,91 @@ impl Connection {
     ///
     /// `adopt` is given the process as soon as there is one, so that the owner can kill it at any
     /// time; it returns whether the server is still wanted.
-    pub(super) async fn start(
+    pub(super) async fn over_pipes(
         config: &StdioTransport,
-        server: Arc<str>,
-        handle: &Handle,
+        start: Start<'_>,
         adopt: impl FnOnce(&Arc<Process>) -> bool,
-    ) -> Result<Arc<Self>, ToolError> {
-        let (process, pipes) =
-            connect::spawn(config, handle).await.map_err(|error| not_started(&server, config, &error))?;
+    ) -> Result<Arc<Self>, StartFailure> {
+        let server = Arc::clone(&start.server);
+        let (process, pipes) = connect::spawn(config, start.handle)
+            .await
+            .map_err(|error| StartFailure::certain(not_started(&server, config, &error)))?;
         let process = Arc::new(process);
         tracing::info!(server = &*server, process = process.id(), "server started");
         if !adopt(&process) {
-            return Err(closed(&server));
+            return Err(StartFailure::certain(closed(&server)));
         }
         let drained = tokio::spawn(process.drain(pipes.stderr));
-        match Wire::new(Arc::clone(&server), pipes.stdout, pipes.stdin).await {
-            Ok(wire) => Ok(Self::watched(server, process, wire, drained)),
+        let eras = start.eras;
+        match Wire::new(start, pipes.stdout, pipes.stdin).await {
+            Ok(wire) => {
+                let connection = Self::new(server, &wire);
+                // Ends with the process, which the owner ends through `stop` or by killing it.
+                tokio::spawn(watch(Arc::clone(&connection), process, wire, drained));
+                Ok(connection)
+            }
             Err(failure) => {
                 let end = finish(&process, drained).await;
                 tracing::info!(server = &*server, process = process.id(), end = %end.status, "server did not start");
-                Err(failure.into_error(&server, &end))
+                let try_instead = failure.try_instead().filter(|_| eras == Eras::Both);
+                Err(StartFailure { error: failure.into_error(&server, &end), try_instead })
             }
         }
     }
 
-    fn watched(server: Arc<str>, process: Arc<Process>, wire: Wire, drained: JoinHandle<()>) -> Arc<Self> {
+    fn new(server: Arc<str>, wire: &Wire) -> Arc<Self> {
         let connection = Arc::new(Self {
             server,
             peer: wire.running.peer().clone(),
-            list_changes: Arc::clone(&wire.list_changes),
+            signals: wire.signals.clone(),
+            has_answered: AtomicBool::new(false),
+            is_counted: AtomicBool::new(false),
             ended: wire.ended.clone(),
             stop: CancellationToken::new(),
             end: OnceLock::new(),
             finished: CancellationToken::new(),
         });
-        // Ends with the process, which the owner ends through `stop` or by killing it.
-        tokio::spawn(watch(Arc::clone(&connection), process, wire, drained));
+        if connection.is_modern() {
+            // Ends with the connection.
+            tokio::spawn(subscribe(Arc::clone(&connection)));
+        }
         connection
+    }
+
+    /// The revision of the protocol that both sides speak.
+    pub(super) fn protocol_version(&self) -> Option<String> {
+        self.peer.peer_info().map(|info| info.protocol_version.to_string())
+    }
+
+    /// Whether the server speaks a revision without handshakes, in which it announces changes only
+    /// to those who ask for that.
+    fn is_modern(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
+    }
+
+    /// Whether it has answered anything since the handshake.
+    pub(super) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is the first time that the connection's end is held against the server.
+    pub(super) fn count_end(&self) -> bool {
+        !self.is_counted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Completes when no more answers will come.
+    pub(super) async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 
     /// Whether calls can be sent.
     pub(super) fn is_alive(&self) -> bool {
-        !self.ended.is_cancelled()
+        !self.ended.is_cancelled() && !self.stop.is_cancelled()
     }
 
     /// How often the server has said that its tools changed.
     pub(super) fn list_changes(&self) -> u64 {
-        self.list_changes.load(Ordering::Acquire)
+        self.signals.tool_changes()
     }
 
     /// Ends the server: closes its stdin, then asks, then kills. Returns when it is gone.
@@ -146,21 +222,50 @@ impl Connection {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-    ) -> Result<ToolResult, ToolError> {
+        on_progress: Option<ProgressListener>,
+    ) -> Result<ToolResult, CallFailure> {
         let parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        match self.peer.call_tool_once(parameters).await {
+        let response = match on_progress {
+            None => self.peer.call_tool_once(parameters).await,
+            Some(listener) => self.call_with_progress(parameters, listener).await,
+        };
+        let result = match response {
             Ok(response) => convert::tool_result(&self.server, response),
             Err(ServiceError::McpError(error)) => Err(convert::call_error(&self.server, tool, &error)),
             Err(error) => {
-                Err(self.lost(error, "the call was running; whether it took effect is unknown").await)
+                let is_unsent = matches!(error, ServiceError::TransportSend(_));
+                let meanwhile = "the call was running; whether it took effect is unknown";
+                return Err(CallFailure { error: self.lost(error, meanwhile).await, is_unsent });
             }
+        };
+        self.has_answered.store(true, Ordering::Relaxed);
+        result.map_err(|error| CallFailure { error, is_unsent: false })
+    }
+
+    async fn call_with_progress(
+        &self,
+        parameters: CallToolRequestParams,
+        listener: ProgressListener,
+    ) -> Result<CallToolResponse, ServiceError> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
+        let options = PeerRequestOptions::no_options();
+        let handle = self.peer.send_cancellable_request(request, options).await?;
+        let _listening = self.signals.listen(handle.progress_token.clone(), listener);
+        let mut guard = CancelOnDrop { peer: &self.peer, id: Some(handle.id.clone()) };
+        let response = handle.await_response().await;
+        guard.id = None;
+        match response? {
+            ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
+            ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
+            ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
+            _ => Err(ServiceError::UnexpectedResponse),
         }
     }
 
     /// Lists all tools, within bounds.
-    pub(super) async fn list(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+    pub(super) async fn list(&self) -> Result<ToolList, ToolError> {
         let pages = self.list_pages();
-        timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|_elapsed| {
+        let list = timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|_elapsed| {
             Err(ToolError::new(
                 ToolErrorCode::ToolTimeout,
                 format!(
@@ -169,11 +274,14 @@ impl Connection {
                     LIST_TIMEOUT.as_secs()
                 ),
             ))
-        })
+        })?;
+        self.has_answered.store(true, Ordering::Relaxed);
+        Ok(list)
     }
 
-    async fn list_pages(&self) -> Result<Vec<ToolDefinition>, ToolError> {
-        let mut list = ToolList::new(&self.server);
+    async fn list_pages(&self) -> Result<ToolList, ToolError> {
+        let mut list = ListBuilder::new(&self.server);
+        let mut ttl = None;
         let mut cursors: Vec<String> = Vec::new();
         loop {
             let cursor = cursors.last().cloned();
@@ -184,11 +292,14 @@ impl Connection {
                 Err(ServiceError::McpError(error))
                     if error.code == ErrorCode::METHOD_NOT_FOUND && !self.has_tools() =>
                 {
-                    return Ok(Vec::new());
+                    return Ok(ToolList::default());
                 }
                 Err(ServiceError::McpError(error)) => return Err(convert::list_error(&self.server, &error)),
                 Err(error) => return Err(self.lost(error, "it listed its tools").await),
             };
+            // The shortest of all pages holds for the whole.
+            let page_ttl = page.ttl_ms.map(Duration::from_millis);
+            ttl = [ttl, page_ttl].into_iter().flatten().min();
             for tool in page.tools {
                 if list.len() >= MOST_TOOLS || list.is_full() {
                     tracing::warn!(
@@ -196,18 +307,18 @@ impl Connection {
                         kept = list.len(),
                         "the server has too many tools"
                     );
-                    return Ok(list.finish());
+                    return Ok(list.finish(ttl));
                 }
                 list.push(tool);
             }
-            let Some(next) = page.next_cursor else { return Ok(list.finish()) };
+            let Some(next) = page.next_cursor else { return Ok(list.finish(ttl)) };
             if cursors.contains(&next) || cursors.len() + 1 >= MOST_PAGES {
                 tracing::warn!(
                     server = &*self.server,
                     pages = cursors.len() + 1,
                     "the list of tools does not end"
                 );
-                return Ok(list.finish());
+                return Ok(list.finish(ttl));
             }
             cursors.push(next);
         }
@@ -240,20 +351,52 @@ impl Connection {
 
 /// Why there is no connection though there is a process.
 pub(super) enum HandshakeFailure {
-    Elapsed,
+    Elapsed(Duration),
     Refused(Box<ClientInitializeError>),
 }
 
+impl StartFailure {
+    /// A failure that asking in another way would not change.
+    pub(super) fn certain(error: ToolError) -> Self {
+        Self { error, try_instead: None }
+    }
+}
+
 impl HandshakeFailure {
+    fn try_instead(&self) -> Option<Eras> {
+        let Self::Refused(error) = self else { return None };
+        match &**error {
+            ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
+                Some(Eras::Handshake)
+            }
+            ClientInitializeError::LegacyFallbackFailed { discover, .. } => {
+                matches!(&**discover, ClientInitializeError::JsonRpcError(error) if error.message == NO_ANSWER)
+                    .then_some(Eras::Stateless)
+            }
+            _ => None,
+        }
+    }
+
     fn into_error(self, server: &str, end: &End) -> ToolError {
-        let message = match self {
-            Self::Elapsed => {
-                format!(
-                    "server `{server}` did not answer the handshake within {} s",
-                    HANDSHAKE_TIMEOUT.as_secs()
-                )
+        let error = match self {
+            Self::Refused(error) => match *error {
+                ClientInitializeError::LegacyFallbackFailed { fallback, .. } => Self::Refused(fallback),
+                error => Self::Refused(Box::new(error)),
+            },
+            elapsed @ Self::Elapsed(_) => elapsed,
+        };
+        let message = match error {
+            Self::Elapsed(time) => {
+                format!("server `{server}` did not answer the handshake within {} s", time.as_secs_f64())
             }
             Self::Refused(error) => match *error {
+                ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+                    let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
+                    format!(
+                        "server `{server}` speaks no revision of the protocol that this client does: {}",
+                        versions.join(", ")
+                    )
+                }
                 ClientInitializeError::JsonRpcError(error) => {
                     if let Some(error) = convert::own_error(server, &error) {
                         return error;
@@ -273,31 +416,103 @@ impl HandshakeFailure {
 impl Wire {
     /// Shakes hands over a pair of pipes.
     pub(super) async fn new(
-        server: Arc<str>,
+        start: Start<'_>,
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<Self, HandshakeFailure> {
-        let list_changes = Arc::new(AtomicU64::new(0));
         let ended = CancellationToken::new();
-        let (transport, writing) =
-            LineTransport::new(server, reader, writer, Arc::clone(&list_changes), ended.clone());
+        let time = start.deadline.saturating_duration_since(Instant::now());
+        let (transport, writing) = LineTransport::new(
+            Arc::clone(&start.server),
+            reader,
+            writer,
+            start.signals.clone(),
+            PROBE_TIME.min(time / 2),
+            ended.clone(),
+        );
         // Ends when the transport is dropped or the pipe breaks; `watch` ends it for certain.
         let writing = tokio::spawn(writing);
-        let served = timeout(HANDSHAKE_TIMEOUT, Client.serve(transport)).await;
-        let running = match served {
-            Ok(Ok(running)) => running,
-            Ok(Err(error)) => {
+        match shake_hands(&start, transport).await {
+            Ok(running) => Ok(Self { running, signals: start.signals, ended, writing }),
+            Err(failure) => {
                 writing.abort();
-                return Err(HandshakeFailure::Refused(Box::new(error)));
+                Err(failure)
             }
-            Err(_elapsed) => {
-                writing.abort();
-                return Err(HandshakeFailure::Elapsed);
-            }
-        };
-        // It would serve stale lists, for up to a day, when a server fails.
-        running.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
-        Ok(Self { running, list_changes, ended, writing })
+        }
+    }
+}
+
+/// Agrees with the server on the newest revision that both speak.
+async fn shake_hands<T>(
+    start: &Start<'_>,
+    transport: T,
+) -> Result<RunningService<RoleClient, Client>, HandshakeFailure>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let lifecycle = match start.eras {
+        Eras::Handshake => ClientLifecycleMode::Initialize,
+        Eras::Stateless => ClientLifecycleMode::Discover { preferred_versions },
+        Eras::Both => {
+            let legacy_version = Some(ProtocolVersion::LATEST_WITH_INITIALIZE);
+            ClientLifecycleMode::Auto { preferred_versions, legacy_version }
+        }
+    };
+    let client = Client { signals: start.signals.clone() };
+    let served =
+        timeout_at(start.deadline.into(), serve_client_with_lifecycle(client, transport, lifecycle)).await;
+    let running = match served {
+        Ok(Ok(running)) => running,
+        Ok(Err(error)) => return Err(HandshakeFailure::Refused(Box::new(error))),
+        Err(_elapsed) => return Err(HandshakeFailure::Elapsed(start.connect_timeout)),
+    };
+    // It would serve stale lists, for up to a day, when a server fails.
+    running.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
+    Ok(running)
+}
+
+/// Asks a server without handshakes to announce changes, and takes note of them. Ends with the
+/// connection.
+async fn subscribe(connection: Arc<Connection>) {
+    let announces = connection.peer.peer_info().is_some_and(|info| {
+        info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+    });
+    if !announces {
+        return;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let listening = async {
+        let mut subscription = connection.peer.listen(filter).await.ok()?;
+        while let Ok(Some(_changed)) = subscription.next().await {
+            connection.signals.tools_changed();
+        }
+        Some(())
+    };
+    tokio::select! {
+        _over = listening => {}
+        () = connection.ended.cancelled() => {}
+        () = connection.stop.cancelled() => {}
+    }
+}
+
+/// Tells the server that nobody waits for a request any more, unless it has been answered.
+struct CancelOnDrop<'a> {
+    peer: &'a Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        let peer = self.peer.clone();
+        let reason = Some("nobody waits any more".to_owned());
+        let parameters = CancelledNotificationParam::new(Some(id), reason);
+        // Ends at once: the message is queued, or the connection is over.
+        tokio::spawn(async move {
+            let cancelled = CancelledNotification::new(parameters);
+            let _connection_is_over = peer.send_notification(cancelled.into()).await;
+        });
     }
 }
 

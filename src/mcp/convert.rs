@@ -1,10 +1,11 @@
 //! Between the protocol's types and the vocabulary of `tools`.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use rmcp::model::{
-    CallToolResponse, CallToolResult, CreateTaskResult, ErrorCode, ErrorData, InitializeResult,
-    InputRequiredResult, JsonObject, ListToolsResult, ServerResult, Tool,
+    CallToolResponse, CallToolResult, CreateTaskResult, DiscoverResult, ErrorCode, ErrorData,
+    InitializeResult, InputRequiredResult, JsonObject, ListToolsResult, ServerResult, Tool,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -34,6 +35,7 @@ const MESSAGE_BYTES: usize = 16 * 1024;
 /// What an outgoing request expects, which decides how its answer is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
+    Discover,
     Initialize,
     ListTools,
     CallTool,
@@ -48,6 +50,7 @@ pub(super) enum Expected {
 pub(super) fn read_result(expected: Expected, result: &RawValue) -> Result<ServerResult, serde_json::Error> {
     let text = result.get();
     Ok(match expected {
+        Expected::Discover => ServerResult::DiscoverResult(serde_json::from_str::<DiscoverResult>(text)?),
         Expected::Initialize => {
             ServerResult::InitializeResult(serde_json::from_str::<InitializeResult>(text)?)
         }
@@ -75,10 +78,13 @@ fn read_tools(text: &str) -> Result<ListToolsResult, serde_json::Error> {
         #[serde(borrow)]
         tools: Vec<&'a RawValue>,
         next_cursor: Option<String>,
+        /// Negative values mean that the list holds for no time at all.
+        ttl_ms: Option<i64>,
     }
     let page: Page<'_> = serde_json::from_str(text)?;
     let mut result = ListToolsResult::with_all_items(Vec::new());
     result.next_cursor = page.next_cursor;
+    result.ttl_ms = page.ttl_ms.map(|milliseconds| u64::try_from(milliseconds).unwrap_or(0));
     for tool in page.tools {
         match serde_json::from_str::<Tool>(tool.get()) {
             Ok(tool) => result.tools.push(tool),
@@ -89,14 +95,14 @@ fn read_tools(text: &str) -> Result<ListToolsResult, serde_json::Error> {
 }
 
 /// One server's list of tools as it is put together from pages, held to its bounds.
-pub(super) struct ToolList<'a> {
+pub(super) struct ListBuilder<'a> {
     server: &'a str,
     names: HashSet<String>,
     bytes: usize,
     definitions: Vec<ToolDefinition>,
 }
 
-impl<'a> ToolList<'a> {
+impl<'a> ListBuilder<'a> {
     pub(super) fn new(server: &'a str) -> Self {
         Self { server, names: HashSet::new(), bytes: 0, definitions: Vec::new() }
     }
@@ -143,8 +149,8 @@ impl<'a> ToolList<'a> {
         serde_json::from_str(&text).ok()
     }
 
-    pub(super) fn finish(self) -> Vec<ToolDefinition> {
-        self.definitions
+    pub(super) fn finish(self, ttl: Option<Duration>) -> crate::tools::ToolList {
+        crate::tools::ToolList { tools: self.definitions, ttl }
     }
 }
 

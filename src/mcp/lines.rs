@@ -11,12 +11,13 @@ use std::collections::HashMap;
 use std::future::{Future, ready};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage,
+    ProgressNotificationParam, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use serde::Deserialize;
@@ -24,10 +25,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
+use tokio::time::timeout_at;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, read_result};
 use super::scan::IdScan;
+use super::signals::Signals;
 
 /// The longest line that is read. A script may receive 16 MB; a server that has a structured result
 /// sends it a second time as text, so twice that and some room for escapes and the envelope.
@@ -36,6 +39,9 @@ pub(super) const LONGEST_LINE: usize = 34 * 1024 * 1024;
 /// A line that goes on for this long is no message. Until then it is skipped, since the next line
 /// may be fine; past it the connection is given up, since skipping costs processor time.
 const LONGEST_SKIPPED_LINE: usize = 16 * LONGEST_LINE;
+
+/// What is said about a probe that was given up.
+pub(super) const NO_ANSWER: &str = "no answer to server/discover";
 
 /// As much as a pipe holds: fewer system calls for large results.
 const READ_BUFFER: usize = 64 * 1024;
@@ -63,8 +69,10 @@ pub(super) struct LineTransport<R> {
     outgoing: Option<Outgoing>,
     /// What is waited for, by request.
     pending: HashMap<i64, Expected>,
-    /// Counts the server's announcements that its tools have changed.
-    list_changes: Arc<AtomicU64>,
+    signals: Signals,
+    /// The probe for the newest revision, which old servers may never answer, and when to give up.
+    probe: Option<(i64, Instant)>,
+    probe_time: Duration,
     reported_noise: bool,
     /// Tells the rest of the connection when rmcp has dropped this.
     _ended: DropGuard,
@@ -122,7 +130,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         server: Arc<str>,
         reader: R,
         writer: W,
-        list_changes: Arc<AtomicU64>,
+        signals: Signals,
+        probe_time: Duration,
         ended: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (queue, messages) = mpsc::unbounded_channel();
@@ -135,7 +144,9 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             skipped: None,
             outgoing: Some(Outgoing { queue, waiting }),
             pending: HashMap::new(),
-            list_changes,
+            signals,
+            probe: None,
+            probe_time,
             reported_noise: false,
             _ended: ended.drop_guard(),
         };
@@ -207,12 +218,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         };
         match (&envelope.method, envelope.id) {
             (Some(method), Some(id)) => self.answer(method, id),
-            (Some(method), None) => {
-                if method == "notifications/tools/list_changed" {
-                    self.list_changes.fetch_add(1, Ordering::Release);
-                }
-                Read::Nothing
-            }
+            (Some(method), None) => self.read_notification(method, line),
             (None, Some(id)) => self.read_answer(&envelope, id),
             (None, None) => {
                 if let Some(error) = envelope.error {
@@ -222,6 +228,30 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                 Read::Nothing
             }
         }
+    }
+
+    fn read_notification(&self, method: &str, line: &[u8]) -> Read {
+        #[derive(Deserialize)]
+        struct Notification {
+            params: ProgressNotificationParam,
+        }
+        match method {
+            "notifications/tools/list_changed" => self.signals.tools_changed(),
+            "notifications/progress" => {
+                if let Ok(Notification { params }) = serde_json::from_slice(line) {
+                    self.signals.progress(params);
+                }
+            }
+            // rmcp waits for this one before it lets a subscription begin. There is one for each
+            // connection; a server that sends more talks to itself.
+            "notifications/subscriptions/acknowledged" => {
+                if let Ok(message) = serde_json::from_slice(line) {
+                    return Read::Message(Box::new(message));
+                }
+            }
+            _ => {}
+        }
+        Read::Nothing
     }
 
     fn read_answer(&mut self, envelope: &Envelope<'_>, id: &RawValue) -> Read {
@@ -244,6 +274,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         match answer {
             Ok(answer) => {
                 self.pending.remove(&id);
+                self.probe.take_if(|(probe, _)| *probe == id);
                 Read::Message(Box::new(answer))
             }
             Err(error) => self.failed(id, UNREADABLE_ANSWER, error.to_string()),
@@ -265,11 +296,20 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         Read::Nothing
     }
 
+    /// Ends the probe for the newest revision as a server would that does not know it. Some servers
+    /// answer nothing before the handshake that they know.
+    fn give_up_probe(&mut self) -> Read {
+        let Some((id, _)) = self.probe.take() else { return Read::Nothing };
+        tracing::debug!(server = %self.server, "no answer to the probe for the newest revision");
+        self.failed(id, ErrorCode::METHOD_NOT_FOUND, NO_ANSWER.to_owned())
+    }
+
     /// Ends a pending request with an error of our own.
     fn failed(&mut self, id: i64, code: ErrorCode, problem: String) -> Read {
         if self.pending.remove(&id).is_none() {
             return Read::Nothing;
         }
+        self.probe.take_if(|(probe, _)| *probe == id);
         let error = ErrorData::new(code, problem, None);
         Read::Message(Box::new(JsonRpcMessage::error(error, Some(RequestId::Number(id)))))
     }
@@ -312,7 +352,11 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         if let JsonRpcMessage::Request(request) = message
             && let RequestId::Number(id) = request.id
         {
-            self.pending.insert(id, expected(&request.request));
+            let expected = expected(&request.request);
+            self.pending.insert(id, expected);
+            if expected == Expected::Discover {
+                self.probe = Some((id, Instant::now() + self.probe_time));
+            }
         }
         Ok(())
     }
@@ -332,7 +376,14 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            match self.read_on().await {
+            let read = match self.probe {
+                Some((_, until)) => match timeout_at(until.into(), self.read_on()).await {
+                    Ok(read) => read,
+                    Err(_elapsed) => Ok(Some(self.give_up_probe())),
+                },
+                None => self.read_on().await,
+            };
+            match read {
                 Ok(Some(Read::Message(message))) => return Some(*message),
                 Ok(Some(Read::Nothing)) => {}
                 Ok(None | Some(Read::GiveUp)) => return None,
@@ -401,6 +452,7 @@ async fn write_messages(
 
 fn expected(request: &ClientRequest) -> Expected {
     match request.method() {
+        "server/discover" => Expected::Discover,
         "initialize" => Expected::Initialize,
         "tools/list" => Expected::ListTools,
         "tools/call" => Expected::CallTool,

@@ -11,13 +11,19 @@ mod client;
 
 mod connect;
 
+mod breaker;
 mod convert;
+mod gate;
 mod lines;
 mod scan;
+mod server;
 mod settings;
+mod signals;
+mod stats;
 
 pub(crate) use pool::McpServers;
 pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
+pub use stats::{ServerState, ServerStats};
 
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::{McpServer, McpServers};
+use super::{McpServer, McpServers, ServerState};
 use crate::tools::ToolErrorCode::{
     self, Cancelled, InvalidArguments, ResultTooLarge, ToolNotFound, ToolTimeout, UpstreamProtocol,
     UpstreamUnavailable,
@@ -303,16 +304,86 @@ async fn a_crash_ends_all_calls_at_once_and_the_next_call_starts_it_again() {
     assert_eq!(upstream.notes().matches("called never").count(), 1, "a call is not made twice");
 }
 
-/// Case 210, as far as it goes without a breaker.
+/// Case 210.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_keeps_dying_is_not_started_all_the_time() {
+async fn a_server_that_keeps_dying_is_started_after_longer_and_longer_pauses() {
     let upstream = Upstream::new("dies_after_handshake");
     let started = Instant::now();
-    while started.elapsed() < Duration::from_millis(1200) {
-        assert_eq!(upstream.failure("echo").await.code, UpstreamUnavailable);
+    let mut refused = 0;
+    while started.elapsed() < Duration::from_millis(2500) {
+        let error = upstream.failure("echo").await;
+        assert_eq!(error.code, UpstreamUnavailable, "{error}");
+        if let Some(retry_after) = error.retry_after {
+            assert!(retry_after <= Duration::from_secs(60), "{error}");
+            assert!(error.message.contains("left alone for a moment"), "{error}");
+            refused += 1;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
     let starts = upstream.notes().matches("started").count();
-    assert!((1..=4).contains(&starts), "{starts} starts");
+    assert!((2..=4).contains(&starts) && refused > 0, "{starts} starts, {refused} refused");
+}
+
+/// Case 210: the breaker opens and then answers at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn five_unanswered_calls_open_the_circuit() {
+    let upstream = Upstream::with("well", |server| server.call_timeout(Duration::from_millis(50)));
+    for number in 1..=5 {
+        assert_eq!(quickly(upstream.failure("never")).await.code, ToolTimeout, "{number}");
+    }
+    let began = Instant::now();
+    let error = upstream.failure("echo").await;
+    assert!(began.elapsed() < Duration::from_millis(50));
+    assert_eq!(error.code, ToolErrorCode::CircuitOpen, "{error}");
+    assert!(error.retry_after.unwrap() > Duration::from_secs(25));
+    assert!(error.message.contains("the last failure: no answer within 50 ms"), "{error}");
+    let stats = upstream.servers.stats().remove(0);
+    assert_eq!(stats.circuit_breaker_state, 1.0);
+    assert_eq!((stats.calls_total, stats.failures_total, stats.active, stats.waiting), (5, 5, 0, 0));
+    assert!(stats.p50.unwrap() >= Duration::from_millis(50) && stats.p95 >= stats.p50);
+}
+
+/// A crash that takes many calls with it is one failure.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_crash_is_one_failure() {
+    let upstream = Upstream::new("well");
+    assert!(upstream.call("echo", json!({})).await.is_ok());
+    let mut calls: Vec<_> = (0..20).map(|_| upstream.call("never", json!({})).boxed()).collect();
+    calls.push(upstream.call("crash", json!({})).boxed());
+    for result in quickly(futures::future::join_all(calls)).await {
+        assert_eq!(result.unwrap_err().code, UpstreamUnavailable);
+    }
+    assert_eq!(upstream.servers.stats()[0].circuit_breaker_failures_total, 1);
+    assert!(upstream.call("echo", json!({})).await.is_ok());
+}
+
+/// Old servers that end when they are asked about the newest revision, or never answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_of_an_older_revision_are_understood() {
+    for (mode, starts) in [("dies_of_the_probe", 2), ("ignores_the_probe", 1), ("well", 1)] {
+        let upstream = Upstream::new(mode);
+        assert!(quickly(upstream.call("echo", json!({}))).await.is_ok(), "{mode}");
+        assert_eq!(upstream.notes().matches("started").count(), starts, "{mode}");
+        let stats = upstream.servers.stats().remove(0);
+        assert_eq!(stats.protocol_version.as_deref(), Some("2025-11-25"), "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_server_is_stopped_and_started_again() {
+    let upstream = Upstream::with("well", |server| server.idle_timeout(Duration::from_millis(300)));
+    for start in 1..=2 {
+        assert!(upstream.call("echo", json!({})).await.is_ok());
+        let process = upstream.process().await;
+        let busy = Instant::now();
+        while busy.elapsed() < Duration::from_millis(700) {
+            assert!(upstream.call("echo", json!({})).await.is_ok());
+        }
+        assert!(runs(process), "stopped while it was used");
+        gone(process).await;
+        assert_eq!(upstream.notes().matches("started").count(), start);
+        assert_eq!(upstream.servers.stats()[0].state, ServerState::Stopped);
+    }
 }
 
 /// Case 212.
@@ -329,8 +400,9 @@ async fn answers_that_cannot_be_read_fail_at_once() {
     for tool in ["lone_surrogate", "huge_number", "deep", "not_json", "wrong_shape", "no_result"] {
         let error = quickly(upstream.failure(tool)).await;
         assert_eq!(error.code, UpstreamProtocol, "{tool}: {error}");
+        // Also so that they do not add up to an open circuit.
+        assert!(upstream.call("echo", json!({})).await.is_ok());
     }
-    assert!(upstream.call("echo", json!({})).await.is_ok());
     assert_eq!(upstream.notes().matches("started").count(), 1);
     let upstream = Upstream::new("broken_handshake");
     assert_eq!(quickly(upstream.failure("echo")).await.code, UpstreamProtocol);
@@ -389,13 +461,10 @@ async fn what_a_server_asks_is_refused_and_bounded() {
 async fn a_server_that_does_not_read_holds_up_only_its_own_calls() {
     let upstream = Upstream::with("stop_reading", |server| server.call_timeout(Duration::from_millis(500)));
     let large = "x".repeat(1 << 20);
-    let mut codes: Vec<ToolErrorCode> = Vec::new();
-    // What a call leaves behind adds up until there is too much of it.
-    while !codes.contains(&UpstreamUnavailable) && codes.len() < 1000 {
-        let calls = (0..20).map(|_| upstream.call("echo", json!({ "text": large })));
-        let results = quickly(futures::future::join_all(calls)).await;
-        codes.extend(results.into_iter().map(|result| result.unwrap_err().code));
-    }
+    // More than may wait for a server that does not read: the last of them are refused at once.
+    let calls = (0..90).map(|_| upstream.call("echo", json!({ "text": large })));
+    let results = quickly(futures::future::join_all(calls)).await;
+    let codes: Vec<ToolErrorCode> = results.into_iter().map(|result| result.unwrap_err().code).collect();
     assert!(codes.contains(&ToolTimeout) && codes.contains(&UpstreamUnavailable), "{codes:?}");
     let started = upstream.noted("started ").await.parse().unwrap();
     quickly(upstream.servers.shutdown()).await;

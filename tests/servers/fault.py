@@ -162,6 +162,10 @@ def handle(message):
     method = message.get("method")
     identifier = message.get("id")
     parameters = message.get("params") or {}
+    if method == "server/discover" and MODE == "dies_of_the_probe":
+        os._exit(4)
+    if method == "server/discover" and MODE in ("ignores_the_probe", "hang_in_handshake"):
+        return
     if method == "initialize":
         if MODE == "hang_in_handshake":
             return
@@ -188,6 +192,9 @@ def handle(message):
         note(f"cancelled {parameters.get('requestId')}")
     elif method is None:
         note("answered " + json.dumps(message))
+    elif identifier is not None:
+        # Among them is the probe for the newest revision, which this server does not speak.
+        refuse(identifier, -32601, f"Unknown method: {method}")
 
 
 def main():

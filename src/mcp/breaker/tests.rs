@@ -1,0 +1,97 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+fn breaker() -> (Arc<Breaker>, Instant) {
+    (Breaker::new("server".into()), Instant::now())
+}
+
+fn call(breaker: &Arc<Breaker>, verdict: Verdict, now: Instant) {
+    breaker.enter(now).expect("closed").settle(verdict, now);
+}
+
+fn opened() -> (Arc<Breaker>, Instant) {
+    let (breaker, now) = breaker();
+    (0..FAILURES).for_each(|_| call(&breaker, Verdict::Failed, now));
+    assert_eq!(breaker.phase(), Phase::Open { until: now + OPEN_TIME });
+    (breaker, now)
+}
+
+#[test]
+fn up_226_four_failures_and_a_success_leave_it_closed() {
+    let (breaker, now) = breaker();
+    for _ in 0..3 {
+        (0..4).for_each(|_| call(&breaker, Verdict::Failed, now));
+        assert_eq!(breaker.phase(), Phase::Closed { failures: 4 });
+        call(&breaker, Verdict::Healthy, now);
+        assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
+    }
+    assert_eq!(breaker.failures_total(), 12);
+}
+
+#[test]
+fn up_226_calls_that_say_nothing_do_not_count() {
+    let (breaker, now) = breaker();
+    (0..4).for_each(|_| call(&breaker, Verdict::Failed, now));
+    (0..10).for_each(|_| call(&breaker, Verdict::Unknown, now));
+    drop(breaker.enter(now));
+    assert_eq!(breaker.phase(), Phase::Closed { failures: 4 });
+}
+
+#[test]
+fn up_226_open_refuses_and_says_for_how_long() {
+    let (breaker, now) = opened();
+    assert_eq!(breaker.enter(now).unwrap_err(), OPEN_TIME);
+    let later = now + Duration::from_secs(29);
+    assert_eq!(breaker.enter(later).unwrap_err(), Duration::from_secs(1));
+}
+
+#[test]
+fn up_226_after_the_cooldown_exactly_one_of_a_hundred_callers_passes() {
+    let (breaker, now) = opened();
+    let later = now + OPEN_TIME;
+    let passed = AtomicUsize::new(0);
+    let probe = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..100 {
+            scope.spawn(|| {
+                if let Ok(pass) = breaker.enter(later) {
+                    passed.fetch_add(1, Ordering::Relaxed);
+                    *probe.lock() = Some(pass);
+                }
+            });
+        }
+    });
+    assert_eq!(passed.load(Ordering::Relaxed), 1);
+    probe.into_inner().unwrap().settle(Verdict::Healthy, later);
+    assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
+}
+
+#[test]
+fn up_226_a_probe_that_fails_opens_it_again() {
+    let (breaker, now) = opened();
+    let later = now + OPEN_TIME;
+    breaker.enter(later).unwrap().settle(Verdict::Failed, later);
+    assert_eq!(breaker.phase(), Phase::Open { until: later + OPEN_TIME });
+}
+
+#[test]
+fn up_226_a_probe_that_nobody_waits_for_makes_way_for_the_next() {
+    let (breaker, now) = opened();
+    drop(breaker.enter(now + OPEN_TIME).unwrap());
+    let later = Instant::now().max(now + OPEN_TIME);
+    assert!(breaker.enter(later).is_ok());
+}
+
+#[test]
+fn up_226_what_began_before_it_opened_says_nothing_about_the_probe() {
+    let (breaker, now) = breaker();
+    let late = breaker.enter(now).unwrap();
+    (0..FAILURES).for_each(|_| call(&breaker, Verdict::Failed, now));
+    let later = now + OPEN_TIME;
+    let probe = breaker.enter(later).unwrap();
+    late.settle(Verdict::Healthy, later);
+    assert_eq!(breaker.phase(), Phase::HalfOpen);
+    probe.settle(Verdict::Failed, later);
+    assert_eq!(breaker.phase(), Phase::Open { until: later + OPEN_TIME });
+}

@@ -1,0 +1,469 @@
+//! One server: its connection, made when it is needed and again after it was lost, and what every
+//! call to it passes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::time::{sleep_until, timeout, timeout_at};
+
+use super::client::{self, CallFailure, Connection, Eras, Start, StartFailure};
+use super::connect::Process;
+use super::gate::Gate;
+use super::settings::{McpServer, McpTransport};
+use super::signals::Signals;
+use super::stats::{CallTimes, ServerState, ServerStats};
+use crate::tools::{ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
+
+/// The pauses before a server is started again that did not start, or died without having answered
+/// anything: from the first to the second, with jitter.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A call waits for a pause of this length. One that is longer is reported instead.
+const LONGEST_WAITED_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a graceful end may take: two graces of a second each, and the killing.
+pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
+
+/// A configured server.
+pub(super) struct Server {
+    pub(super) name: Arc<str>,
+    pub(super) settings: McpServer,
+    /// Names the server for as long as it offers the same.
+    pub(super) identity: String,
+    /// Grows whenever the tools may have changed: a new connection, or the server says so.
+    pub(super) generation: Arc<AtomicU64>,
+    handle: Handle,
+    gate: Gate,
+    times: CallTimes,
+    state: Mutex<State>,
+}
+
+struct State {
+    closed: bool,
+    /// The current connection, or the attempt to make it, shared by all who need it.
+    start: Option<Driven<Arc<Connection>>>,
+    /// Not before then may the next attempt begin.
+    not_before: Option<Instant>,
+    backoff: ExponentialBackoff,
+    /// The current process. Here, so that it can be killed before it has shaken hands.
+    process: Option<Arc<Process>>,
+    /// Which revisions of the protocol are worth trying.
+    eras: Eras,
+    listing: Option<Listing>,
+    /// The last list, kept over restarts so that an equal one is the same.
+    tools: Option<Arc<ToolList>>,
+    last_error: Option<String>,
+    last_call: Instant,
+}
+
+/// A list of tools, or the attempt to get it, and what it is valid for.
+struct Listing {
+    connection: Arc<Connection>,
+    list_changes: u64,
+    result: Driven<Arc<ToolList>>,
+}
+
+/// The result of work that goes on to its end whether or not anybody waits for it.
+type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
+
+fn drive<T: Clone + Send + Sync + 'static>(
+    handle: &Handle,
+    work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
+) -> Driven<T> {
+    let driven = work.boxed().shared();
+    // Ends by itself: all work here has deadlines.
+    handle.spawn(driven.clone().map(drop));
+    driven
+}
+
+fn backoff() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(SHORTEST_PAUSE)
+        .with_max_delay(LONGEST_PAUSE)
+        .without_max_times()
+        .with_jitter()
+        .build()
+}
+
+impl Server {
+    pub(super) fn new(settings: McpServer, handle: &Handle) -> Arc<Self> {
+        let name: Arc<str> = Arc::from(settings.name.as_str());
+        Arc::new(Self {
+            gate: Gate::new(&name, &settings),
+            identity: settings.identity(),
+            generation: Arc::default(),
+            handle: handle.clone(),
+            times: CallTimes::default(),
+            state: Mutex::new(State::new()),
+            name,
+            settings,
+        })
+    }
+
+    /// The tools, if they are known and current, without waiting.
+    pub(super) fn known_tools(&self) -> Option<Arc<ToolList>> {
+        let state = self.state.lock();
+        let Some(Ok(connection)) = state.start.as_ref()?.peek() else { return None };
+        let listing = state.listing.as_ref()?;
+        let is_current = connection.is_alive() && listing.is_for(connection);
+        listing.result.peek().filter(|_| is_current)?.as_ref().ok().cloned()
+    }
+
+    /// Connects if need be and lists the tools. A connection that is lost meanwhile is made once
+    /// more: listing has no effects.
+    pub(super) async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<ToolList>, ToolError> {
+        let list = async {
+            let mut connection = self.connection()?.await?;
+            let result = self.listing(&connection).await;
+            match result {
+                Err(error) if error.code == ToolErrorCode::UpstreamUnavailable && !connection.is_alive() => {
+                    connection = self.connection()?.await?;
+                    self.listing(&connection).await
+                }
+                result => result,
+            }
+        };
+        timeout_at(deadline.into(), list).await.unwrap_or_else(|_elapsed| {
+            let message = format!("server `{}` did not list its tools in time", self.name);
+            Err(ToolError::new(ToolErrorCode::ToolTimeout, message))
+        })
+    }
+
+    /// Calls a tool. It is sent at most once, except that what has certainly not left this process
+    /// is sent again over a new connection.
+    pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
+        let admitted = self.gate.enter(request.deadline, &request.cancel).await;
+        let admitted = admitted.map_err(|error| self.with_last_error(error))?;
+        let began = Instant::now();
+        self.state.lock().last_call = began;
+        let (result, counts) = self.send(request).await;
+        self.times.record(began.elapsed(), result.as_ref().err());
+        if counts {
+            if let Err(error) = &result {
+                self.state.lock().last_error = Some(error.message.clone());
+            }
+            admitted.settle(&result);
+        }
+        result
+    }
+
+    /// The result, and whether it counts for the breaker: one lost connection or one failed start
+    /// is one failure, however many calls it takes with it.
+    async fn send(self: &Arc<Self>, request: ToolRequest) -> (Result<ToolResult, ToolError>, bool) {
+        let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
+        let mut may_retry = true;
+        loop {
+            let (start, is_first) = match self.connection_or_attempt() {
+                Ok(start) => start,
+                Err(error) => return (Err(error), false),
+            };
+            let started = tokio::select! {
+                biased;
+                started = timeout_at(request.deadline.into(), start) => started,
+                () = request.cancel.cancelled() => return (Err(cancelled()), false),
+            };
+            let connection = match started {
+                Ok(Ok(connection)) => connection,
+                Ok(Err(error)) => return (Err(error), is_first),
+                Err(_elapsed) => {
+                    let message = format!("server `{}` did not start before the run's end", self.name);
+                    return (Err(ToolError::new(ToolErrorCode::ToolTimeout, message)), false);
+                }
+            };
+            // A tool's own time starts now, not when it queued or when its server had to be started.
+            let sent = Instant::now();
+            let limit = request.deadline.min(sent + self.settings.call_timeout);
+            tracing::debug!(server = &*self.name, tool = &*request.tool, "call sent");
+            let call = connection.call(&request.tool, request.arguments.clone(), request.on_progress.clone());
+            // Leaving this without an answer drops the call, and that tells the server.
+            let failure = tokio::select! {
+                biased;
+                result = call => match result {
+                    Ok(result) => return (Ok(result), true),
+                    Err(failure) => failure,
+                },
+                () = request.cancel.cancelled() => return (Err(cancelled()), false),
+                () = sleep_until(limit.into()) => return (Err(unanswered(limit - sent)), true),
+            };
+            let CallFailure { error, is_unsent } = failure;
+            if is_unsent && may_retry && !connection.is_alive() {
+                may_retry = false;
+                continue;
+            }
+            let counts = connection.is_alive() || connection.count_end();
+            return (Err(error), counts);
+        }
+    }
+
+    /// Connects and lists without anybody waiting for it.
+    pub(super) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
+        let deadline = Instant::now() + self.settings.connect_timeout + client::LIST_TIMEOUT;
+        self.tools(deadline).await.map(drop)
+    }
+
+    fn connection(self: &Arc<Self>) -> Result<Driven<Arc<Connection>>, ToolError> {
+        self.connection_or_attempt().map(|(start, _)| start)
+    }
+
+    /// The live connection or the attempt to make one, and whether this call has begun it.
+    fn connection_or_attempt(self: &Arc<Self>) -> Result<(Driven<Arc<Connection>>, bool), ToolError> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(client::closed(&self.name));
+        }
+        let now = Instant::now();
+        if let Some(start) = &state.start {
+            match start.peek() {
+                None => return Ok((start.clone(), false)),
+                Some(Ok(connection)) if connection.is_alive() => return Ok((start.clone(), false)),
+                // It was well and then died: that is no reason to wait.
+                Some(Ok(connection)) if connection.has_answered() => {
+                    state.backoff = backoff();
+                    state.not_before = None;
+                }
+                Some(_) => {}
+            }
+        }
+        let not_before = state.not_before.map_or(now, |not_before| not_before.max(now));
+        let pause = not_before - now;
+        if pause > LONGEST_WAITED_PAUSE {
+            let reason = state.last_error.as_deref().unwrap_or("it did not start");
+            let message = format!("server `{}` is left alone for a moment: {reason}", self.name);
+            let error = ToolError::new(ToolErrorCode::UpstreamUnavailable, message);
+            return Err(ToolError { retry_after: Some(pause), ..error });
+        }
+        let next_pause = state.backoff.next().unwrap_or(LONGEST_PAUSE);
+        state.not_before = Some(not_before + next_pause);
+        let start = drive(&self.handle, Arc::clone(self).start(not_before));
+        state.start = Some(start.clone());
+        Ok((start, true))
+    }
+
+    async fn start(self: Arc<Self>, not_before: Instant) -> Result<Arc<Connection>, ToolError> {
+        sleep_until(not_before.into()).await;
+        let deadline = Instant::now() + self.settings.connect_timeout;
+        let eras = self.state.lock().eras;
+        let mut result = self.connect(deadline, eras).await;
+        if let Err(StartFailure { try_instead: Some(eras), .. }) = result
+            && Instant::now() < deadline
+        {
+            result = self.connect(deadline, eras).await;
+            if result.is_ok() {
+                self.state.lock().eras = eras;
+            }
+        }
+        match result {
+            Ok(connection) => {
+                self.generation.fetch_add(1, Ordering::Release);
+                self.state.lock().last_call = Instant::now();
+                if let Some(idle) = self.settings.idle_timeout {
+                    // Ends with the connection.
+                    self.handle.spawn(Arc::clone(&self).stop_when_idle(Arc::clone(&connection), idle));
+                }
+                Ok(connection)
+            }
+            Err(StartFailure { error, .. }) => {
+                self.state.lock().last_error = Some(error.message.clone());
+                Err(error)
+            }
+        }
+    }
+
+    async fn connect(
+        self: &Arc<Self>,
+        deadline: Instant,
+        eras: Eras,
+    ) -> Result<Arc<Connection>, StartFailure> {
+        let start = Start {
+            server: Arc::clone(&self.name),
+            handle: &self.handle,
+            signals: Signals::new(Arc::clone(&self.generation)),
+            deadline,
+            connect_timeout: self.settings.connect_timeout,
+            eras,
+        };
+        match &self.settings.transport {
+            McpTransport::Stdio(stdio) => {
+                let adopt = |process: &Arc<Process>| {
+                    let mut state = self.state.lock();
+                    if !state.closed {
+                        state.process = Some(Arc::clone(process));
+                    }
+                    !state.closed
+                };
+                Connection::over_pipes(stdio, start, adopt).await
+            }
+            McpTransport::Http(_) => Err(StartFailure::certain(ToolError::new(
+                ToolErrorCode::UpstreamUnavailable,
+                "HTTP is not there yet",
+            ))),
+        }
+    }
+
+    /// Ends the connection when nothing has used it for `idle`.
+    async fn stop_when_idle(self: Arc<Self>, connection: Arc<Connection>, idle: Duration) {
+        loop {
+            let since = self.state.lock().last_call;
+            tokio::select! {
+                () = sleep_until((since + idle).into()) => {}
+                () = connection.ended() => return,
+            }
+            if !self.take_idle(&connection, idle) {
+                // In use just now: looked at again when it may have been idle for long enough.
+                tokio::time::sleep(idle.min(Duration::from_secs(1))).await;
+                continue;
+            }
+            tracing::info!(
+                server = &*self.name,
+                "server stopped after {} s without a call",
+                idle.as_secs_f64()
+            );
+            let _elapsed = timeout(SHUTDOWN_TIME, connection.shutdown()).await;
+            return;
+        }
+    }
+
+    /// Takes the connection away if it is idle. Calls pass the gate before they ask for a
+    /// connection, so none can be on its way to this one.
+    fn take_idle(&self, connection: &Arc<Connection>, idle: Duration) -> bool {
+        let mut state = self.state.lock();
+        let is_listing = state.listing.as_ref().is_some_and(|listing| listing.result.peek().is_none());
+        if self.gate.active() > 0 || is_listing || state.last_call.elapsed() < idle {
+            return false;
+        }
+        let is_current = matches!(state.start.as_ref().and_then(Shared::peek), Some(Ok(current)) if Arc::ptr_eq(current, connection));
+        if is_current {
+            state.start = None;
+            state.not_before = None;
+            state.backoff = backoff();
+        }
+        is_current
+    }
+
+    /// The list over this connection, which is asked for if there is none, or if the server has
+    /// said that it changed.
+    fn listing(self: &Arc<Self>, connection: &Arc<Connection>) -> Driven<Arc<ToolList>> {
+        let mut state = self.state.lock();
+        if let Some(listing) = &state.listing
+            && listing.is_for(connection)
+            && !matches!(listing.result.peek(), Some(Err(_)))
+        {
+            return listing.result.clone();
+        }
+        let list_changes = connection.list_changes();
+        let (server, listed) = (Arc::clone(self), Arc::clone(connection));
+        let result = drive(&self.handle, async move {
+            let list = listed.list().await?;
+            Ok(server.keep(list))
+        });
+        state.listing =
+            Some(Listing { connection: Arc::clone(connection), list_changes, result: result.clone() });
+        result
+    }
+
+    /// The list as it is kept: the last one, if that is equal.
+    fn keep(&self, list: ToolList) -> Arc<ToolList> {
+        let mut state = self.state.lock();
+        match &state.tools {
+            Some(tools) if **tools == list => Arc::clone(tools),
+            _ => Arc::clone(state.tools.insert(Arc::new(list))),
+        }
+    }
+
+    /// An open circuit with what opened it.
+    fn with_last_error(&self, mut error: ToolError) -> ToolError {
+        if error.code == ToolErrorCode::CircuitOpen
+            && let Some(last) = &self.state.lock().last_error
+        {
+            error.message = format!("{}; the last failure: {last}", error.message);
+        }
+        error
+    }
+
+    /// What the server does at this moment.
+    pub(super) fn stats(&self) -> ServerStats {
+        let state = self.state.lock();
+        let connection = state.start.as_ref().map(Shared::peek);
+        let (server_state, protocol_version) = match connection {
+            None => (ServerState::Stopped, None),
+            Some(None) => (ServerState::Connecting, None),
+            Some(Some(Ok(connection))) if connection.is_alive() => {
+                (ServerState::Connected, connection.protocol_version())
+            }
+            Some(Some(_)) => (ServerState::Failed, None),
+        };
+        let mut stats = ServerStats {
+            name: self.name.to_string(),
+            state: server_state,
+            protocol_version,
+            tools: state.tools.as_ref().map(|list| list.tools.len()),
+            last_error: state.last_error.clone(),
+            ..ServerStats::default()
+        };
+        drop(state);
+        self.gate.fill(&mut stats);
+        self.times.fill(&mut stats);
+        stats
+    }
+
+    /// Lets nobody in any more and returns what there was, for its end to happen out of the lock.
+    fn lock_up(&self) -> State {
+        std::mem::replace(&mut *self.state.lock(), State { closed: true, ..State::new() })
+    }
+
+    /// Kills the process without asking.
+    pub(super) fn kill(&self) -> Option<Arc<Process>> {
+        let process = self.lock_up().process?;
+        process.kill();
+        Some(process)
+    }
+
+    /// Ends the server gracefully: its input ends, then a signal asks, then it is killed.
+    pub(super) async fn shutdown(self: Arc<Self>) {
+        let State { start, process, .. } = self.lock_up();
+        if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
+            let _elapsed = timeout(SHUTDOWN_TIME, connection.shutdown()).await;
+        }
+        // One that is still starting has nothing to lose.
+        if let Some(process) = process {
+            process.kill();
+        }
+    }
+}
+
+impl State {
+    fn new() -> Self {
+        Self {
+            closed: false,
+            start: None,
+            not_before: None,
+            backoff: backoff(),
+            process: None,
+            eras: Eras::Both,
+            listing: None,
+            tools: None,
+            last_error: None,
+            last_call: Instant::now(),
+        }
+    }
+}
+
+impl Listing {
+    fn is_for(&self, connection: &Arc<Connection>) -> bool {
+        Arc::ptr_eq(&self.connection, connection) && self.list_changes == connection.list_changes()
+    }
+}
+
+fn unanswered(time: Duration) -> ToolError {
+    ToolError::new(
+        ToolErrorCode::ToolTimeout,
+        format!("no answer within {} ms; whether the call took effect is unknown", time.as_millis()),
+    )
+}

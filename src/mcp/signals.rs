@@ -1,0 +1,114 @@
+//! What a server says without being asked: that its lists changed, and how far a call has come.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion,
+};
+use rmcp::service::NotificationContext;
+use rmcp::{ClientHandler, RoleClient};
+
+use crate::tools::{Progress, ProgressListener};
+
+/// How much of a progress message is passed on.
+const MESSAGE_BYTES: usize = 1024;
+
+/// The signals of one connection. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Signals {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    tool_changes: AtomicU64,
+    /// The server's count over all its connections.
+    generation: Arc<AtomicU64>,
+    listeners: Mutex<HashMap<ProgressToken, ProgressListener>>,
+}
+
+impl Signals {
+    /// Signals of a new connection of a server, whose `generation` grows with every change.
+    pub(super) fn new(generation: Arc<AtomicU64>) -> Self {
+        Self { inner: Arc::new(Inner { generation, ..Inner::default() }) }
+    }
+
+    /// How often the server has said that its tools changed.
+    pub(super) fn tool_changes(&self) -> u64 {
+        self.inner.tool_changes.load(Ordering::Acquire)
+    }
+
+    /// Takes note that the server's tools changed.
+    pub(super) fn tools_changed(&self) {
+        self.inner.tool_changes.fetch_add(1, Ordering::Release);
+        self.inner.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Passes a progress notification on to whoever waits for that call. Dropped if nobody does.
+    pub(super) fn progress(&self, notification: ProgressNotificationParam) {
+        let listener = self.inner.listeners.lock().get(&notification.progress_token).cloned();
+        let Some(listener) = listener else { return };
+        let message = notification.message.map(|mut text| {
+            if text.len() > MESSAGE_BYTES {
+                let mut end = MESSAGE_BYTES;
+                while !text.is_char_boundary(end) {
+                    end -= 1;
+                }
+                text.truncate(end);
+            }
+            text
+        });
+        listener(Progress { progress: notification.progress, total: notification.total, message });
+    }
+
+    /// Listens to a call's progress until the guard is dropped.
+    pub(super) fn listen(&self, token: ProgressToken, listener: ProgressListener) -> Listening {
+        self.inner.listeners.lock().insert(token.clone(), listener);
+        Listening { signals: self.clone(), token }
+    }
+}
+
+/// Ends a subscription to progress when it is dropped.
+pub(super) struct Listening {
+    signals: Signals,
+    token: ProgressToken,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.signals.inner.listeners.lock().remove(&self.token);
+    }
+}
+
+/// What this client tells a server about itself: no capabilities, so no sampling, no questions to
+/// the user, no roots. Notifications come here over HTTP; over pipes the transport reads them.
+pub(super) struct Client {
+    pub(super) signals: Signals,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        ClientConfig::new(
+            ClientCapabilities::default(),
+            Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+        )
+        // What the old handshake offers; the new revisions are asked about without one.
+        .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.signals.tools_changed();
+    }
+
+    async fn on_progress(
+        &self,
+        notification: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.signals.progress(notification);
+    }
+}
