@@ -16,11 +16,14 @@ use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Outcome, Script, ScriptError, Usage};
 use crate::js::pool::{IsolatePool, IsolateStats, Job, PoolOptions};
 use crate::limits::Limits;
-use crate::mcp::{McpServer, McpServers};
-use crate::tools::catalog::Catalog;
+use crate::mcp::{McpServer, McpServers, ServerStats};
+use crate::store::Store;
+use crate::tools::cache::ListCache;
+use crate::tools::catalog::{Catalog, CatalogOptions};
 use crate::tools::native::{self, NativeTools};
+use crate::tools::pins::Pins;
 use crate::tools::policy::Policy;
-use crate::tools::{ToolDefinition, ToolDispatcher};
+use crate::tools::{ToolDefinition, ToolDispatcher, ToolError};
 
 /// Runs scripts. Cheap to clone; all clones share the isolates, the connections and the limits.
 ///
@@ -145,6 +148,20 @@ impl Executor {
     /// this; it is for measuring and for servers that want their first answer to be quick.
     pub async fn warm(&self) {
         self.inner.isolates.warm().await;
+    }
+
+    /// Connects to all MCP servers at once and lists their tools, so that the first script need not
+    /// wait. A server that fails or is slow holds up no other. Returns each server's name with its
+    /// failure, in the order of the configuration.
+    pub async fn connect_servers(&self) -> Vec<(String, Result<(), ToolError>)> {
+        let Some(mcp) = &self.inner.mcp else { return Vec::new() };
+        let results = mcp.warm().await;
+        results.into_iter().map(|(name, result)| (name.to_string(), result)).collect()
+    }
+
+    /// What the MCP servers do at this moment, in the order of the configuration.
+    pub fn server_stats(&self) -> Vec<ServerStats> {
+        self.inner.mcp.as_ref().map_or_else(Vec::new, |mcp| mcp.stats())
     }
 
     /// What the isolates do at this moment.
@@ -286,6 +303,9 @@ pub struct ExecutorBuilder {
     queued_runs: Option<usize>,
     queue_timeout: Option<Duration>,
     memory_bytes: Option<usize>,
+    cache_directory: Option<PathBuf>,
+    state_directory: Option<PathBuf>,
+    strict: bool,
 }
 
 impl fmt::Debug for ExecutorBuilder {
@@ -431,6 +451,32 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Keeps what servers offer and what their tools return the shape of in this directory, so that a
+    /// later process knows it without starting them. Default: nowhere. Several processes may share
+    /// one.
+    #[must_use]
+    pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cache_directory = Some(directory.into());
+        self
+    }
+
+    /// Keeps which tool definitions were accepted in this directory. Default: nowhere, and then no
+    /// change of a definition is noticed.
+    #[must_use]
+    pub fn state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.state_directory = Some(directory.into());
+        self
+    }
+
+    /// Refuses tools whose definition is not the one that was accepted. Needs
+    /// [`state_directory`](Self::state_directory). Servers are then asked for their tools before the
+    /// first call to each connection. Default: no.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
     /// Makes the executor: reads the configuration, starts the threads and begins to warm isolates.
     /// Starts no server.
     ///
@@ -474,13 +520,23 @@ impl ExecutorBuilder {
         if let Some(mcp) = &mcp {
             dispatchers.push(Arc::clone(mcp) as Arc<dyn ToolDispatcher>);
         }
+        if self.strict && self.state_directory.is_none() {
+            let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
+            return Err(Error::InvalidOptions { option: "strict", problem });
+        }
+        let catalog_options = CatalogOptions {
+            cache: self.cache_directory.map(|directory| ListCache::new(Store::new(directory))),
+            pins: self.state_directory.map(|directory| Pins::new(Store::new(directory))),
+            strict: self.strict,
+            runtime: Some(runtime.handle().clone()),
+        };
         let isolates = IsolatePool::new(PoolOptions { warm, memory_bytes: self.limits.memory_bytes })
             .map_err(start("the isolates' threads"))?;
         Ok(Executor {
             inner: Arc::new(Inner {
                 limits: self.limits,
                 policy: Arc::new(policy),
-                catalog: Arc::new(Catalog::new(&dispatchers)),
+                catalog: Arc::new(Catalog::new(&dispatchers, &catalog_options)),
                 dispatchers,
                 mcp,
                 isolates,

@@ -124,10 +124,13 @@ pub use execution::{
 pub use executor::{Executor, ExecutorBuilder};
 pub use js::pool::IsolateStats;
 pub use limits::Limits;
-pub use mcp::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
+pub use mcp::{
+    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
+    StdioTransport,
+};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{
-    Progress, ProgressListener, Schema, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
-    ToolRequest, ToolResult,
+    Progress, ProgressListener, Schema, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode,
+    ToolList, ToolRequest, ToolResult,
 };

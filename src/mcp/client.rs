@@ -533,6 +533,8 @@ async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, d
             }
         }
     }
+    // Whoever takes this one's place may offer something else.
+    connection.signals.connection_lost();
     drop(running);
     // Normally done by now; a server that does not read would keep it waiting.
     writing.abort();

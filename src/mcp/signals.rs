@@ -48,6 +48,11 @@ impl Signals {
         self.inner.generation.fetch_add(1, Ordering::Release);
     }
 
+    /// Takes note that the connection is over.
+    pub(super) fn connection_lost(&self) {
+        self.inner.generation.fetch_add(1, Ordering::Release);
+    }
+
     /// Passes a progress notification on to whoever waits for that call. Dropped if nobody does.
     pub(super) fn progress(&self, notification: ProgressNotificationParam) {
         let listener = self.inner.listeners.lock().get(&notification.progress_token).cloned();

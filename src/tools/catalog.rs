@@ -1,28 +1,93 @@
 //! Which servers and tools there are, and which of them a name means.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
-use futures::future::join_all;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared, join_all};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
+use tokio::time::timeout_at;
 
+use super::cache::ListCache;
 use super::names::{camel_case, full_name, split_full_name, suggestion};
+use super::pins::Pins;
 use super::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
+
+/// How long a search waits for a server whose tools are not known yet. Longer than an ordinary start;
+/// a server that needs more is left out with a warning until it has answered.
+const DISCOVERY_TIME: Duration = Duration::from_secs(2);
+
+/// How long asking a server for its list may take when nobody waits for it.
+const REFRESH_TIME: Duration = Duration::from_secs(60);
+
+/// A server that announces changes all the time is asked again this often in that time and no more.
+const MOST_REFRESHES: usize = 5;
+const REFRESHES_PERIOD: Duration = Duration::from_secs(5);
 
 /// All servers of an executor. Lives as long as the executor; lists are fetched when first needed.
 pub(crate) struct Catalog {
-    servers: Vec<Server>,
+    servers: Vec<Arc<Server>>,
     /// Exact and camelCase names. An exact name wins over another server's camelCase form.
     by_name: HashMap<String, usize>,
+}
+
+/// What a catalogue keeps beyond this process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CatalogOptions {
+    /// Lists of tools. Without it every process asks every server.
+    pub(crate) cache: Option<ListCache>,
+    /// Accepted definitions. Without them no change is noticed.
+    pub(crate) pins: Option<Pins>,
+    /// Whether tools that are not as they were accepted are refused.
+    pub(crate) strict: bool,
+    /// Where lists are refreshed while nobody waits. Without it they are only when somebody does.
+    pub(crate) runtime: Option<Handle>,
 }
 
 struct Server {
     name: Arc<str>,
     dispatcher: Arc<dyn ToolDispatcher>,
-    /// The index of the list that the dispatcher gave last.
-    index: Mutex<Option<Arc<ServerTools>>>,
+    /// Under which the list is kept on disk, if it is.
+    identity: Option<String>,
+    options: CatalogOptions,
+    state: Mutex<ServerState>,
+}
+
+#[derive(Default)]
+struct ServerState {
+    known: Option<Known>,
+    /// Whether the disk was looked at.
+    was_loaded: bool,
+    refresh: Option<Refresh>,
+    /// When the last refreshes began.
+    refreshes: VecDeque<Instant>,
+    /// Why the last refresh failed, while the list from before it is used.
+    failure: Option<ToolError>,
+}
+
+/// The tools as they are known, and how well.
+#[derive(Clone)]
+struct Known {
+    tools: Arc<ServerTools>,
+    source: Source,
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    /// The server itself, as of that generation.
+    Server { generation: u64 },
+    /// The disk.
+    Disk { is_fresh: bool },
+}
+
+/// A refresh on its way, shared by all who wait for it.
+#[derive(Clone)]
+struct Refresh {
+    began: Instant,
+    result: Shared<BoxFuture<'static, Result<Arc<ServerTools>, ToolError>>>,
 }
 
 /// One server's tools with their names indexed. Immutable; a changed list makes a new one.
@@ -32,6 +97,8 @@ pub(crate) struct ServerTools {
     exact: HashMap<Arc<str>, usize>,
     /// `None` where two tools have the same form: then neither can be called by it.
     camel: HashMap<String, Option<usize>>,
+    /// The tools that are not as they were accepted.
+    changed: HashSet<String>,
 }
 
 /// A tool that a name turned out to mean.
@@ -79,21 +146,24 @@ impl ResolvedTool {
 impl Catalog {
     /// Collects the servers of all dispatchers. Of two servers with one name the first wins: native
     /// tools come before MCP servers, which cannot take their names over.
-    pub(crate) fn new(dispatchers: &[Arc<dyn ToolDispatcher>]) -> Self {
-        let mut servers: Vec<Server> = Vec::new();
+    pub(crate) fn new(dispatchers: &[Arc<dyn ToolDispatcher>], options: &CatalogOptions) -> Self {
+        let mut servers: Vec<Arc<Server>> = Vec::new();
+        let mut by_name = HashMap::new();
         for dispatcher in dispatchers {
             for name in dispatcher.servers() {
-                if servers.iter().any(|server| server.name == name) {
+                if by_name.contains_key(&*name) {
                     tracing::warn!(server = %name, "a second server of this name is ignored");
                     continue;
                 }
-                let dispatcher = Arc::clone(dispatcher);
-                servers.push(Server { name, dispatcher, index: Mutex::new(None) });
+                by_name.insert(name.to_string(), servers.len());
+                servers.push(Arc::new(Server {
+                    identity: dispatcher.identity(&name),
+                    dispatcher: Arc::clone(dispatcher),
+                    options: options.clone(),
+                    state: Mutex::default(),
+                    name,
+                }));
             }
-        }
-        let mut by_name = HashMap::new();
-        for (position, server) in servers.iter().enumerate() {
-            by_name.insert(server.name.to_string(), position);
         }
         for (position, server) in servers.iter().enumerate() {
             by_name.entry(camel_case(&server.name)).or_insert(position);
@@ -106,7 +176,7 @@ impl Catalog {
         self.servers.iter().map(|server| &server.name)
     }
 
-    fn server(&self, name: &str) -> Result<&Server, ToolError> {
+    fn server(&self, name: &str) -> Result<&Arc<Server>, ToolError> {
         if let Some(&position) = self.by_name.get(name) {
             return Ok(&self.servers[position]);
         }
@@ -130,14 +200,18 @@ impl Catalog {
     ) -> Result<Vec<ResolvedTool>, ToolError> {
         let server = self.server(server)?;
         let tools = server.tools(deadline).await?;
-        Ok((0..tools.names.len()).map(|position| server.resolved(&tools, position)).collect())
+        let permitted = (0..tools.names.len())
+            .filter(|&position| !server.options.strict || !tools.changed.contains(&*tools.names[position]));
+        Ok(permitted.map(|position| server.resolved(&tools, position)).collect())
     }
 
     /// The tool that a server's and a tool's name mean: the exact names, else their camelCase forms.
+    /// A name that is not in a list from before is looked for in a new one.
     ///
     /// # Errors
     ///
-    /// `ToolNotFound` with the nearest right names, or what kept the server from listing its tools.
+    /// `ToolNotFound` with the nearest right names, what kept the server from listing its tools, or
+    /// `ToolDenied` in strict mode for a tool that is not as it was accepted.
     pub(crate) async fn resolve(
         &self,
         server: &str,
@@ -145,9 +219,37 @@ impl Catalog {
         deadline: Instant,
     ) -> Result<ResolvedTool, ToolError> {
         let server = self.server(server).map_err(|error| error.for_tool(server, tool))?;
-        let tools = server.tools(deadline).await.map_err(|error| error.for_tool(&server.name, tool))?;
+        let named = |error: ToolError| error.for_tool(&server.name, tool);
+        let mut tools = server.tools(deadline).await.map_err(named)?;
+        if tools.position(&server.name, tool).is_err() && !server.is_verified() {
+            tools = server.refreshed(deadline).await.map_err(named)?;
+        }
         let position = tools.position(&server.name, tool)?;
-        Ok(server.resolved(&tools, position))
+        let resolved = server.resolved(&tools, position);
+        if server.options.strict && tools.changed.contains(&*resolved.tool) {
+            let message = format!(
+                "the definition of `{}.{}` is not the one that was accepted; look at it with `cx tools changed` \
+                 and accept it with `cx tools accept {}.{}`",
+                server.name, resolved.tool, server.name, resolved.tool
+            );
+            return Err(named(ToolError::new(ToolErrorCode::ToolDenied, message)));
+        }
+        Ok(resolved)
+    }
+
+    /// The same tool by a list that its server has just given, for a caller whom the list from before
+    /// has led to an error. `None` if that list came from the server itself.
+    pub(crate) async fn resolve_again(
+        &self,
+        tool: &ResolvedTool,
+        deadline: Instant,
+    ) -> Result<Option<ResolvedTool>, ToolError> {
+        let server = self.server(&tool.server)?;
+        if server.is_verified() {
+            return Ok(None);
+        }
+        server.refreshed(deadline).await?;
+        self.resolve(&tool.server, &tool.tool, deadline).await.map(Some)
     }
 
     /// The tool that `mcp__server__tool` means.
@@ -201,34 +303,212 @@ impl Catalog {
         wanted: impl Fn(&str) -> bool,
         deadline: Instant,
     ) -> (Vec<ResolvedTool>, Vec<ToolError>) {
-        let servers: Vec<&Server> = self.servers.iter().filter(|server| wanted(&server.name)).collect();
-        let lists = join_all(servers.iter().map(|server| server.tools(deadline))).await;
+        let servers: Vec<&Arc<Server>> = self.servers.iter().filter(|server| wanted(&server.name)).collect();
+        let lists = join_all(servers.iter().map(|server| server.discovered(deadline))).await;
         let mut resolved = Vec::new();
         let mut failures = Vec::new();
-        for (server, list) in servers.into_iter().zip(lists) {
-            match list {
-                Ok(tools) => {
-                    resolved.extend((0..tools.names.len()).map(|position| server.resolved(&tools, position)));
-                }
-                Err(error) => failures.push(ToolError { server: Some(server.name.to_string()), ..error }),
+        for (server, (tools, failure)) in servers.into_iter().zip(lists) {
+            if let Some(tools) = tools {
+                let permitted = (0..tools.names.len()).filter(|&position| {
+                    !server.options.strict || !tools.changed.contains(&*tools.names[position])
+                });
+                resolved.extend(permitted.map(|position| server.resolved(&tools, position)));
             }
+            failures
+                .extend(failure.map(|error| ToolError { server: Some(server.name.to_string()), ..error }));
         }
         (resolved, failures)
+    }
+
+    /// What is known of all servers without asking any: each server's name, its tools as
+    /// they were last seen, and when that was read from disk whether it still holds.
+    pub(crate) fn known(&self) -> Vec<(Arc<str>, Option<Vec<ResolvedTool>>)> {
+        let known = |server: &Arc<Server>| {
+            let tools = server.load().map(|known| {
+                (0..known.tools.names.len()).map(|position| server.resolved(&known.tools, position)).collect()
+            });
+            (Arc::clone(&server.name), tools)
+        };
+        self.servers.iter().map(known).collect()
     }
 }
 
 impl Server {
-    async fn tools(&self, deadline: Instant) -> Result<Arc<ServerTools>, ToolError> {
-        let list = self.dispatcher.tools(&self.name, deadline).await?;
-        let mut index = self.index.lock();
-        if let Some(tools) = &*index
-            && Arc::ptr_eq(&tools.list, &list)
-        {
-            return Ok(Arc::clone(tools));
+    /// The tools: as they are known if that is good enough, else from the server.
+    async fn tools(self: &Arc<Self>, deadline: Instant) -> Result<Arc<ServerTools>, ToolError> {
+        let generation = self.dispatcher.generation(&self.name);
+        match self.load() {
+            Some(Known { tools, source: Source::Server { generation: known } }) if known == generation => {
+                Ok(tools)
+            }
+            Some(Known { tools, source: Source::Disk { is_fresh } }) if !self.options.strict => {
+                // Good enough to go on with. A server that runs anyway is asked for the present state.
+                if !is_fresh || generation > 0 {
+                    self.refresh();
+                }
+                Ok(tools)
+            }
+            Some(Known { tools, .. }) if !self.may_refresh() => Ok(tools),
+            Some(Known { tools, .. }) => match self.refreshed(deadline).await {
+                Err(error) if !self.options.strict && error.code != ToolErrorCode::Cancelled => {
+                    tracing::warn!(server = %self.name, %error, "the list of tools may be out of date");
+                    Ok(tools)
+                }
+                result => result,
+            },
+            None => self.refreshed(deadline).await,
         }
-        let tools = Arc::new(ServerTools::new(list));
-        *index = Some(Arc::clone(&tools));
+    }
+
+    /// The tools for a search, which does not wait long for one server, and what is wrong with them.
+    async fn discovered(
+        self: &Arc<Self>,
+        deadline: Instant,
+    ) -> (Option<Arc<ServerTools>>, Option<ToolError>) {
+        // A server that did not answer within the time is not waited for a second time.
+        let pending = self.state.lock().refresh.clone().filter(|refresh| refresh.result.peek().is_none());
+        let began = pending.map_or_else(Instant::now, |refresh| refresh.began);
+        let until = deadline.min(began + DISCOVERY_TIME);
+        match self.tools(until).await {
+            Ok(tools) => {
+                let stale = self.state.lock().failure.clone();
+                (
+                    Some(tools),
+                    stale.map(|error| ToolError {
+                        message: format!("they may be out of date: {}", error.message),
+                        ..error
+                    }),
+                )
+            }
+            Err(error) => (None, Some(error)),
+        }
+    }
+
+    /// What is known, after a first look at the disk.
+    fn load(&self) -> Option<Known> {
+        let mut state = self.state.lock();
+        if !state.was_loaded {
+            state.was_loaded = true;
+            if let (Some(cache), Some(identity)) = (&self.options.cache, &self.identity)
+                && let Some(cached) = cache.load(identity)
+                && state.known.is_none()
+            {
+                let source = Source::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
+                let tools = Arc::new(ServerTools::new(cached.list, HashSet::new()));
+                state.known = Some(Known { tools, source });
+            }
+        }
+        state.known.clone()
+    }
+
+    /// Whether the list came from the server itself and nothing has changed since.
+    fn is_verified(&self) -> bool {
+        let generation = self.dispatcher.generation(&self.name);
+        let state = self.state.lock();
+        matches!(&state.known, Some(Known { source: Source::Server { generation: known }, .. }) if *known == generation)
+    }
+
+    fn may_refresh(&self) -> bool {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        while state.refreshes.front().is_some_and(|began| now.duration_since(*began) > REFRESHES_PERIOD) {
+            state.refreshes.pop_front();
+        }
+        state.refreshes.len() < MOST_REFRESHES
+    }
+
+    /// Asks the server, or joins who is asking, and waits for the answer.
+    async fn refreshed(self: &Arc<Self>, deadline: Instant) -> Result<Arc<ServerTools>, ToolError> {
+        let refresh = self.refresh();
+        if self.options.runtime.is_none() {
+            return refresh.result.await;
+        }
+        timeout_at(deadline.into(), refresh.result).await.unwrap_or_else(|_elapsed| {
+            let message = format!(
+                "server `{}` has not listed its tools yet, after {} s",
+                self.name,
+                refresh.began.elapsed().as_secs_f64().round()
+            );
+            Err(ToolError::new(ToolErrorCode::ToolTimeout, message))
+        })
+    }
+
+    /// Asks the server unless that is on its way already. Goes on whether or not anybody waits.
+    fn refresh(self: &Arc<Self>) -> Refresh {
+        let mut state = self.state.lock();
+        if let Some(refresh) = state.refresh.as_ref().filter(|refresh| refresh.result.peek().is_none()) {
+            return refresh.clone();
+        }
+        let began = Instant::now();
+        if state.refreshes.len() == MOST_REFRESHES {
+            state.refreshes.pop_front();
+        }
+        state.refreshes.push_back(began);
+        let result = Arc::clone(self).ask().boxed().shared();
+        if let Some(runtime) = &self.options.runtime {
+            // Ends by itself: asking has a deadline.
+            runtime.spawn(result.clone().map(drop));
+        }
+        let refresh = Refresh { began, result };
+        state.refresh = Some(refresh.clone());
+        refresh
+    }
+
+    async fn ask(self: Arc<Self>) -> Result<Arc<ServerTools>, ToolError> {
+        // As of before: what changes while the list is on its way is asked for again.
+        let generation = self.dispatcher.generation(&self.name);
+        let result = self.dispatcher.tools(&self.name, Instant::now() + REFRESH_TIME).await;
+        let list = match result {
+            Ok(list) => list,
+            Err(error) => {
+                self.state.lock().failure = Some(error.clone());
+                return Err(error);
+            }
+        };
+        let present = self.state.lock().known.as_ref().map(|known| Arc::clone(&known.tools));
+        let is_same = present.as_ref().is_some_and(|tools| Arc::ptr_eq(&tools.list, &list));
+        let tools = match present {
+            Some(tools) if is_same => tools,
+            _ => Arc::new(ServerTools::new(Arc::clone(&list), self.changed(&list).await?)),
+        };
+        let mut state = self.state.lock();
+        state.failure = None;
+        state.known = Some(Known { tools: Arc::clone(&tools), source: Source::Server { generation } });
+        drop(state);
         Ok(tools)
+    }
+
+    /// Compares a list with what was accepted, and keeps it. On a thread that may wait for the disk.
+    async fn changed(self: &Arc<Self>, list: &Arc<ToolList>) -> Result<HashSet<String>, ToolError> {
+        let Some(identity) = self.identity.clone() else { return Ok(HashSet::new()) };
+        let (server, list, asked) = (Arc::clone(self), Arc::clone(list), SystemTime::now());
+        let work = move || {
+            if let Some(cache) = &server.options.cache {
+                cache.save(&identity, &server.name, &list, asked);
+            }
+            let pins = server.options.pins.as_ref();
+            pins.map_or_else(|| Ok(HashSet::new()), |pins| pins.check(&server.name, &list))
+        };
+        let checked = match &self.options.runtime {
+            Some(runtime) => runtime.spawn_blocking(work).await.map_err(std::io::Error::other).flatten(),
+            None => work(),
+        };
+        match checked {
+            Ok(changed) => {
+                if !changed.is_empty() {
+                    tracing::warn!(server = %self.name, tools = changed.len(), "tools differ from what was accepted");
+                }
+                Ok(changed)
+            }
+            Err(error) if self.options.strict => Err(ToolError::new(
+                ToolErrorCode::ToolDenied,
+                format!("what was accepted of server `{}` cannot be read: {error}", self.name),
+            )),
+            Err(error) => {
+                tracing::warn!(server = %self.name, %error, "accepted definitions cannot be read or kept");
+                Ok(HashSet::new())
+            }
+        }
     }
 
     fn resolved(&self, tools: &Arc<ServerTools>, position: usize) -> ResolvedTool {
@@ -243,7 +523,7 @@ impl Server {
 }
 
 impl ServerTools {
-    fn new(list: Arc<ToolList>) -> Self {
+    fn new(list: Arc<ToolList>, changed: HashSet<String>) -> Self {
         let names: Vec<Arc<str>> = list.tools.iter().map(|definition| Arc::from(&*definition.name)).collect();
         let mut exact = HashMap::new();
         let mut camel = HashMap::new();
@@ -252,7 +532,7 @@ impl ServerTools {
             exact.entry(Arc::clone(name)).or_insert(position);
             camel.entry(camel_case(name)).and_modify(|entry| *entry = None).or_insert(Some(position));
         }
-        Self { list, names, exact, camel }
+        Self { list, names, exact, camel, changed }
     }
 
     fn position(&self, server: &str, tool: &str) -> Result<usize, ToolError> {

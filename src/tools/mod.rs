@@ -8,13 +8,16 @@ mod error;
 mod result;
 mod schema;
 
+pub(crate) mod cache;
 pub(crate) mod catalog;
 pub(crate) mod names;
 pub(crate) mod native;
+pub(crate) mod pins;
 pub(crate) mod policy;
 pub(crate) mod search;
 
 pub use dispatch::{Progress, ProgressListener, ToolDefinition, ToolDispatcher, ToolList, ToolRequest};
 pub use error::{ToolError, ToolErrorCode};
+pub use pins::ToolChange;
 pub use result::ToolResult;
 pub use schema::Schema;

@@ -1,9 +1,12 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::executor::block_on;
 
 use super::*;
+use crate::store::Store;
 use crate::tools::native::{NativeTools, definition, erase};
+use crate::tools::{Schema, ToolRequest, ToolResult};
 
 fn catalog(names: &[&str]) -> Catalog {
     let mut tools = NativeTools::default();
@@ -14,7 +17,7 @@ fn catalog(names: &[&str]) -> Catalog {
             erase(|value: Value| async move { Ok::<_, ToolError>(value) }),
         );
     }
-    Catalog::new(&[Arc::new(tools)])
+    Catalog::new(&[Arc::new(tools)], &CatalogOptions::default())
 }
 
 fn soon() -> Instant {
@@ -72,4 +75,242 @@ fn schemas_have_the_promised_shape() {
             "parameters": { "type": "object" },
         })
     );
+}
+
+/// A server whose list a test sets, and that counts how often it was asked.
+#[derive(Default)]
+struct Fake {
+    list: Mutex<Option<Arc<ToolList>>>,
+    generation: AtomicU64,
+    asked: AtomicUsize,
+    hangs: AtomicBool,
+}
+
+impl Fake {
+    fn offering(names: &[&str]) -> Arc<Self> {
+        let fake = Arc::new(Self::default());
+        fake.offer(names, "does it", None);
+        fake
+    }
+
+    fn offer(&self, names: &[&str], description: &str, ttl: Option<Duration>) {
+        let tool = |name: &&str| ToolDefinition {
+            name: (*name).to_owned(),
+            description: Some(description.to_owned()),
+            input_schema: Schema::any_object(),
+            output_schema: None,
+            annotations: None,
+        };
+        *self.list.lock() = Some(Arc::new(ToolList { tools: names.iter().map(tool).collect(), ttl }));
+    }
+
+    fn fail(&self) {
+        *self.list.lock() = None;
+    }
+
+    fn changed(&self) {
+        self.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl ToolDispatcher for Fake {
+    fn servers(&self) -> Vec<Arc<str>> {
+        vec!["s".into()]
+    }
+
+    fn tools<'a>(
+        &'a self,
+        _server: &'a str,
+        _deadline: Instant,
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.hangs.load(Ordering::SeqCst) {
+            return futures::future::pending().boxed();
+        }
+        let error = || ToolError::new(ToolErrorCode::UpstreamUnavailable, "it is down");
+        futures::future::ready(self.list.lock().clone().ok_or_else(error)).boxed()
+    }
+
+    fn identity(&self, _server: &str) -> Option<String> {
+        Some("identity".to_owned())
+    }
+
+    fn generation(&self, _server: &str) -> u64 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    fn call(&self, _request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
+        futures::future::ready(Ok(ToolResult::default())).boxed()
+    }
+}
+
+/// What several processes share.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn options(&self, strict: bool) -> CatalogOptions {
+        CatalogOptions {
+            cache: Some(ListCache::new(Store::new(self.0.path().join("cache")))),
+            pins: Some(self.pins()),
+            strict,
+            runtime: Some(Handle::current()),
+        }
+    }
+
+    fn pins(&self) -> Pins {
+        Pins::new(Store::new(self.0.path().join("state")))
+    }
+
+    /// A new process with that server.
+    fn process(&self, fake: &Arc<Fake>) -> Catalog {
+        Catalog::new(&[Arc::clone(fake) as Arc<dyn ToolDispatcher>], &self.options(false))
+    }
+
+    fn strict_process(&self, fake: &Arc<Fake>) -> Catalog {
+        Catalog::new(&[Arc::clone(fake) as Arc<dyn ToolDispatcher>], &self.options(true))
+    }
+}
+
+async fn names(catalog: &Catalog) -> Vec<String> {
+    let tools = catalog.tools("s", soon()).await.unwrap();
+    tools.iter().map(|tool| tool.tool.to_string()).collect()
+}
+
+async fn eventually(what: &str, look: impl AsyncFn() -> bool) {
+    let until = soon();
+    while !look().await {
+        assert!(Instant::now() < until, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_process_asks_no_server_that_was_asked_before() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&["one", "two"]);
+    assert_eq!(names(&disk.process(&fake)).await, ["one", "two"]);
+    assert_eq!(fake.asked(), 1);
+    let second = disk.process(&fake);
+    assert_eq!(names(&second).await, ["one", "two"]);
+    assert_eq!(second.known()[0].1.as_ref().unwrap().len(), 2);
+    assert_eq!(fake.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_list_that_does_not_hold_any_more_is_used_while_the_server_is_asked() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&[]);
+    fake.offer(&["old"], "", Some(Duration::ZERO));
+    names(&disk.process(&fake)).await;
+    fake.offer(&["new"], "", None);
+    let second = disk.process(&fake);
+    assert_eq!(names(&second).await, ["old"]);
+    eventually("the new list", async || names(&second).await == ["new"]).await;
+}
+
+#[tokio::test]
+async fn a_server_that_fails_leaves_the_list_from_before_and_a_warning() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&["one"]);
+    let catalog = disk.process(&fake);
+    names(&catalog).await;
+    fake.fail();
+    fake.changed();
+    assert_eq!(names(&catalog).await, ["one"]);
+    let (tools, failures) = catalog.all_tools(|_| true, soon()).await;
+    assert_eq!((tools.len(), failures.len()), (1, 1));
+    assert!(failures[0].message.contains("out of date: it is down"), "{}", failures[0]);
+    // Without a list from before the failure is the answer.
+    let unknown = Fake::offering(&[]);
+    unknown.fail();
+    let error = Disk::new().process(&unknown).resolve("s", "one", soon()).await.err().unwrap();
+    assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
+}
+
+#[tokio::test]
+async fn announced_changes_are_seen_at_once_but_not_a_flood_of_them() {
+    let fake = Fake::offering(&["one"]);
+    let catalog = Disk::new().process(&fake);
+    names(&catalog).await;
+    fake.offer(&["one", "two"], "", None);
+    fake.changed();
+    assert_eq!(names(&catalog).await, ["one", "two"]);
+    for _ in 0..1000 {
+        fake.changed();
+        names(&catalog).await;
+    }
+    assert!(fake.asked() <= MOST_REFRESHES, "{}", fake.asked());
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_in_the_list_from_before_is_looked_for_in_a_new_one() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&["one"]);
+    names(&disk.process(&fake)).await;
+    fake.offer(&["one", "two"], "", None);
+    let second = disk.process(&fake);
+    let one = second.resolve("s", "one", soon()).await.ok().unwrap();
+    assert_eq!(fake.asked(), 1);
+    assert!(second.resolve("s", "two", soon()).await.is_ok());
+    assert_eq!(fake.asked(), 2);
+    // Now the list is the server's own: a wrong name is wrong.
+    assert!(second.resolve("s", "three", soon()).await.is_err());
+    assert_eq!(fake.asked(), 2);
+    assert!(second.resolve_again(&one, soon()).await.unwrap().is_none());
+}
+
+/// THREATS 166 and 211.
+#[tokio::test]
+async fn di_166_in_strict_mode_a_changed_tool_is_neither_found_nor_called_until_it_is_accepted() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&["send", "read"]);
+    assert_eq!(names(&disk.strict_process(&fake)).await, ["send", "read"]);
+    fake.offer(&["send", "read", "extra"], "does it, and more", None);
+    for catalog in [disk.strict_process(&fake), disk.strict_process(&fake)] {
+        assert!(names(&catalog).await.is_empty());
+        for tool in ["send", "read", "extra"] {
+            let error = catalog.resolve("s", tool, soon()).await.err().unwrap();
+            assert_eq!(error.code, ToolErrorCode::ToolDenied);
+            assert!(error.message.contains("cx tools accept"), "{error}");
+        }
+        assert!(catalog.all_tools(|_| true, soon()).await.0.is_empty());
+    }
+    // Outside strict mode it is noticed all the same.
+    assert_eq!(names(&disk.process(&fake)).await.len(), 3);
+    assert_eq!(disk.pins().changes().unwrap().len(), 3);
+    disk.pins().accept("s", Some("send")).unwrap();
+    assert_eq!(names(&disk.strict_process(&fake)).await, ["send"]);
+    disk.pins().accept("s", None).unwrap();
+    assert_eq!(names(&disk.strict_process(&fake)).await.len(), 3);
+}
+
+/// THREATS 168.
+#[tokio::test]
+async fn di_168_a_search_waits_once_and_not_long_for_a_server_that_hangs() {
+    let hung = Arc::new(Fake { hangs: AtomicBool::new(true), ..Fake::default() });
+    let mut well = NativeTools::default();
+    well.add(
+        "well.tool",
+        definition(Value::Null),
+        erase(|value: Value| async move { Ok::<_, ToolError>(value) }),
+    );
+    let options = CatalogOptions { runtime: Some(Handle::current()), ..CatalogOptions::default() };
+    let catalog = Catalog::new(&[Arc::new(well), hung], &options);
+    let far = Instant::now() + Duration::from_secs(30);
+    for longest in [DISCOVERY_TIME + Duration::from_secs(1), Duration::from_millis(500)] {
+        let began = Instant::now();
+        let (tools, failures) = catalog.all_tools(|_| true, far).await;
+        assert!(began.elapsed() < longest, "{:?}", began.elapsed());
+        assert_eq!((tools.len(), failures.len()), (1, 1));
+        assert_eq!(failures[0].server.as_deref(), Some("s"));
+        assert!(failures[0].message.contains("has not listed its tools yet"), "{}", failures[0]);
+    }
 }

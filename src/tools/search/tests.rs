@@ -20,7 +20,7 @@ fn tools() -> Vec<ResolvedTool> {
         let schema = json!({ "description": description, "properties": { "path": {} } });
         tools.add(name, definition(schema), erase(|value: Value| async move { Ok::<_, ToolError>(value) }));
     }
-    let catalog = Catalog::new(&[Arc::new(tools)]);
+    let catalog = Catalog::new(&[Arc::new(tools)], &crate::tools::catalog::CatalogOptions::default());
     let deadline = Instant::now() + Duration::from_secs(5);
     futures::executor::block_on(catalog.all_tools(|_| true, deadline)).0
 }

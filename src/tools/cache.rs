@@ -1,0 +1,112 @@
+//! What servers offered when they were last asked, kept on disk: a new process knows the tools of
+//! servers that it has not started.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::ToolList;
+use crate::store::Store;
+
+/// Grows when [`Document`] changes.
+const VERSION: u32 = 1;
+
+/// How long a list holds if its server says nothing about that.
+const DEFAULT_TTL: Duration = Duration::from_hours(24);
+
+/// The lists of all servers, one file for each.
+#[derive(Clone, Debug)]
+pub(crate) struct ListCache {
+    store: Store,
+}
+
+/// A list and how old it is.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedList {
+    /// The server's name in the configuration.
+    pub(crate) server: String,
+    pub(crate) list: Arc<ToolList>,
+    pub(crate) fetched_at: SystemTime,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    server: String,
+    fetched_at_ms: u64,
+    ttl_ms: Option<u64>,
+    tools: Vec<super::ToolDefinition>,
+}
+
+impl CachedList {
+    /// Whether the list still holds. A list from the future does not: the clock was set back.
+    pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
+        let ttl = self.list.ttl.unwrap_or(DEFAULT_TTL);
+        now.duration_since(self.fetched_at).is_ok_and(|age| age < ttl)
+    }
+}
+
+impl ListCache {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// The list of the server with that identity. Blocks for as long as reading takes.
+    pub(crate) fn load(&self, identity: &str) -> Option<CachedList> {
+        let document: Document = match self.store.read(&file_name(identity), VERSION) {
+            Ok(document) => document?,
+            Err(error) => {
+                tracing::warn!(%error, "a cached list of tools cannot be read");
+                return None;
+            }
+        };
+        Some(CachedList {
+            server: document.server,
+            list: Arc::new(ToolList {
+                tools: document.tools,
+                ttl: document.ttl_ms.map(Duration::from_millis),
+            }),
+            fetched_at: UNIX_EPOCH + Duration::from_millis(document.fetched_at_ms),
+        })
+    }
+
+    /// Keeps a list that was just fetched. Blocks for as long as writing takes. A cache that cannot
+    /// be written is a warning: the list is still there for this process.
+    pub(crate) fn save(&self, identity: &str, server: &str, list: &ToolList, fetched_at: SystemTime) {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let document = Document {
+            server: server.to_owned(),
+            fetched_at_ms: milliseconds(fetched_at.duration_since(UNIX_EPOCH).unwrap_or_default()),
+            ttl_ms: list.ttl.map(milliseconds),
+            tools: list.tools.clone(),
+        };
+        let newer = |old: Option<Document>| match old {
+            // Another process has asked later.
+            Some(old) if old.fetched_at_ms > document.fetched_at_ms => (old, ()),
+            _ => (document, ()),
+        };
+        if let Err(error) = self.store.update(&file_name(identity), VERSION, newer) {
+            tracing::warn!(server, %error, "a list of tools cannot be kept");
+        }
+    }
+
+    /// Forgets all lists and returns how many there were.
+    pub(crate) fn clear(&self) -> std::io::Result<usize> {
+        let names: Vec<String> =
+            self.store.names()?.into_iter().filter(|name| name.starts_with(PREFIX)).collect();
+        for name in &names {
+            self.store.remove(name)?;
+        }
+        Ok(names.len())
+    }
+}
+
+const PREFIX: &str = "tools-";
+
+fn file_name(identity: &str) -> String {
+    // Half of a SHA-256 is enough to tell a person's servers apart.
+    format!("{PREFIX}{}", identity.get(..32).unwrap_or(identity))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! Tool definitions as they were when a person accepted them. A server that changes what a tool says
+//! about itself can make a model misuse it; this is what notices.
+//!
+//! What a server offers when it is first seen is accepted: that is when the person configured it.
+//! From then on every difference is kept until it is accepted too, and in strict mode the tool cannot
+//! be called before that.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ToolDefinition, ToolList};
+use crate::store::{self, Store};
+
+const VERSION: u32 = 1;
+
+/// The pins of all servers, one file for each server's name.
+#[derive(Clone, Debug)]
+pub(crate) struct Pins {
+    store: Store,
+}
+
+/// What is known of one server's tools.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct ServerPins {
+    server: String,
+    tools: BTreeMap<String, Pin>,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct Pin {
+    /// As it was accepted; `None` for a tool that was not there then.
+    accepted: Option<ToolDefinition>,
+    seen: Seen,
+}
+
+/// A tool as its server last gave it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+enum Seen {
+    AsAccepted,
+    Different(ToolDefinition),
+    Gone,
+}
+
+/// One difference between what was accepted and what there is.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolChange {
+    /// The server.
+    pub server: String,
+    /// The tool.
+    pub tool: String,
+    /// The definition that was accepted; `None` for a new tool.
+    pub accepted: Option<ToolDefinition>,
+    /// The definition that the server gives now; `None` for a tool that is gone.
+    pub current: Option<ToolDefinition>,
+}
+
+impl ToolChange {
+    /// The parts that differ: `description`, `inputSchema`, `outputSchema`, `annotations`.
+    pub fn changed_parts(&self) -> Vec<&'static str> {
+        let (Some(accepted), Some(current)) = (&self.accepted, &self.current) else { return Vec::new() };
+        let schema = |schema: Option<&super::Schema>| schema.map(|schema| canonical(&schema.to_value()));
+        let differences = [
+            ("description", accepted.description != current.description),
+            ("inputSchema", schema(Some(&accepted.input_schema)) != schema(Some(&current.input_schema))),
+            (
+                "outputSchema",
+                schema(accepted.output_schema.as_ref()) != schema(current.output_schema.as_ref()),
+            ),
+            (
+                "annotations",
+                accepted.annotations.as_ref().map(canonical) != current.annotations.as_ref().map(canonical),
+            ),
+        ];
+        differences.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
+    }
+}
+
+impl Pins {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Compares a list with what was accepted and takes note of the differences. Returns the tools
+    /// that are not as they were accepted. Blocks; writes only if something is new.
+    pub(crate) fn check(&self, server: &str, list: &ToolList) -> std::io::Result<HashSet<String>> {
+        let name = file_name(server);
+        let known: Option<ServerPins> = self.store.read(&name, VERSION)?;
+        let pins = compare(known.clone(), server, list);
+        let is_known = known.is_some_and(|known| known.tools == pins.tools);
+        let pins = if is_known {
+            pins
+        } else {
+            // Compared again with what is there under the lock: another process may have been first.
+            self.store.update(&name, VERSION, |known| {
+                let pins = compare(known, server, list);
+                (pins.clone(), pins)
+            })?
+        };
+        Ok(pins
+            .tools
+            .into_iter()
+            .filter(|(_, pin)| pin.seen != Seen::AsAccepted)
+            .map(|(tool, _)| tool)
+            .collect())
+    }
+
+    /// All differences that nobody has accepted yet, by server and tool.
+    pub(crate) fn changes(&self) -> std::io::Result<Vec<ToolChange>> {
+        let mut changes = Vec::new();
+        for name in self.store.names()?.iter().filter(|name| name.starts_with(PREFIX)) {
+            let Some(ServerPins { server, tools }) = self.store.read(name, VERSION)? else { continue };
+            changes.extend(tools.into_iter().filter_map(|(tool, pin)| {
+                let current = match pin.seen {
+                    Seen::AsAccepted => return None,
+                    Seen::Different(definition) => Some(definition),
+                    Seen::Gone => None,
+                };
+                Some(ToolChange { server: server.clone(), tool, accepted: pin.accepted, current })
+            }));
+        }
+        changes.sort_by(|a, b| (&a.server, &a.tool).cmp(&(&b.server, &b.tool)));
+        Ok(changes)
+    }
+
+    /// Accepts one tool of a server as it is now, or all of them. Returns how many differed.
+    pub(crate) fn accept(&self, server: &str, tool: Option<&str>) -> std::io::Result<usize> {
+        let name = file_name(server);
+        if self.store.read::<ServerPins>(&name, VERSION)?.is_none() {
+            return Ok(0);
+        }
+        self.store.update(&name, VERSION, |known: Option<ServerPins>| {
+            let mut pins = known.unwrap_or_default();
+            let mut accepted = 0;
+            pins.tools.retain(|name, pin| {
+                if tool.is_some_and(|tool| tool != name) {
+                    return true;
+                }
+                match std::mem::replace(&mut pin.seen, Seen::AsAccepted) {
+                    Seen::AsAccepted => return true,
+                    Seen::Different(definition) => pin.accepted = Some(definition),
+                    Seen::Gone => pin.accepted = None,
+                }
+                accepted += 1;
+                pin.accepted.is_some()
+            });
+            (pins, accepted)
+        })
+    }
+}
+
+/// The pins after `list` was seen.
+fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPins {
+    let Some(mut pins) = known else {
+        let accept = |tool: &ToolDefinition| {
+            (tool.name.clone(), Pin { accepted: Some(tool.clone()), seen: Seen::AsAccepted })
+        };
+        return ServerPins { server: server.to_owned(), tools: list.tools.iter().map(accept).collect() };
+    };
+    let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
+    pins.tools.retain(|name, pin| {
+        if !present.contains(&**name) {
+            pin.seen = Seen::Gone;
+        }
+        // A new tool that is gone again was never accepted and is no longer news.
+        pin.accepted.is_some() || present.contains(&**name)
+    });
+    for tool in &list.tools {
+        let pin =
+            pins.tools.entry(tool.name.clone()).or_insert(Pin { accepted: None, seen: Seen::AsAccepted });
+        let is_accepted =
+            pin.accepted.as_ref().is_some_and(|accepted| fingerprint(accepted) == fingerprint(tool));
+        pin.seen = if is_accepted { Seen::AsAccepted } else { Seen::Different(tool.clone()) };
+    }
+    pins
+}
+
+/// SHA-256 over the whole definition, with keys in order, so that a server may write them in any.
+fn fingerprint(definition: &ToolDefinition) -> String {
+    let value = serde_json::to_value(definition).unwrap_or_default();
+    store::sha256(canonical(&value).as_bytes())
+}
+
+/// JSON with the keys of every object sorted.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let mut sorted: Vec<_> = fields.iter().collect();
+            sorted.sort_unstable_by_key(|(name, _)| *name);
+            let fields: Vec<String> = sorted
+                .into_iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)))
+                .collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        other => other.to_string(),
+    }
+}
+
+const PREFIX: &str = "pins-";
+
+fn file_name(server: &str) -> String {
+    let hash = store::sha256(server.as_bytes());
+    format!("{PREFIX}{}", &hash[..32])
+}
+
+#[cfg(test)]
+mod tests;
