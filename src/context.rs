@@ -10,14 +10,15 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::execution::{
-    ExecuteResult, LogLevel, Outcome, Output, OutputListener, ToolCallRecord, ToolCallStatus, Usage,
+    CallProgress, CallProgressListener, ExecuteResult, LogLevel, Outcome, Output, OutputListener,
+    ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::limits::Limits;
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::names::kind;
 use crate::tools::policy::Policy;
 use crate::tools::search;
-use crate::tools::{ToolError, ToolErrorCode, ToolRequest};
+use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolRequest};
 
 /// Calls that may wait for a free slot at once. Only reachable with a large or no call limit; it
 /// bounds what a flood of unawaited calls costs.
@@ -46,6 +47,7 @@ pub(crate) struct ExecutionContext {
     catalog: Arc<Catalog>,
     policies: [Arc<Policy>; 2],
     on_output: Option<OutputListener>,
+    on_progress: Option<CallProgressListener>,
     slots: Arc<Semaphore>,
     runtime: tokio::runtime::Handle,
     ledger: Mutex<Ledger>,
@@ -100,6 +102,7 @@ pub(crate) struct ContextOptions {
     /// The executor's and the run's. Both must permit a call.
     pub(crate) policies: [Arc<Policy>; 2],
     pub(crate) on_output: Option<OutputListener>,
+    pub(crate) on_progress: Option<CallProgressListener>,
     pub(crate) cancel: CancellationToken,
     /// Where tools' timers, sockets and tasks live.
     pub(crate) runtime: tokio::runtime::Handle,
@@ -121,6 +124,7 @@ impl ExecutionContext {
             catalog: options.catalog,
             policies: options.policies,
             on_output: options.on_output,
+            on_progress: options.on_progress,
             slots: Arc::new(Semaphore::new(slots)),
             runtime: options.runtime,
             ledger: Mutex::default(),
@@ -276,7 +280,7 @@ impl ExecutionContext {
             arguments,
             deadline: self.deadline(),
             cancel: self.cancel.clone(),
-            on_progress: None,
+            on_progress: self.progress_listener(resolved),
         };
         let result = resolved.dispatcher.call(request).await?;
         let value = result.into_value(
@@ -291,6 +295,15 @@ impl ExecutionContext {
             ));
         }
         Ok(text)
+    }
+
+    /// Passes on what the tool reports of its progress, if anybody wants to know.
+    fn progress_listener(&self, resolved: &ResolvedTool) -> Option<ProgressListener> {
+        let listener = Arc::clone(self.on_progress.as_ref()?);
+        let (server, tool) = (Arc::clone(&resolved.server), Arc::clone(&resolved.tool));
+        Some(Arc::new(move |progress| {
+            listener(&CallProgress { server: server.to_string(), tool: tool.to_string(), progress });
+        }))
     }
 
     /// Writes the call down and returns where, or `None` if there are enough records.

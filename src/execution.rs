@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::Limits;
-use crate::tools::ToolErrorCode;
+use crate::tools::{Progress, ToolErrorCode};
 
 /// A script and what its run may use.
 ///
@@ -31,10 +31,26 @@ pub struct Script {
     pub(crate) deny: Vec<String>,
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) on_output: Option<OutputListener>,
+    pub(crate) on_progress: Option<CallProgressListener>,
 }
 
 /// Is called with each piece of output as it is printed, on the script's own thread.
 pub(crate) type OutputListener = Arc<dyn Fn(&Output) + Send + Sync>;
+
+/// Is called with each report of a tool that says how far it has come.
+pub(crate) type CallProgressListener = Arc<dyn Fn(&CallProgress) + Send + Sync>;
+
+/// How far one of a script's calls has come, as its tool reports it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CallProgress {
+    /// The server.
+    pub server: String,
+    /// The tool.
+    pub tool: String,
+    /// What it reports.
+    pub progress: Progress,
+}
 
 impl Script {
     /// TypeScript or JavaScript source, in any of the forms that the README lists.
@@ -48,6 +64,7 @@ impl Script {
             deny: Vec::new(),
             cancel: None,
             on_output: None,
+            on_progress: None,
         }
     }
 
@@ -104,6 +121,16 @@ impl Script {
     #[must_use]
     pub fn on_output(mut self, listener: impl Fn(&Output) + Send + Sync + 'static) -> Self {
         self.on_output = Some(Arc::new(listener));
+        self
+    }
+
+    /// Calls `listener` whenever a tool that the script calls reports how far it has come. Servers are
+    /// asked for such reports only if there is a listener.
+    ///
+    /// It runs on the thread that reads the server's answers: what it does slowly delays those.
+    #[must_use]
+    pub fn on_progress(mut self, listener: impl Fn(&CallProgress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Arc::new(listener));
         self
     }
 }

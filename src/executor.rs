@@ -110,6 +110,7 @@ impl Executor {
                 catalog: Arc::clone(&self.inner.catalog),
                 policies: [Arc::clone(&self.inner.policy), Arc::new(policy)],
                 on_output: script.on_output,
+                on_progress: script.on_progress,
                 cancel,
                 runtime: runtime.clone(),
                 queued,

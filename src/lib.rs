@@ -118,8 +118,8 @@ mod tools;
 pub use config::ConfigError;
 pub use error::Error;
 pub use execution::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, Script, ScriptError, ToolCallRecord, ToolCallStatus,
-    Usage,
+    CallProgress, ErrorCode, ExecuteResult, LogLevel, Outcome, Output, Script, ScriptError, ToolCallRecord,
+    ToolCallStatus, Usage,
 };
 pub use executor::{Executor, ExecutorBuilder};
 pub use js::pool::IsolateStats;
