@@ -1,0 +1,299 @@
+//! The protocol, without a transport: what a message is answered with, and the faults of answers.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::options::Options;
+use crate::tools;
+
+/// Where messages go: the line, the response's body or the stream of the request that asked.
+///
+/// Fails when nobody reads any more, which is how floods end.
+pub(crate) trait Sink: Send + Sync {
+    fn send_text(&self, message: &str) -> std::io::Result<()>;
+
+    fn send(&self, message: &Value) -> std::io::Result<()> {
+        self.send_text(&message.to_string())
+    }
+}
+
+/// The state of one server process.
+pub(crate) struct Server {
+    pub(crate) options: Options,
+    /// Calls of `count`.
+    counted: AtomicU64,
+    /// Tools added by `add_tool`.
+    pub(crate) added: AtomicU64,
+    /// First pages asked for.
+    pub(crate) lists: AtomicU64,
+    /// Whether this server was started before, as far as its notes tell.
+    pub(crate) restarted: bool,
+    cancelled: Mutex<HashSet<String>>,
+}
+
+impl Server {
+    pub(crate) fn new(options: Options) -> Self {
+        Self {
+            restarted: options.starts() > 1,
+            options,
+            counted: AtomicU64::new(0),
+            added: AtomicU64::new(0),
+            lists: AtomicU64::new(0),
+            cancelled: Mutex::default(),
+        }
+    }
+
+    /// Handles one message. Slow tools go on in a thread of their own; whoever waits for the answer
+    /// waits until the last clone of `sink` is dropped.
+    pub(crate) fn handle(self: &Arc<Self>, message: &Value, sink: &Arc<dyn Sink>) {
+        let parameters = &message["params"];
+        let Some(method) = message["method"].as_str() else {
+            self.options.note(&format!("answered {message}"));
+            return;
+        };
+        let id = &message["id"];
+        // Whoever does not read the answer any more is not told.
+        let _nobody_reads = match method {
+            "initialize" => self.initialize(id, parameters, sink),
+            "server/discover" => self.discover(id, sink),
+            "ping" => sink.send(&result(id, json!({}))),
+            "tools/list" => self.list(id, parameters, sink),
+            "tools/call" => {
+                self.call(id, parameters, sink);
+                Ok(())
+            }
+            "notifications/cancelled" => {
+                let request = parameters["requestId"].to_string();
+                self.options.note(&format!("cancelled {request}"));
+                self.cancelled.lock().unwrap().insert(request);
+                Ok(())
+            }
+            _ if id.is_null() => Ok(()),
+            _ => sink.send(&error(id, -32601, "method not found")),
+        };
+    }
+
+    fn initialize(&self, id: &Value, parameters: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
+        self.options.note("initialize");
+        if self.options.is("silent") {
+            return Ok(());
+        }
+        if self.options.is("modern-only") {
+            return sink.send(&error(id, -32601, "this server speaks 2026-07-28 only"));
+        }
+        if self.options.is("slow-start") {
+            std::thread::sleep(Duration::from_millis(self.options.number(1_000)));
+        }
+        // As the specification says: the client's revision if it is known, else our latest.
+        let asked = parameters["protocolVersion"].as_str().unwrap_or_default();
+        let known = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+        let version = if known.contains(&asked) { asked } else { "2025-11-25" };
+        let answer = json!({
+            "protocolVersion": version,
+            "capabilities": { "tools": { "listChanged": true }, "logging": {} },
+            "serverInfo": { "name": "chaos", "version": "1" },
+        });
+        sink.send(&result(id, answer))
+    }
+
+    fn discover(&self, id: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
+        self.options.note("discover");
+        match self.options.mode.as_str() {
+            "discover-ignored" | "silent" => Ok(()),
+            "modern-only" => {
+                let answer = json!({
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": { "tools": {} },
+                    "ttlMs": 0,
+                    "cacheScope": "private",
+                    "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "chaos", "version": "1" } },
+                });
+                sink.send(&result(id, answer))
+            }
+            _ => sink.send(&error(id, -32601, "method not found")),
+        }
+    }
+
+    fn list(&self, id: &Value, parameters: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
+        self.options.note("list");
+        if self.options.is("hang-list") {
+            return Ok(());
+        }
+        sink.send_text(&tools::page(self, id, parameters["cursor"].as_str()))
+    }
+
+    fn call(self: &Arc<Self>, id: &Value, parameters: &Value, sink: &Arc<dyn Sink>) {
+        let tool = parameters["name"].as_str().unwrap_or_default().to_owned();
+        self.options.note(&format!("executed {tool}"));
+        let (server, id, parameters, sink) =
+            (Arc::clone(self), id.clone(), parameters.clone(), Arc::clone(sink));
+        std::thread::spawn(move || {
+            let _nobody_reads = server.perform(&tool, &id, &parameters, &sink);
+        });
+    }
+
+    fn perform(
+        &self,
+        tool: &str,
+        id: &Value,
+        parameters: &Value,
+        sink: &Arc<dyn Sink>,
+    ) -> std::io::Result<()> {
+        let arguments = &parameters["arguments"];
+        let number = |name: &str, default: u64| arguments[name].as_u64().unwrap_or(default);
+        match tool {
+            "echo" => {
+                let text = json!([{ "type": "text", "text": arguments.to_string() }]);
+                sink.send(&result(id, json!({ "content": text, "structuredContent": arguments })))
+            }
+            "count" => {
+                let count = self.counted.fetch_add(1, Ordering::SeqCst) + 1;
+                sink.send(&text_result(id, &json!({ "count": count }).to_string()))
+            }
+            "slow" => {
+                std::thread::sleep(Duration::from_millis(number("ms", 200)));
+                if self.is_cancelled(id) {
+                    return Ok(());
+                }
+                sink.send(&text_result(id, "slow"))
+            }
+            "fail" => {
+                let content = json!([{ "type": "text", "text": "it did not work" }]);
+                sink.send(&result(id, json!({ "content": content, "isError": true })))
+            }
+            "big" => {
+                sink.send(&text_result(id, &"x".repeat(usize::try_from(number("bytes", 1_000)).unwrap())))
+            }
+            "progress" => {
+                let steps = number("steps", 3);
+                let token = &parameters["_meta"]["progressToken"];
+                for step in 1..=steps {
+                    std::thread::sleep(Duration::from_millis(number("ms", 20)));
+                    if !token.is_null() {
+                        let progress = json!({ "progressToken": token, "progress": step, "total": steps });
+                        sink.send(&notification("notifications/progress", progress))?;
+                    }
+                }
+                sink.send(&text_result(id, "done"))
+            }
+            "add_tool" => {
+                self.added.fetch_add(1, Ordering::SeqCst);
+                sink.send(&notification("notifications/tools/list_changed", json!({})))?;
+                sink.send(&text_result(id, "added"))
+            }
+            "target" => self.strike(id, arguments, sink),
+            _ if tool.starts_with("extra_") => sink.send(&text_result(id, tool)),
+            _ if tools::has_odd_tool(self, tool) => sink.send(&text_result(id, "odd")),
+            _ => sink.send(&error(id, -32602, &format!("Unknown tool: {tool}"))),
+        }
+    }
+
+    /// The tool `target`: the fault, if it is one of calls, else a plain answer.
+    fn strike(&self, id: &Value, arguments: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
+        let well = text_result(id, "well");
+        match self.options.mode.as_str() {
+            "hang-call" => return Ok(()),
+            "dies-in-call" => {
+                eprintln!("\x1b[31mpanic\x1b[0m: the crash was asked for");
+                std::process::exit(7);
+            }
+            "dies-after-executing" => {
+                self.options.note("took effect");
+                std::process::exit(8);
+            }
+            "wrong-id" => {
+                for stray in
+                    [json!(1_000_000), json!("nobody"), json!(null), json!(-1), json!(1.5), json!({})]
+                {
+                    sink.send(&text_result(&stray, "not for you"))?;
+                }
+                // Without the right one, unless the variant says so.
+                if self.options.variant != "only" {
+                    sink.send(&well)?;
+                }
+                return Ok(());
+            }
+            "string-id" => return sink.send(&text_result(&json!(id.to_string()), "well")),
+            "duplicate-response" => {
+                sink.send(&well)?;
+                return sink.send(&text_result(id, "twice"));
+            }
+            "late-response" => std::thread::sleep(Duration::from_millis(self.options.number(1_000))),
+            "wrong-types" => {
+                return sink.send_text(&wrong(id, arguments["kind"].as_str().unwrap_or_default()));
+            }
+            mode if mode.starts_with("flood-") => flood(mode, arguments["count"].as_u64(), sink)?,
+            _ => {}
+        }
+        sink.send(&well)
+    }
+
+    fn is_cancelled(&self, id: &Value) -> bool {
+        self.cancelled.lock().unwrap().contains(&id.to_string())
+    }
+}
+
+/// Sends `count` messages that nobody asked for.
+fn flood(mode: &str, count: Option<u64>, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
+    for number in 0..count.unwrap_or(1_000_000) {
+        let message = match mode {
+            "flood-pings" => format!(r#"{{"jsonrpc":"2.0","id":"p{number}","method":"ping"}}"#),
+            "flood-sampling-requests" => format!(
+                r#"{{"jsonrpc":"2.0","id":"s{number}","method":"sampling/createMessage","params":{{"messages":[],"maxTokens":1}}}}"#
+            ),
+            "flood-list-changed" => {
+                r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_owned()
+            }
+            _ => format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":"line {number}"}}}}"#
+            ),
+        };
+        sink.send_text(&message)?;
+    }
+    Ok(())
+}
+
+/// An answer with the right id whose inside is wrong.
+fn wrong(id: &Value, kind: &str) -> String {
+    let inside = match kind {
+        "no-content" => r#""result":{"content":[{"type":"text"}]}"#.to_owned(),
+        "content-is-text" => r#""result":{"content":"text"}"#.to_owned(),
+        "result-is-number" => r#""result":5"#.to_owned(),
+        "structured-is-text" => r#""result":{"content":[],"structuredContent":"text"}"#.to_owned(),
+        "neither" => r#""other":1"#.to_owned(),
+        "error-is-text" => r#""error":"it failed""#.to_owned(),
+        "lone-surrogate" => r#""result":{"content":[{"type":"text","text":"\ud800"}]}"#.to_owned(),
+        "huge-number" => r#""result":{"content":[],"structuredContent":{"n":1e400}}"#.to_owned(),
+        "deep" => format!(
+            r#""result":{{"content":[],"structuredContent":{}{}}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        ),
+        _ => r#""result":{"content":[}"#.to_owned(),
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":{id},{inside}}}"#)
+}
+
+/// With the fields that the revision of 2026 wants; the others ignore them.
+pub(crate) fn result(id: &Value, mut result: Value) -> Value {
+    if let Some(result) = result.as_object_mut() {
+        result.entry("resultType").or_insert_with(|| "complete".into());
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+pub(crate) fn text_result(id: &Value, text: &str) -> Value {
+    result(id, json!({ "content": [{ "type": "text", "text": text }] }))
+}
+
+pub(crate) fn error(id: &Value, code: i64, message: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+}
+
+pub(crate) fn notification(method: &str, parameters: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "method": method, "params": parameters })
+}
