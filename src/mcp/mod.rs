@@ -12,9 +12,12 @@ mod client;
 mod connect;
 
 mod convert;
+mod http;
 mod lines;
+pub mod oauth;
 mod scan;
 mod settings;
+mod sse;
 
 pub(crate) use pool::McpServers;
 pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
