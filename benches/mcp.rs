@@ -82,7 +82,10 @@ async fn overhead() {
         }
     }
     let (direct, through) = (median(direct), median(through));
-    println!("a call over a pipe, sequentially: bare rmcp client {direct:.1} µs, from a script {through:.1} µs, cx adds {:.1} µs", through - direct);
+    println!(
+        "a call over a pipe, sequentially: bare rmcp client {direct:.1} µs, from a script {through:.1} µs, cx adds {:.1} µs",
+        through - direct
+    );
     drop(bare);
     executor.close().await;
 }
@@ -108,13 +111,16 @@ async fn concurrency() {
 async fn start() {
     let mut times = Vec::new();
     for _ in 0..5 {
-        let servers = (0..10)
-            .map(|number| McpServer::stdio(format!("s{number}"), chaos()).args(["stdio", "slow-start", "300"]));
+        let servers = (0..10).map(|number| {
+            McpServer::stdio(format!("s{number}"), chaos()).args(["stdio", "slow-start", "300"])
+        });
         let executor = executor(servers);
         executor.warm().await;
         let began = Instant::now();
         let result = executor
-            .run(Script::typescript("return new Set((await discoverMCPTools()).map((tool) => tool.server)).size"))
+            .run(Script::typescript(
+                "return new Set((await discoverMCPTools()).map((tool) => tool.server)).size",
+            ))
             .await
             .expect("the executor works");
         times.push(began.elapsed());

@@ -517,7 +517,8 @@ impl ExecutorBuilder {
             dispatchers.push(Arc::new(self.native));
         }
         dispatchers.extend(self.dispatchers);
-        let mcp = (!servers.is_empty()).then(|| Arc::new(McpServers::new(servers, runtime.handle())));
+        let mcp = (!servers.is_empty())
+            .then(|| Arc::new(McpServers::new(servers, self.state_directory.as_deref(), runtime.handle())));
         if let Some(mcp) = &mcp {
             dispatchers.push(Arc::clone(mcp) as Arc<dyn ToolDispatcher>);
         }

@@ -124,6 +124,8 @@ pub use execution::{
 pub use executor::{Executor, ExecutorBuilder};
 pub use js::pool::IsolateStats;
 pub use limits::Limits;
+/// Signing in to servers behind an address.
+pub use mcp::oauth as auth;
 pub use mcp::{
     HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
     StdioTransport,

@@ -25,8 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::connect::{self, Process};
 use super::convert::{self, ListBuilder};
+use super::http::{self, Deadlines, HttpState};
 use super::lines::{LineTransport, NO_ANSWER};
-use super::settings::StdioTransport;
+use super::oauth::Authorization;
+use super::settings::{HttpTransport, StdioTransport};
 use super::signals::{Client, Signals};
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolList, ToolResult};
 
@@ -142,7 +144,7 @@ impl Connection {
         let eras = start.eras;
         match Wire::new(start, pipes.stdout, pipes.stdin).await {
             Ok(wire) => {
-                let connection = Self::new(server, &wire);
+                let connection = Self::new(server, wire.running.peer(), &wire.signals, &wire.ended);
                 // Ends with the process, which the owner ends through `stop` or by killing it.
                 tokio::spawn(watch(Arc::clone(&connection), process, wire, drained));
                 Ok(connection)
@@ -156,14 +158,57 @@ impl Connection {
         }
     }
 
-    fn new(server: Arc<str>, wire: &Wire) -> Arc<Self> {
+    /// Connects to a server behind an address.
+    pub(super) async fn over_http(
+        config: &HttpTransport,
+        start: Start<'_>,
+        authorization: Option<Arc<Authorization>>,
+        known: Arc<http::Known>,
+        request_time: Duration,
+    ) -> Result<Arc<Self>, StartFailure> {
+        let deadlines = Deadlines { connect: start.connect_timeout, request: request_time };
+        let server = Arc::clone(&start.server);
+        let (transport, state) = http::connect_transport(
+            Arc::clone(&server),
+            config,
+            authorization,
+            known,
+            start.signals.clone(),
+            deadlines,
+        )
+        .map_err(StartFailure::certain)?;
+        match shake_hands(&start, transport).await {
+            Ok(running) => {
+                tracing::info!(server = &*server, "connected");
+                let connection = Self::new(server, running.peer(), &start.signals, &state.ended);
+                // Ends with the connection.
+                tokio::spawn(watch_http(Arc::clone(&connection), running, state));
+                Ok(connection)
+            }
+            Err(failure) => {
+                // What the transport saw says more than what rmcp makes of it.
+                let error = state.failure().cloned().unwrap_or_else(|| {
+                    let status = state.end_reason().unwrap_or("closed the connection").to_owned();
+                    failure.into_error(&server, &End { status, last_words: String::new() })
+                });
+                Err(StartFailure::certain(error))
+            }
+        }
+    }
+
+    fn new(
+        server: Arc<str>,
+        peer: &Peer<RoleClient>,
+        signals: &Signals,
+        ended: &CancellationToken,
+    ) -> Arc<Self> {
         let connection = Arc::new(Self {
             server,
-            peer: wire.running.peer().clone(),
-            signals: wire.signals.clone(),
+            peer: peer.clone(),
+            signals: signals.clone(),
             has_answered: AtomicBool::new(false),
             is_counted: AtomicBool::new(false),
-            ended: wire.ended.clone(),
+            ended: ended.clone(),
             stop: CancellationToken::new(),
             end: OnceLock::new(),
             finished: CancellationToken::new(),
@@ -541,6 +586,26 @@ async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, d
     let end = finish(&process, drained).await;
     tracing::info!(server = &*connection.server, process = process.id(), end = %end.status, "server ended");
     let _first = connection.end.set(format!("{}\n{}", end.status, end.last_words));
+    connection.finished.cancel();
+}
+
+/// Waits for the end of a connection over HTTP and tidies up behind it.
+async fn watch_http(
+    connection: Arc<Connection>,
+    running: RunningService<RoleClient, Client>,
+    state: Arc<HttpState>,
+) {
+    tokio::select! {
+        () = state.ended.cancelled() => {}
+        () = connection.stop.cancelled() => {}
+    }
+    connection.signals.connection_lost();
+    // Tells the server that the session is over.
+    let _elapsed = timeout(GRACE, running.cancel()).await;
+    state.end("was closed");
+    let end = state.end_reason().unwrap_or("closed the connection");
+    tracing::info!(server = &*connection.server, end, "connection ended");
+    let _first = connection.end.set(end.to_owned());
     connection.finished.cancel();
 }
 

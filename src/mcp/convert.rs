@@ -219,7 +219,7 @@ pub(super) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
             ToolErrorCode::ResultTooLarge,
             format!("server `{server}` sent an answer that is too large: {}", error.message),
         )),
-        _ => None,
+        _ => super::http::tool_error(error),
     }
 }
 

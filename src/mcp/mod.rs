@@ -14,11 +14,14 @@ mod connect;
 mod breaker;
 mod convert;
 mod gate;
+mod http;
 mod lines;
+pub mod oauth;
 mod scan;
 mod server;
 mod settings;
 mod signals;
+mod sse;
 mod stats;
 
 pub(crate) use pool::McpServers;

@@ -1,6 +1,7 @@
 //! All configured servers, as the one dispatcher that the door knows.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -26,11 +27,13 @@ pub(crate) struct McpServers {
 impl McpServers {
     /// Takes charge of `servers` and starts none of them. Of two with one name the last counts, so
     /// that a later file overrides an earlier one.
-    pub(crate) fn new(servers: Vec<McpServer>, handle: &Handle) -> Self {
+    ///
+    /// Tokens for servers behind an address are looked for in `state_directory`.
+    pub(crate) fn new(servers: Vec<McpServer>, state_directory: Option<&Path>, handle: &Handle) -> Self {
         let mut unique: Vec<Arc<Server>> = Vec::with_capacity(servers.len());
         let mut by_name = HashMap::new();
         for settings in servers {
-            let server = Server::new(settings, handle);
+            let server = Server::new(settings, state_directory, handle);
             match by_name.get(&server.name) {
                 Some(&position) => unique[position] = server,
                 None => {

@@ -1,6 +1,7 @@
 //! One server: its connection, made when it is needed and again after it was lost, and what every
 //! call to it passes.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ use tokio::time::{sleep_until, timeout, timeout_at};
 use super::client::{self, CallFailure, Connection, Eras, Start, StartFailure};
 use super::connect::Process;
 use super::gate::Gate;
+use super::http;
+use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
 use super::signals::Signals;
 use super::stats::{CallTimes, ServerState, ServerStats};
@@ -40,6 +43,10 @@ pub(super) struct Server {
     /// Grows whenever the tools may have changed: a new connection, or the server says so.
     pub(super) generation: Arc<AtomicU64>,
     handle: Handle,
+    /// The right to use a server behind an address.
+    authorization: Option<Arc<Authorization>>,
+    /// Which of the two transports over HTTP it spoke last.
+    http_kind: Arc<http::Known>,
     gate: Gate,
     times: CallTimes,
     state: Mutex<State>,
@@ -93,10 +100,14 @@ fn backoff() -> ExponentialBackoff {
 }
 
 impl Server {
-    pub(super) fn new(settings: McpServer, handle: &Handle) -> Arc<Self> {
+    pub(super) fn new(settings: McpServer, state_directory: Option<&Path>, handle: &Handle) -> Arc<Self> {
         let name: Arc<str> = Arc::from(settings.name.as_str());
         Arc::new(Self {
             gate: Gate::new(&name, &settings),
+            authorization: state_directory
+                .and_then(|directory| Authorization::new(&settings, directory))
+                .map(Arc::new),
+            http_kind: Arc::default(),
             identity: settings.identity(),
             generation: Arc::default(),
             handle: handle.clone(),
@@ -300,10 +311,11 @@ impl Server {
                 };
                 Connection::over_pipes(stdio, start, adopt).await
             }
-            McpTransport::Http(_) => Err(StartFailure::certain(ToolError::new(
-                ToolErrorCode::UpstreamUnavailable,
-                "HTTP is not there yet",
-            ))),
+            McpTransport::Http(http) => {
+                let (authorization, known) = (self.authorization.clone(), Arc::clone(&self.http_kind));
+                let request_time = self.settings.call_timeout.max(client::LIST_TIMEOUT);
+                Connection::over_http(http, start, authorization, known, request_time).await
+            }
         }
     }
 

@@ -35,7 +35,7 @@ impl Upstream {
     fn with(mode: &str, change: impl FnOnce(McpServer) -> McpServer) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let server = change(fault(mode, directory.path()));
-        Self { servers: Arc::new(McpServers::new(vec![server], &Handle::current())), directory }
+        Self { servers: Arc::new(McpServers::new(vec![server], None, &Handle::current())), directory }
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolError> {
@@ -180,7 +180,7 @@ async fn the_list_is_the_same_until_it_changes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_do_not_start_say_why() {
     let check = async |server: McpServer, expected: &[&str]| {
-        let servers = McpServers::new(vec![server], &Handle::current());
+        let servers = McpServers::new(vec![server], None, &Handle::current());
         let error = quickly(servers.call(request("fault", "echo", json!({})))).await.unwrap_err();
         assert_eq!(error.code, UpstreamUnavailable, "{error}");
         for part in expected {
@@ -207,7 +207,7 @@ async fn a_server_that_hangs_is_given_up() {
     let hung = fault("hang_in_handshake", directory.path());
     let mut well = fault("well", Path::new("/dev/null"));
     well.name = "well".to_owned();
-    let servers = Arc::new(McpServers::new(vec![hung, well], &Handle::current()));
+    let servers = Arc::new(McpServers::new(vec![hung, well], None, &Handle::current()));
     let started = Instant::now();
     let hung = tokio::spawn({
         let servers = Arc::clone(&servers);

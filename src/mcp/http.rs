@@ -1,0 +1,124 @@
+//! Servers behind an address: streamable HTTP, and through [`sse`](super::sse) its predecessor.
+//!
+//! This is a transport of our own, not rmcp's. rmcp's worker reads each result by trying every
+//! type, ends the whole connection over one bad answer, tells no `Retry-After`, resumes streams on
+//! the server's terms and has no bound on what a server asks. Here each request ends by itself,
+//! within its deadline, with an error that says what happened; and nothing is ever sent twice that
+//! the server may have acted on.
+
+mod body;
+mod client;
+mod events;
+mod failure;
+mod headers;
+mod inbox;
+mod wire;
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+pub(super) use client::{HttpClient, cause, pool};
+pub(super) use events::Events;
+pub(super) use failure::{Problem, sign_in, tool_error};
+pub(super) use wire::{HttpWire, Link};
+
+use super::oauth::Authorization;
+use super::settings::{HttpKind, HttpTransport};
+use super::signals::Signals;
+use crate::tools::ToolError;
+
+/// How long the parts of an exchange may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadlines {
+    /// Connecting to the address, and again each message of the handshake.
+    pub(super) connect: Duration,
+    /// One request, from the first byte sent to the last byte of its answer. A backstop: the call's
+    /// own timeout is shorter and cancels it.
+    pub(super) request: Duration,
+}
+
+/// Which of the two transports a server spoke last. Outlives connections.
+#[derive(Debug, Default)]
+pub(super) struct Known(AtomicU8);
+
+impl Known {
+    fn get(&self) -> HttpKind {
+        match self.0.load(Ordering::Relaxed) {
+            1 => HttpKind::Streamable,
+            2 => HttpKind::Sse,
+            _ => HttpKind::Detect,
+        }
+    }
+
+    fn set(&self, kind: HttpKind) {
+        let value = match kind {
+            HttpKind::Detect => 0,
+            HttpKind::Streamable => 1,
+            HttpKind::Sse => 2,
+        };
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+/// What the owner of a connection sees of it while rmcp has the transport.
+#[derive(Default)]
+pub(super) struct HttpState {
+    /// Cancelled when no more answers will come.
+    pub(super) ended: CancellationToken,
+    /// How it ended, as it goes behind the server's name.
+    end: OnceLock<String>,
+    /// Why the handshake failed.
+    failure: OnceLock<ToolError>,
+    /// What the server has announced.
+    pub(super) signals: Signals,
+}
+
+impl HttpState {
+    /// How the connection ended, as it goes behind the server's name: `closed the connection`.
+    pub(super) fn end_reason(&self) -> Option<&str> {
+        self.end.get().map(String::as_str)
+    }
+
+    /// Why the handshake failed. Says more than the error that rmcp makes of it.
+    pub(super) fn failure(&self) -> Option<&ToolError> {
+        self.failure.get()
+    }
+
+    fn fail(&self, error: ToolError) {
+        let _first = self.failure.set(error);
+        self.end("could not be reached");
+    }
+
+    pub(super) fn end(&self, reason: &str) {
+        let _first = self.end.set(reason.to_owned());
+        self.ended.cancel();
+    }
+}
+
+/// Makes the transport for a server. Nothing is sent yet: the first message connects, and which
+/// kind of server it is shows in the answer. `known` is kept by the caller from one connection to
+/// the next.
+///
+/// # Errors
+///
+/// When the configuration cannot be used.
+pub(super) fn connect_transport(
+    server: Arc<str>,
+    config: &HttpTransport,
+    authorization: Option<Arc<Authorization>>,
+    known: Arc<Known>,
+    signals: Signals,
+    deadlines: Deadlines,
+) -> Result<(HttpWire, Arc<HttpState>), ToolError> {
+    let client = HttpClient::new(server, config, authorization, deadlines.connect)?;
+    let state = Arc::new(HttpState { signals, ..HttpState::default() });
+    let wire = HttpWire::new(client, config.url.clone(), config.kind, known, Arc::clone(&state), deadlines);
+    Ok((wire, state))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Bodies of responses, read with bounds.
+
+use std::time::Duration;
+
+use http::header;
+use reqwest::Response;
+use rmcp::model::ErrorData;
+use tokio::time::timeout;
+
+use super::client::cause;
+use super::failure::{Problem, unavailable};
+use super::inbox;
+use crate::mcp::lines::LONGEST_LINE;
+
+pub(super) const JSON: &str = "application/json";
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+/// The body of an HTTP error is read for a JSON-RPC error, which is short.
+const LONGEST_REFUSAL: usize = 64 * 1024;
+const REFUSAL_TIME: Duration = Duration::from_secs(2);
+
+/// How much of a content type is worth repeating.
+const SHOWN_TYPE: usize = 64;
+
+/// What a response says that its body is.
+pub(super) enum Kind {
+    Json,
+    EventStream,
+    /// Something else, as it can be shown.
+    Other(String),
+}
+
+pub(super) fn kind(response: &Response) -> Kind {
+    let Some(value) = response.headers().get(header::CONTENT_TYPE) else {
+        return Kind::Other("missing".to_owned());
+    };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let name = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match name.as_str() {
+        JSON => Kind::Json,
+        EVENT_STREAM => Kind::EventStream,
+        _ => Kind::Other(format!("`{}`", name.chars().take(SHOWN_TYPE).collect::<String>())),
+    }
+}
+
+/// The whole body. The caller bounds the time.
+pub(super) async fn read(response: Response) -> Result<Vec<u8>, Problem> {
+    match read_up_to(response, LONGEST_LINE).await {
+        Ok(Some(body)) => Ok(body),
+        Ok(None) => {
+            Err(Problem::Oversized(format!("more than {} MB in one message", LONGEST_LINE / (1024 * 1024))))
+        }
+        Err(error) => {
+            let cause = cause(&error);
+            Err(Problem::Failed(unavailable(format!(
+                "the connection broke during the answer; whether the call took effect is unknown: {cause}"
+            ))))
+        }
+    }
+}
+
+/// The JSON-RPC error in the body of an HTTP error, if it is one and comes soon.
+pub(super) async fn read_refusal(response: Response) -> Option<ErrorData> {
+    if !matches!(kind(&response), Kind::Json) {
+        return None;
+    }
+    let body = timeout(REFUSAL_TIME, read_up_to(response, LONGEST_REFUSAL)).await.ok()?.ok()??;
+    inbox::error_in(&body)
+}
+
+async fn read_up_to(mut response: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > most {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}

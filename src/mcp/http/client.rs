@@ -1,0 +1,230 @@
+//! One HTTP exchange with one server: our headers, its redirects, nothing decompressed.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Request, Response};
+use url::Url;
+
+use super::failure::{self, Problem, unavailable};
+use crate::mcp::oauth::Authorization;
+use crate::mcp::settings::HttpTransport;
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// An address that moves more often than this within its own origin goes round in circles.
+const MOST_REDIRECTS: usize = 3;
+
+/// Below the idle timeouts of common servers and proxies, so that a kept connection is seldom one
+/// that the other side is just closing.
+const KEPT_IDLE: Duration = Duration::from_secs(30);
+const MOST_KEPT: usize = 16;
+
+/// Headers that this transport sets itself; a configured one would contradict the body.
+const RESERVED: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+
+/// The client for one server.
+pub(in crate::mcp) struct HttpClient {
+    pub(in crate::mcp) server: Arc<str>,
+    http: Client,
+    headers: HeaderMap,
+    authorization: Option<Arc<Authorization>>,
+}
+
+/// A connection pool with the bounds that every request of this crate has.
+///
+/// No redirects are followed and no content encoding is offered. Proxies come from the environment.
+///
+/// # Errors
+///
+/// When the system's certificates cannot be read.
+pub(in crate::mcp) fn pool(connect_timeout: Duration) -> Result<Client, ToolError> {
+    // The process's choice if it has made one, else ring. reqwest takes no provider of one client
+    // without a verifier beside it, and the platform's verifier is what people expect.
+    let _made_already = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .redirect(Policy::none())
+        .connect_timeout(connect_timeout)
+        .tcp_nodelay(true)
+        .tcp_keepalive(Duration::from_secs(30))
+        .pool_idle_timeout(KEPT_IDLE)
+        .pool_max_idle_per_host(MOST_KEPT)
+        .referer(false)
+        .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| unavailable(format!("HTTP cannot be used: {}", cause(&error))))
+}
+
+/// What an error of reqwest comes from, without the address, which may hold a secret.
+pub(in crate::mcp) fn cause(error: &reqwest::Error) -> String {
+    let mut source = error.source();
+    let mut text = None;
+    // The last one is the system's or the TLS library's own words. The chain is short.
+    for _ in 0..16 {
+        let Some(inner) = source else { break };
+        text = Some(inner.to_string());
+        source = inner.source();
+    }
+    text.unwrap_or_else(|| if error.is_timeout() { "timed out".to_owned() } else { "failed".to_owned() })
+}
+
+impl HttpClient {
+    /// # Errors
+    ///
+    /// When a configured header cannot be sent.
+    pub(in crate::mcp) fn new(
+        server: Arc<str>,
+        config: &HttpTransport,
+        authorization: Option<Arc<Authorization>>,
+        connect_timeout: Duration,
+    ) -> Result<Self, ToolError> {
+        if !matches!(config.url.scheme(), "http" | "https") {
+            let scheme = config.url.scheme();
+            return Err(unavailable(format!(
+                "server `{server}` cannot be reached: its `url` has the scheme `{scheme}`, expected `https` or `http`"
+            )));
+        }
+        let mut headers = HeaderMap::with_capacity(config.headers.len());
+        for (name, value) in &config.headers {
+            let bad = |problem: &str| {
+                unavailable(format!("server `{server}` cannot be reached: its header `{name}` {problem}"))
+            };
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("is not a header's name"))?;
+            if RESERVED.contains(&key.as_str()) {
+                return Err(bad("is set by the protocol; remove it"));
+            }
+            let mut value =
+                HeaderValue::from_str(value).map_err(|_| bad("has a value that cannot be sent"))?;
+            value.set_sensitive(true);
+            headers.insert(key, value);
+        }
+        // What was configured by hand is meant.
+        let authorization = authorization.filter(|_| !headers.contains_key(header::AUTHORIZATION));
+        Ok(Self { server, http: pool(connect_timeout)?, headers, authorization })
+    }
+
+    /// Sends one request and returns the response's head, whatever its status.
+    ///
+    /// A request is sent again in two cases only, in both of which the server has said that it did
+    /// not act on it: a redirect within the origin, and a 401 for a token that could be refreshed.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached, redirects elsewhere or sends what is encoded. The message
+    /// says nothing of the query or of headers.
+    pub(super) async fn exchange(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Option<&[u8]>,
+    ) -> Result<Response, Problem> {
+        let mut token = match &self.authorization {
+            Some(authorization) => authorization.token(url).await?,
+            None => None,
+        };
+        let mut url = url.clone();
+        let mut redirects = 0;
+        let mut refreshed = false;
+        loop {
+            let mut request = Request::new(method.clone(), url.clone());
+            *request.headers_mut() = self.headers.clone();
+            request.headers_mut().extend(headers.clone());
+            if let Some(token) = &token {
+                request.headers_mut().insert(header::AUTHORIZATION, token.header());
+            }
+            *request.body_mut() = body.map(|body| body.to_vec().into());
+            let response = self.http.execute(request).await.map_err(|error| self.unreached(&error))?;
+            let status = response.status();
+            if status == StatusCode::UNAUTHORIZED
+                && !refreshed
+                && let Some(authorization) = &self.authorization
+            {
+                refreshed = true;
+                token = authorization.renew(&url, token.as_ref()).await?;
+                if token.is_some() {
+                    continue;
+                }
+            }
+            if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+                redirects += 1;
+                url = self.redirected(&method, &url, &response, redirects)?;
+                continue;
+            }
+            let encoding = response.headers().get(header::CONTENT_ENCODING);
+            if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+                // None was offered. Decoding is how a megabyte becomes ten gigabytes.
+                return Err(Problem::Unreadable(
+                    "its body is compressed, which was not asked for".to_owned(),
+                ));
+            }
+            return Ok(response);
+        }
+    }
+
+    /// Where a redirect leads, if it may be followed: within the origin, so that no credentials go
+    /// to anybody else, and with the method unchanged.
+    fn redirected(
+        &self,
+        method: &Method,
+        url: &Url,
+        response: &Response,
+        redirects: usize,
+    ) -> Result<Url, ToolError> {
+        let server = &self.server;
+        let status = response.status();
+        let refused = |problem: String| {
+            ToolError::new(ToolErrorCode::UpstreamProtocol, format!("server `{server}` {problem} ({status})"))
+        };
+        let location = response.headers().get(header::LOCATION).and_then(|location| location.to_str().ok());
+        let Some(target) = location.and_then(|location| url.join(location).ok()) else {
+            return Err(refused("redirects to nowhere".to_owned()));
+        };
+        if target.origin() != url.origin() {
+            let origin = target.origin().ascii_serialization();
+            return Err(refused(format!(
+                "redirects to `{origin}`, which is not followed; set its `url` to the new address if it is right"
+            )));
+        }
+        let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        if !keeps_method && method != Method::GET {
+            let path = target.path();
+            return Err(refused(format!("redirects a call to `{path}`; set its `url` to that address")));
+        }
+        if redirects > MOST_REDIRECTS {
+            return Err(refused("redirects in circles".to_owned()));
+        }
+        Ok(target)
+    }
+
+    /// The error for a status other than success.
+    pub(super) fn status_error(&self, response: &Response) -> ToolError {
+        let has_header = self.headers.contains_key(header::AUTHORIZATION);
+        failure::of_status(&self.server, response.status(), response.headers(), has_header)
+    }
+
+    fn unreached(&self, error: &reqwest::Error) -> ToolError {
+        let server = &self.server;
+        let cause = cause(error);
+        unavailable(if error.is_connect() {
+            format!("server `{server}` cannot be reached: {cause}")
+        } else {
+            format!("server `{server}` broke off the request; whether it took effect is unknown: {cause}")
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! What went wrong over HTTP, as what a script can catch.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::{HeaderMap, StatusCode, header};
+use rmcp::model::{ErrorCode, ErrorData};
+use serde_json::json;
+
+use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// The error code under which a failure of HTTP travels through rmcp. See [`UNREADABLE_ANSWER`].
+const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
+
+/// A server that wants to be left alone for longer is not waited for.
+pub(super) const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(in crate::mcp) enum Problem {
+    /// The server could not be asked, or refused.
+    Failed(ToolError),
+    /// The server's own JSON-RPC error, sent with an HTTP error status.
+    Refused(ErrorData),
+    /// A 4xx without a JSON-RPC error: nothing that speaks streamable HTTP is here.
+    NotSpoken(ToolError),
+    /// The session is over; the call did not run.
+    SessionGone,
+    /// An answer that cannot be read.
+    Unreadable(String),
+    /// An answer that is too large.
+    Oversized(String),
+}
+
+impl Problem {
+    /// The problem as the answer to a request. [`tool_error`] finds it again.
+    pub(super) fn into_error_data(self, server: &str) -> ErrorData {
+        match self {
+            Self::Failed(error) | Self::NotSpoken(error) => encode(&error),
+            Self::SessionGone => encode(&session_gone(server)),
+            Self::Refused(error) => error,
+            Self::Unreadable(problem) => ErrorData::new(UNREADABLE_ANSWER, problem, None),
+            Self::Oversized(problem) => ErrorData::new(OVERSIZED_ANSWER, problem, None),
+        }
+    }
+}
+
+impl From<ToolError> for Problem {
+    fn from(error: ToolError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn encode(error: &ToolError) -> ErrorData {
+    let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+    let data = json!({ "code": error.code.as_str(), "retryAfterMs": millis });
+    ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
+}
+
+/// The failure that this transport reported as the answer to a request, if `error` is one.
+pub(in crate::mcp) fn tool_error(error: &ErrorData) -> Option<ToolError> {
+    if error.code != HTTP_FAILURE {
+        return None;
+    }
+    let data = error.data.as_ref()?;
+    let name = data["code"].as_str()?;
+    let code = *ToolErrorCode::ALL.iter().find(|code| code.as_str() == name)?;
+    let mut failure = ToolError::new(code, error.message.to_string());
+    failure.retry_after = data["retryAfterMs"].as_u64().map(Duration::from_millis);
+    Some(failure)
+}
+
+/// Whether a server uses a code that is this client's own.
+pub(super) fn is_own_code(code: ErrorCode) -> bool {
+    [HTTP_FAILURE, UNREADABLE_ANSWER, OVERSIZED_ANSWER].contains(&code)
+}
+
+/// The error for a server that cannot be reached or used.
+pub(super) fn unavailable(message: String) -> ToolError {
+    ToolError::new(ToolErrorCode::UpstreamUnavailable, message)
+}
+
+fn session_gone(server: &str) -> ToolError {
+    unavailable(format!("server `{server}` has ended the session; the call did not run"))
+}
+
+/// What an HTTP status other than success says.
+pub(super) fn of_status(
+    server: &str,
+    status: StatusCode,
+    headers: &HeaderMap,
+    has_header: bool,
+) -> ToolError {
+    let (code, message) = match status {
+        StatusCode::UNAUTHORIZED if has_header => (
+            ToolErrorCode::UpstreamUnavailable,
+            format!("server `{server}` does not accept the configured `Authorization` header ({status})"),
+        ),
+        StatusCode::UNAUTHORIZED => (ToolErrorCode::UpstreamUnavailable, sign_in(server)),
+        StatusCode::FORBIDDEN if asks_for_scope(headers) => (
+            ToolErrorCode::UpstreamUnavailable,
+            format!("server `{server}` wants more rights than were granted; run `cx auth login {server}`"),
+        ),
+        StatusCode::FORBIDDEN => {
+            (ToolErrorCode::UpstreamUnavailable, format!("server `{server}` refuses this client ({status})"))
+        }
+        StatusCode::TOO_MANY_REQUESTS => {
+            (ToolErrorCode::RateLimited, format!("server `{server}` has had too many requests ({status})"))
+        }
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => (
+            ToolErrorCode::UpstreamUnavailable,
+            format!("server `{server}` has no MCP endpoint at its address ({status}); is its `url` right?"),
+        ),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT => (
+            ToolErrorCode::UpstreamUnavailable,
+            format!("server `{server}` did not take the request ({status})"),
+        ),
+        status if status.is_server_error() => {
+            (ToolErrorCode::UpstreamUnavailable, format!("server `{server}` has failed ({status})"))
+        }
+        status => (
+            ToolErrorCode::UpstreamProtocol,
+            format!("server `{server}` answered with the status {status}, which is not the protocol"),
+        ),
+    };
+    let mut error = ToolError::new(code, message);
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        error.retry_after = retry_after(headers, SystemTime::now());
+    }
+    error
+}
+
+/// What to do about a server that wants a person to sign in.
+pub(in crate::mcp) fn sign_in(server: &str) -> String {
+    format!("server `{server}` asks to sign in; run `cx auth login {server}`")
+}
+
+fn asks_for_scope(headers: &HeaderMap) -> bool {
+    let challenge = headers.get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+    challenge.is_some_and(|challenge| challenge.contains("insufficient_scope"))
+}
+
+/// The pause that `Retry-After` asks for, in seconds or as a date, between none and a minute.
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    let seconds = match value.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() => seconds,
+        // More digits than a number has.
+        Ok(_) => return None,
+        Err(_) => {
+            let now = now.duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
+            http_date(value)? - now
+        }
+    };
+    let most = LONGEST_RETRY_AFTER.as_secs_f64();
+    Some(Duration::from_secs_f64(seconds.clamp(0.0, most)))
+}
+
+/// Seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`. The two older forms that
+/// HTTP has are not written by anything in use.
+fn http_date(text: &str) -> Option<f64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (_, rest) = text.split_once(", ")?;
+    let parts: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let [day, month, year, time, "GMT"] = parts[..] else { return None };
+    let day: i64 = day.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let month = i64::try_from(MONTHS.iter().position(|name| *name == month)?).ok()? + 1;
+    let year: i64 = year.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock =
+        time.split(':').map(|part| part.parse::<i64>().ok().filter(|part| (0..=60).contains(part)));
+    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
+    // Days of the civil calendar, with years that begin in March so that the leap day is the last.
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = 365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + day_of_year - 719_468;
+    #[expect(clippy::cast_precision_loss, reason = "the year is below 10,000: far from 2^53 seconds")]
+    let seconds = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) as f64;
+    Some(seconds)
+}
+
+#[cfg(test)]
+mod tests;

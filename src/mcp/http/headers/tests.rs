@@ -1,0 +1,56 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn base64_is_the_standard_one() {
+    for (text, expected) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+    {
+        assert_eq!(base64(text.as_bytes()), expected);
+    }
+}
+
+#[test]
+fn values_that_would_not_survive_are_encoded() {
+    assert_eq!(encoded("plain value"), "plain value");
+    assert_eq!(encoded("é"), "=?base64?w6k=?=");
+    assert_eq!(encoded(" x"), "=?base64?IHg=?=");
+    assert_eq!(encoded("a\r\nb"), "=?base64?YQ0KYg==?=");
+    assert_eq!(encoded("=?base64?eA==?="), "=?base64?PT9iYXNlNjQ/ZUE9PT89?=");
+}
+
+fn list(properties: Value) -> ListToolsResult {
+    let tool = json!({ "name": "t", "inputSchema": { "type": "object", "properties": properties } });
+    serde_json::from_value(json!({ "tools": [tool] })).unwrap()
+}
+
+#[test]
+fn declared_arguments_travel_as_headers() {
+    let promotions = Promotions::default();
+    let mut tools = list(json!({
+        "region": { "type": "string", "x-mcp-header": "Region" },
+        "inner": { "type": "object", "properties": { "n": { "type": "integer", "x-mcp-header": "N" } } },
+    }));
+    promotions.learn(&mut tools);
+    assert_eq!(tools.tools.len(), 1);
+    let call = json!({ "method": "tools/call", "params": { "name": "t", "arguments": { "region": "eu", "inner": { "n": 7 } } } });
+    let headers = promotions.headers(&call);
+    assert_eq!(headers["mcp-method"], "tools/call");
+    assert_eq!(headers["mcp-name"], "t");
+    assert_eq!(headers["mcp-param-region"], "eu");
+    assert_eq!(headers["mcp-param-n"], "7");
+}
+
+#[test]
+fn tools_with_declarations_against_the_rules_are_left_out() {
+    for properties in [
+        json!({ "a": { "type": "object", "x-mcp-header": "A" } }),
+        json!({ "a": { "type": "string", "x-mcp-header": "" } }),
+        json!({ "a": { "type": "string", "x-mcp-header": "a\r\nb" } }),
+        json!({ "a": { "type": "string", "x-mcp-header": "A" }, "b": { "type": "string", "x-mcp-header": "a" } }),
+    ] {
+        let mut tools = list(properties.clone());
+        Promotions::default().learn(&mut tools);
+        assert!(tools.tools.is_empty(), "{properties}");
+    }
+}

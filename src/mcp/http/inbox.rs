@@ -1,0 +1,245 @@
+//! What comes from a server: answers to pending requests, and little else.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use parking_lot::Mutex;
+use rmcp::model::{
+    ErrorCode, ErrorData, JsonRpcMessage, ProgressNotificationParam, RequestId, ServerJsonRpcMessage,
+    ServerResult,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::failure::{Problem, is_own_code};
+use super::headers::Promotions;
+use crate::mcp::convert::{Expected, read_result};
+use crate::mcp::scan::IdScan;
+use crate::mcp::signals::Signals;
+
+/// Messages that may wait for rmcp, which takes each as soon as it looks.
+const MOST_WAITING: usize = 64;
+
+/// Messages in one array, which revision 2025-03-26 had.
+const MOST_IN_BATCH: usize = 1024;
+
+/// A version is a date.
+const LONGEST_VERSION: usize = 64;
+
+/// A pending request: how its answer is read, and how its exchange is ended.
+pub(super) struct Pending {
+    pub(super) expected: Expected,
+    pub(super) cancel: CancellationToken,
+}
+
+/// The receiving half of a connection over HTTP.
+pub(super) struct Inbox {
+    server: Arc<str>,
+    pending: Mutex<HashMap<i64, Pending>>,
+    messages: mpsc::Sender<ServerJsonRpcMessage>,
+    signals: Signals,
+    pub(super) promotions: Promotions,
+    /// What the older handshake settled. Kept before its answer is passed on, because the next
+    /// message already carries it.
+    pub(super) version: Mutex<Option<HeaderValue>>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Notification {
+    params: ProgressNotificationParam,
+}
+
+/// What became of one message.
+pub(super) enum Taken {
+    /// A request of the server, and what to answer.
+    Asked(Value),
+    Nothing,
+}
+
+impl Inbox {
+    pub(super) fn new(server: Arc<str>, signals: Signals) -> (Self, mpsc::Receiver<ServerJsonRpcMessage>) {
+        let (messages, receiver) = mpsc::channel(MOST_WAITING);
+        let pending = Mutex::default();
+        let promotions = Promotions::default();
+        let version = Mutex::default();
+        (Self { server, pending, messages, signals, promotions, version }, receiver)
+    }
+
+    pub(super) fn expect(&self, id: i64, pending: Pending) {
+        self.pending.lock().insert(id, pending);
+    }
+
+    pub(super) fn is_pending(&self, id: i64) -> bool {
+        self.pending.lock().contains_key(&id)
+    }
+
+    /// Ends a request without an answer: nobody waits for it any more.
+    pub(super) fn forget(&self, id: i64) {
+        if let Some(pending) = self.pending.lock().remove(&id) {
+            pending.cancel.cancel();
+        }
+    }
+
+    /// Ends a pending request with an error.
+    pub(super) async fn fail(&self, id: i64, problem: Problem) {
+        if self.pending.lock().remove(&id).is_some() {
+            let error = problem.into_error_data(&self.server);
+            self.pass_on(JsonRpcMessage::error(error, Some(RequestId::Number(id)))).await;
+        }
+    }
+
+    /// Takes a text off the wire: a message, or an array of them. `request` is the one whose answer
+    /// this is, where HTTP says so.
+    pub(super) async fn take(&self, text: &[u8], request: Option<i64>) -> Vec<Taken> {
+        let text = text.trim_ascii();
+        if text.first() == Some(&b'[')
+            && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(text)
+        {
+            let mut all = Vec::new();
+            for message in messages.into_iter().take(MOST_IN_BATCH) {
+                all.push(self.take_one(message.get().as_bytes(), request).await);
+            }
+            return all;
+        }
+        vec![self.take_one(text, request).await]
+    }
+
+    async fn take_one(&self, text: &[u8], request: Option<i64>) -> Taken {
+        let envelope = match serde_json::from_slice::<Envelope<'_>>(text) {
+            Ok(envelope) => envelope,
+            Err(error) => {
+                // The answer to whom it names; without a name, to whom this response belongs.
+                let Some(id) = IdScan::of_line(text).or(request) else { return Taken::Nothing };
+                self.fail(id, Problem::Unreadable(error.to_string())).await;
+                return Taken::Nothing;
+            }
+        };
+        match (&envelope.method, envelope.id) {
+            (Some(method), Some(id)) => answer_to(method, id).map_or(Taken::Nothing, Taken::Asked),
+            (Some(method), None) => {
+                self.notice(method, text).await;
+                Taken::Nothing
+            }
+            (None, id) => self.take_answer(&envelope, id, request).await,
+        }
+    }
+
+    async fn take_answer(
+        &self,
+        envelope: &Envelope<'_>,
+        id: Option<&RawValue>,
+        request: Option<i64>,
+    ) -> Taken {
+        let named = id.and_then(|id| id.get().trim_matches('"').parse::<i64>().ok());
+        // An error without an id, on the response to a request, is about that request.
+        let Some(id) = named.or(request.filter(|_| envelope.error.is_some())) else { return Taken::Nothing };
+        let Some(expected) = self.pending.lock().get(&id).map(|pending| pending.expected) else {
+            tracing::debug!(server = %self.server, id, "an answer to no pending request");
+            return Taken::Nothing;
+        };
+        let answer = match (envelope.result, envelope.error) {
+            (Some(result), None) => read_result(expected, result)
+                .map(|result| JsonRpcMessage::response(self.learned(result), RequestId::Number(id))),
+            (_, Some(error)) => {
+                read_error(error).map(|error| JsonRpcMessage::error(error, Some(RequestId::Number(id))))
+            }
+            (None, None) => {
+                self.fail(id, Problem::Unreadable("it has neither a result nor an error".to_owned())).await;
+                return Taken::Nothing;
+            }
+        };
+        match answer {
+            Ok(answer) => {
+                if self.pending.lock().remove(&id).is_some() {
+                    self.pass_on(answer).await;
+                }
+            }
+            Err(error) => self.fail(id, Problem::Unreadable(error.to_string())).await,
+        }
+        Taken::Nothing
+    }
+
+    fn learned(&self, mut result: ServerResult) -> ServerResult {
+        match &mut result {
+            ServerResult::ListToolsResult(list) => self.promotions.learn(list),
+            ServerResult::InitializeResult(result) => {
+                let version = result.protocol_version.as_str();
+                *self.version.lock() =
+                    HeaderValue::from_str(version).ok().filter(|_| version.len() <= LONGEST_VERSION);
+            }
+            _ => {}
+        }
+        result
+    }
+
+    /// Counts what is counted and passes on what somebody waits for. rmcp starts a task for each
+    /// notification, so the others end here.
+    async fn notice(&self, method: &str, text: &[u8]) {
+        match method {
+            "notifications/tools/list_changed" => self.signals.tools_changed(),
+            "notifications/progress" => {
+                if let Ok(Notification { params }) = serde_json::from_slice(text) {
+                    self.signals.progress(params);
+                }
+            }
+            "notifications/subscriptions/acknowledged" if !self.pending.lock().is_empty() => {
+                if let Ok(message) = serde_json::from_slice::<ServerJsonRpcMessage>(text) {
+                    self.pass_on(message).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    async fn pass_on(&self, message: ServerJsonRpcMessage) {
+        // Fails when rmcp has gone, and then nobody waits for it.
+        let _gone = self.messages.send(message).await;
+    }
+}
+
+/// What a request of the server is answered: `ping`, and that nothing else is offered.
+fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
+    // Echoed as it came, so it has to be what an id may be.
+    let is_id =
+        id.get().len() <= 256 && matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
+    is_id.then(|| {
+        if method == "ping" {
+            json!({ "jsonrpc": "2.0", "id": id, "result": {} })
+        } else {
+            let message = "this client does not support it";
+            let error = json!({ "code": ErrorCode::METHOD_NOT_FOUND.0, "message": message });
+            json!({ "jsonrpc": "2.0", "id": id, "error": error })
+        }
+    })
+}
+
+fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Error> {
+    let mut error: ErrorData = serde_json::from_str(error.get())?;
+    if is_own_code(error.code) {
+        error.code = ErrorCode::INTERNAL_ERROR;
+    }
+    Ok(error)
+}
+
+/// The JSON-RPC error in the body of an HTTP error, if there is one.
+pub(super) fn error_in(body: &[u8]) -> Option<ErrorData> {
+    let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
+    read_error(envelope.error?).ok()
+}

@@ -1,0 +1,864 @@
+//! Faults of servers, each from a server that has exactly that fault.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use rmcp::model::{CallToolRequestParams, ClientConfig, ErrorData, ProtocolVersion};
+use rmcp::service::RunningService;
+use rmcp::{RoleClient, ServiceError};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+use url::Url;
+
+use super::*;
+use crate::mcp::McpServer;
+use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
+use crate::tools::ToolErrorCode;
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+struct Asked {
+    method: String,
+    path: String,
+    head: String,
+    body: Value,
+}
+
+impl Asked {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+type Respond = Arc<dyn Fn(Asked, TcpStream) -> BoxFuture<'static, ()> + Send + Sync>;
+
+struct Fake {
+    url: Url,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Fake {
+    /// A server that reads each request and leaves the rest to `respond`.
+    async fn start<F: Future<Output = ()> + Send + 'static>(
+        respond: impl Fn(Asked, TcpStream) -> F + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let respond: Respond = Arc::new(move |asked, stream| Box::pin(respond(asked, stream)));
+        let log = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (respond, log) = (Arc::clone(&respond), Arc::clone(&log));
+                tokio::spawn(async move {
+                    if let Some((asked, stream)) = read_request(stream).await {
+                        log.lock().push(asked.clone());
+                        respond(asked, stream).await;
+                    }
+                });
+            }
+        });
+        Self { url, asked }
+    }
+
+    /// A server that shakes hands as revision 2025-06-18 says and answers `tools/call` by `call`.
+    async fn with_call<F: Future<Output = ()> + Send + 'static>(
+        call: impl Fn(Asked, TcpStream) -> F + Send + Sync + 'static,
+    ) -> Self {
+        let call = Arc::new(call);
+        Self::start(move |asked, mut stream| {
+            let call = Arc::clone(&call);
+            async move {
+                match asked.body["method"].as_str() {
+                    Some("initialize") => {
+                        let result = initialized(&asked);
+                        respond(
+                            &mut stream,
+                            "200 OK",
+                            "Content-Type: application/json\r\nMcp-Session-Id: s-1\r\n",
+                            &result,
+                        )
+                        .await;
+                    }
+                    Some("notifications/initialized") => respond(&mut stream, "202 Accepted", "", "").await,
+                    Some("tools/call") => call(asked, stream).await,
+                    _ => respond(&mut stream, "405 Method Not Allowed", "", "").await,
+                }
+            }
+        })
+        .await
+    }
+
+    fn methods(&self) -> Vec<String> {
+        let asked = self.asked.lock();
+        asked.iter().map(|asked| asked.body["method"].as_str().unwrap_or(&asked.method).to_owned()).collect()
+    }
+}
+
+fn initialized(asked: &Asked) -> String {
+    json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": {
+        "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
+        "serverInfo": { "name": "fake", "version": "1" },
+    } })
+    .to_string()
+}
+
+fn result(asked: &Asked, text: &str) -> String {
+    let content = json!([{ "type": "text", "text": text }]);
+    json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": { "content": content } }).to_string()
+}
+
+async fn read_request(mut stream: TcpStream) -> Option<(Asked, TcpStream)> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    let end = loop {
+        let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&buffer[..count]);
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let mut words = head.split(' ');
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut asked = Asked { method, path, head, body: Value::Null };
+    let length: usize = asked.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    while bytes.len() < end + length {
+        let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&buffer[..count]);
+    }
+    asked.body = serde_json::from_slice(&bytes[end..]).unwrap_or_default();
+    Some((asked, stream))
+}
+
+async fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
+    let length = body.len();
+    let text =
+        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    let _gone = stream.write_all(text.as_bytes()).await;
+    let _gone = stream.shutdown().await;
+}
+
+async fn json_body(stream: &mut TcpStream, body: &str) {
+    respond(stream, "200 OK", "Content-Type: application/json\r\n", body).await;
+}
+
+async fn begin_events(stream: &mut TcpStream) {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+    let _gone = stream.write_all(head.as_bytes()).await;
+}
+
+const DEADLINES: Deadlines =
+    Deadlines { connect: Duration::from_millis(1500), request: Duration::from_millis(1500) };
+
+fn transport(server: &McpServer) -> (HttpWire, Arc<HttpState>) {
+    let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
+    connect_transport(Arc::from("s"), http, None, Arc::default(), Signals::default(), DEADLINES).unwrap()
+}
+
+type Running = RunningService<RoleClient, ClientConfig>;
+
+async fn connect(server: &McpServer) -> (Result<Running, ToolError>, Arc<HttpState>) {
+    let (wire, state) = transport(server);
+    let running = rmcp::serve_client(ClientConfig::default(), wire).await;
+    let running = running.map_err(|error| {
+        state
+            .failure()
+            .cloned()
+            .unwrap_or_else(|| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()))
+    });
+    (running, state)
+}
+
+async fn connected(url: &Url) -> (Running, Arc<HttpState>) {
+    let (running, state) = connect(&McpServer::http("s", url.clone())).await;
+    (running.unwrap(), state)
+}
+
+async fn start_error(url: &Url) -> ToolError {
+    connect(&McpServer::http("s", url.clone())).await.0.err().unwrap()
+}
+
+async fn call(running: &Running) -> Result<Value, ErrorData> {
+    let answered = running.call_tool(CallToolRequestParams::new("t"));
+    match timeout(Duration::from_secs(10), answered).await.expect("an answer within the deadline") {
+        Ok(result) => Ok(serde_json::to_value(result).unwrap()),
+        Err(ServiceError::McpError(error)) => Err(error),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The failure of a call for which the server sends `head` as its whole answer.
+async fn failure_of(status: &'static str, headers: &'static str) -> ToolError {
+    let fake = Fake::with_call(move |_, mut stream| async move {
+        respond(&mut stream, status, headers, "<html>no</html>").await;
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    tool_error(&call(&running).await.unwrap_err()).unwrap_or_else(|| panic!("{status}"))
+}
+
+#[tokio::test]
+async fn a_call_is_answered_in_json_and_in_events() {
+    let fake = Fake::with_call(|asked, mut stream| async move {
+        if asked.body["params"]["arguments"]["events"] == true {
+            begin_events(&mut stream).await;
+            let text = format!("id: 1\nevent: message\ndata: {}\n\n", result(&asked, "streamed"));
+            let _gone = stream.write_all(text.as_bytes()).await;
+            sleep(Duration::from_secs(5)).await;
+        } else {
+            json_body(&mut stream, &result(&asked, "plain")).await;
+        }
+    })
+    .await;
+    let (running, state) = connected(&fake.url).await;
+    assert_eq!(call(&running).await.unwrap()["content"][0]["text"], "plain");
+    let arguments = json!({ "events": true }).as_object().cloned().unwrap();
+    let streamed =
+        running.call_tool(CallToolRequestParams::new("t").with_arguments(arguments)).await.unwrap();
+    assert_eq!(serde_json::to_value(streamed).unwrap()["content"][0]["text"], "streamed");
+    // What the handshake settled goes with every later request, and with none before.
+    let asked = fake.asked.lock().clone();
+    assert_eq!(asked[0].header("mcp-session-id"), None);
+    assert_eq!(asked[0].header("accept-encoding"), None);
+    for asked in &asked[1..] {
+        assert_eq!(asked.header("mcp-session-id"), Some("s-1"), "{asked:?}");
+        assert_eq!(asked.header("mcp-protocol-version"), Some("2025-06-18"), "{asked:?}");
+    }
+    running.cancel().await.unwrap();
+    assert_eq!(state.end_reason(), Some("was closed"));
+    assert!(fake.methods().contains(&"DELETE".to_owned()));
+}
+
+#[tokio::test]
+async fn up_221_statuses_are_told_apart() {
+    use ToolErrorCode::{RateLimited, UpstreamProtocol, UpstreamUnavailable};
+    for (status, headers, code, words, seconds) in [
+        ("401 Unauthorized", "", UpstreamUnavailable, "cx auth login s", None),
+        ("403 Forbidden", "", UpstreamUnavailable, "refuses this client", None),
+        (
+            "403 Forbidden",
+            "WWW-Authenticate: Bearer error=\"insufficient_scope\"\r\n",
+            UpstreamUnavailable,
+            "cx auth login s",
+            None,
+        ),
+        ("404 Not Found", "", UpstreamUnavailable, "ended the session", None),
+        ("405 Method Not Allowed", "", UpstreamUnavailable, "`url`", None),
+        ("408 Request Timeout", "", UpstreamUnavailable, "408", None),
+        ("409 Conflict", "", UpstreamUnavailable, "409", None),
+        ("418 I'm a teapot", "", UpstreamProtocol, "418", None),
+        ("429 Too Many Requests", "", RateLimited, "429", None),
+        ("429 Too Many Requests", "Retry-After: 7\r\n", RateLimited, "429", Some(7)),
+        ("429 Too Many Requests", "Retry-After: -5\r\n", RateLimited, "429", Some(0)),
+        ("429 Too Many Requests", "Retry-After: 99999999999999\r\n", RateLimited, "429", Some(60)),
+        (
+            "429 Too Many Requests",
+            "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            RateLimited,
+            "429",
+            Some(0),
+        ),
+        (
+            "503 Service Unavailable",
+            "Retry-After: Fri, 31 Dec 2999 23:59:59 GMT\r\n",
+            UpstreamUnavailable,
+            "503",
+            Some(60),
+        ),
+        ("503 Service Unavailable", "Retry-After: soon\r\n", UpstreamUnavailable, "503", None),
+        ("500 Internal Server Error", "", UpstreamUnavailable, "500", None),
+        ("502 Bad Gateway", "", UpstreamUnavailable, "502", None),
+    ] {
+        let error = failure_of(status, headers).await;
+        assert_eq!(error.code, code, "{status}");
+        assert!(error.message.contains(words), "{status}: {}", error.message);
+        assert_eq!(error.retry_after, seconds.map(Duration::from_secs), "{status} {headers}");
+    }
+}
+
+#[tokio::test]
+async fn up_221_no_content_is_no_answer() {
+    let fake =
+        Fake::with_call(|_, mut stream| async move { respond(&mut stream, "204 No Content", "", "").await })
+            .await;
+    let (running, _state) = connected(&fake.url).await;
+    assert_eq!(call(&running).await.unwrap_err().code, UNREADABLE_ANSWER);
+}
+
+#[tokio::test]
+async fn up_221_a_lost_session_ends_the_connection_and_sends_nothing_again() {
+    let fake =
+        Fake::with_call(|_, mut stream| async move { respond(&mut stream, "404 Not Found", "", "").await })
+            .await;
+    let (running, state) = connected(&fake.url).await;
+    call(&running).await.unwrap_err();
+    timeout(Duration::from_secs(1), state.ended.cancelled()).await.unwrap();
+    assert_eq!(state.end_reason(), Some("ended the session"));
+    assert_eq!(fake.methods().iter().filter(|method| *method == "tools/call").count(), 1);
+}
+
+#[tokio::test]
+async fn up_221_credentials_do_not_cross_origins() {
+    let other =
+        Fake::start(|_, mut stream| async move { respond(&mut stream, "200 OK", "", "").await }).await;
+    for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        let target = other.url.clone();
+        let fake = Fake::start(move |_, mut stream| {
+            let location = format!("Location: {target}\r\n");
+            async move { respond(&mut stream, status, &location, "").await }
+        })
+        .await;
+        let server = McpServer::http("s", fake.url.clone()).header("Authorization", "Bearer secret");
+        let error = connect(&server).await.0.err().unwrap();
+        assert_eq!(error.code, ToolErrorCode::UpstreamProtocol, "{status}");
+        assert!(error.message.contains("redirects to"), "{status}: {}", error.message);
+        assert!(!error.message.contains("secret"), "{}", error.message);
+    }
+    assert!(other.asked.lock().is_empty());
+}
+
+#[tokio::test]
+async fn up_221_redirects_within_the_origin_end() {
+    let fake = Fake::start(|asked, mut stream| async move {
+        let location = format!("Location: {}x\r\n", asked.path);
+        respond(&mut stream, "307 Temporary Redirect", &location, "").await;
+    })
+    .await;
+    let error = start_error(&fake.url).await;
+    assert!(error.message.contains("in circles"), "{}", error.message);
+    assert_eq!(fake.asked.lock().len(), 4);
+}
+
+#[tokio::test]
+async fn up_221_a_redirect_within_the_origin_is_followed() {
+    let fake = Fake::start(|asked, mut stream| async move {
+        match (asked.path.as_str(), asked.body["method"].as_str()) {
+            ("/mcp", _) => respond(&mut stream, "307 Temporary Redirect", "Location: /new\r\n", "").await,
+            (_, Some("initialize")) => json_body(&mut stream, &initialized(&asked)).await,
+            _ => respond(&mut stream, "202 Accepted", "", "").await,
+        }
+    })
+    .await;
+    connected(&fake.url).await;
+    assert!(fake.asked.lock().iter().any(|asked| asked.path == "/new" && asked.method == "POST"));
+}
+
+#[tokio::test]
+async fn up_222_bodies_that_are_no_answer_end_the_call() {
+    for (headers, body, words) in [
+        ("Content-Type: text/html\r\n", "<html>error</html>", "text/html"),
+        ("", "{}", "missing"),
+        ("Content-Type: application/json\r\n", "<html>error</html>", "expected value"),
+        ("Content-Type: application/json\r\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"resul", "EOF"),
+        ("Content-Type: application/json\r\n", "", "EOF"),
+        (
+            "Content-Type: application/json\r\n",
+            "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}",
+            "does not answer",
+        ),
+        ("Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "bomb", "compressed"),
+    ] {
+        let fake = Fake::with_call(move |_, mut stream| async move {
+            respond(&mut stream, "200 OK", headers, body).await;
+        })
+        .await;
+        let (running, _state) = connected(&fake.url).await;
+        let error = call(&running).await.unwrap_err();
+        assert_eq!(error.code, UNREADABLE_ANSWER, "{headers}{body}: {error}");
+        assert!(error.message.contains(words), "{headers}{body}: {}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn up_222_a_truncated_body_ends_the_call() {
+    let fake = Fake::with_call(|_, mut stream| async move {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{\"id\"";
+        let _gone = stream.write_all(head.as_bytes()).await;
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    let error = tool_error(&call(&running).await.unwrap_err()).unwrap();
+    assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
+    assert!(error.message.contains("whether the call took effect is unknown"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn up_222_an_endless_body_is_cut_off() {
+    let fake = Fake::with_call(|_, mut stream| async move {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\"";
+        let _gone = stream.write_all(head.as_bytes()).await;
+        let spaces = vec![b' '; 1024 * 1024];
+        while stream.write_all(&spaces).await.is_ok() {}
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    assert_eq!(call(&running).await.unwrap_err().code, OVERSIZED_ANSWER);
+}
+
+#[tokio::test]
+async fn up_222_a_body_that_trickles_ends_with_the_deadline() {
+    let fake = Fake::with_call(|_, mut stream| async move {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
+        let _gone = stream.write_all(head.as_bytes()).await;
+        while stream.write_all(b" ").await.is_ok() {
+            sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    let started = Instant::now();
+    let error = tool_error(&call(&running).await.unwrap_err()).unwrap();
+    assert!(error.message.contains("did not answer within 1500 ms"), "{}", error.message);
+    assert!(started.elapsed() < Duration::from_secs(3));
+}
+
+#[tokio::test]
+async fn up_223_a_dropped_stream_is_resumed_where_it_was_and_the_call_is_not_repeated() {
+    let last = Arc::new(Mutex::new(None));
+    let call_body = Arc::new(Mutex::new(Value::Null));
+    let (seen, kept) = (Arc::clone(&last), Arc::clone(&call_body));
+    let fake = Fake::start(move |asked, mut stream| {
+        let (seen, kept) = (Arc::clone(&seen), Arc::clone(&kept));
+        async move {
+            match (asked.method.as_str(), asked.body["method"].as_str()) {
+                (_, Some("initialize")) => json_body(&mut stream, &initialized(&asked)).await,
+                (_, Some("tools/call")) => {
+                    *kept.lock() = asked.body.clone();
+                    begin_events(&mut stream).await;
+                    let _gone = stream.write_all(b"retry: 1\nid: a\n\nid: e-7\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n").await;
+                }
+                ("GET", _) if asked.header("last-event-id").is_some() => {
+                    *seen.lock() = asked.header("last-event-id").map(str::to_owned);
+                    begin_events(&mut stream).await;
+                    let call = Asked { body: kept.lock().clone(), ..asked };
+                    let event = format!("id: e-7\nid: e-8\ndata: {}\n\n", result(&call, "resumed"));
+                    let _gone = stream.write_all(event.as_bytes()).await;
+                }
+                ("GET", _) => respond(&mut stream, "405 Method Not Allowed", "", "").await,
+                _ => respond(&mut stream, "202 Accepted", "", "").await,
+            }
+        }
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    assert_eq!(call(&running).await.unwrap()["content"][0]["text"], "resumed");
+    assert_eq!(last.lock().as_deref(), Some("e-7"));
+    assert_eq!(fake.methods().iter().filter(|method| *method == "tools/call").count(), 1);
+}
+
+#[tokio::test]
+async fn up_223_a_stream_that_always_drops_is_given_up() {
+    let fake = Fake::start(move |asked, mut stream| async move {
+        match (asked.method.as_str(), asked.body["method"].as_str()) {
+            (_, Some("initialize")) => json_body(&mut stream, &initialized(&asked)).await,
+            ("GET", _) if asked.header("last-event-id").is_none() => {
+                respond(&mut stream, "405 Method Not Allowed", "", "").await;
+            }
+            (_, Some("tools/call")) | ("GET", _) => {
+                begin_events(&mut stream).await;
+                let _gone = stream.write_all(b"retry: 0\nid: 1\ndata: {}\n\n").await;
+            }
+            _ => respond(&mut stream, "202 Accepted", "", "").await,
+        }
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    let error = tool_error(&call(&running).await.unwrap_err()).unwrap();
+    assert!(error.message.contains("broke off before it answered"), "{}", error.message);
+    // Five resumptions, and the stream that the client asks for of its own.
+    assert_eq!(fake.asked.lock().iter().filter(|asked| asked.header("last-event-id").is_some()).count(), 5);
+}
+
+#[tokio::test]
+async fn up_223_a_huge_event_and_a_flood_of_comments_end_the_call() {
+    for (line, code) in [(&b"data: "[..], OVERSIZED_ANSWER), (b": comment\n\n", UNREADABLE_ANSWER)] {
+        let fake = Fake::with_call(move |_, mut stream| async move {
+            begin_events(&mut stream).await;
+            let _gone = stream.write_all(b"data: ").await;
+            let block = if code == OVERSIZED_ANSWER { vec![b'x'; 1 << 20] } else { line.repeat(1 << 17) };
+            if code == UNREADABLE_ANSWER {
+                let _gone = stream.write_all(b"\n\n").await;
+            }
+            while stream.write_all(&block).await.is_ok() {}
+        })
+        .await;
+        let server = McpServer::http("s", fake.url.clone());
+        let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
+        // Unoptimised, 68 MB take a while.
+        let deadlines = Deadlines { request: Duration::from_secs(9), ..DEADLINES };
+        let (wire, _state) =
+            connect_transport(Arc::from("s"), http, None, Arc::default(), Signals::default(), deadlines)
+                .unwrap();
+        let running = rmcp::serve_client(ClientConfig::default(), wire).await.unwrap();
+        let error = call(&running).await.unwrap_err();
+        assert_eq!(error.code, code, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn up_224_nobody_there_and_nobody_answering_end_within_the_deadline() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let url = Url::parse(&format!("http://{address}/mcp")).unwrap();
+    let started = Instant::now();
+    let error = start_error(&url).await;
+    assert!(error.message.contains("did not answer within 1500 ms"), "{}", error.message);
+    drop(listener);
+    let error = start_error(&url).await;
+    assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
+    assert!(error.message.contains("cannot be reached"), "{}", error.message);
+    let error = start_error(&Url::parse("http://name.invalid/mcp").unwrap()).await;
+    assert!(
+        error.message.contains("cannot be reached") || error.message.contains("did not answer"),
+        "{}",
+        error.message
+    );
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn up_224_what_is_not_tls_is_not_spoken_to_in_clear() {
+    let fake = Fake::start(|_, mut stream| async move { respond(&mut stream, "200 OK", "", "").await }).await;
+    let mut url = fake.url.clone();
+    url.set_scheme("https").unwrap();
+    let error = start_error(&url).await;
+    assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
+    assert!(error.message.contains("cannot be reached"), "{}", error.message);
+    assert!(fake.asked.lock().is_empty());
+}
+
+#[tokio::test]
+async fn up_225_session_ids_that_are_none_are_refused() {
+    for id in ["a b".to_owned(), "x".repeat(1025), String::new(), "\u{e9}".to_owned()] {
+        let shown = id.chars().take(8).collect::<String>();
+        let fake = Fake::start(move |asked, mut stream| {
+            let headers = format!("Content-Type: application/json\r\nMcp-Session-Id: {id}\r\n");
+            async move { respond(&mut stream, "200 OK", &headers, &initialized(&asked)).await }
+        })
+        .await;
+        let (running, _state) = connect(&McpServer::http("s", fake.url.clone())).await;
+        assert!(running.is_err(), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn up_225_a_session_id_does_not_change_afterwards() {
+    let fake = Fake::with_call(|asked, mut stream| async move {
+        let headers = "Content-Type: application/json\r\nMcp-Session-Id: other\r\n";
+        respond(&mut stream, "200 OK", headers, &result(&asked, "x")).await;
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    call(&running).await.unwrap();
+    call(&running).await.unwrap();
+    let asked = fake.asked.lock();
+    assert_eq!(asked.last().unwrap().header("mcp-session-id"), Some("s-1"));
+}
+
+#[tokio::test]
+async fn a_server_that_asks_too_much_is_cut_off_and_one_that_pings_is_answered() {
+    for (count, is_cut_off) in [(3, false), (500, true)] {
+        let fake = Fake::start(move |asked, mut stream| async move {
+            match (asked.method.as_str(), asked.body["method"].as_str()) {
+                (_, Some("initialize")) => json_body(&mut stream, &initialized(&asked)).await,
+                (_, Some("tools/call")) => {
+                    begin_events(&mut stream).await;
+                    for id in 0..count {
+                        let event =
+                            format!("data: {{\"jsonrpc\":\"2.0\",\"id\":\"p{id}\",\"method\":\"ping\"}}\n\n");
+                        let _gone = stream.write_all(event.as_bytes()).await;
+                    }
+                    sleep(Duration::from_millis(500)).await;
+                    let event = format!("data: {}\n\n", result(&asked, "done"));
+                    let _gone = stream.write_all(event.as_bytes()).await;
+                }
+                ("GET", _) => respond(&mut stream, "405 Method Not Allowed", "", "").await,
+                // Takes answers slowly.
+                _ if !asked.body["result"].is_null() => {
+                    sleep(Duration::from_millis(300)).await;
+                    respond(&mut stream, "202 Accepted", "", "").await;
+                }
+                _ => respond(&mut stream, "202 Accepted", "", "").await,
+            }
+        })
+        .await;
+        let (running, state) = connected(&fake.url).await;
+        let answered = running.call_tool(CallToolRequestParams::new("t"));
+        let answered = timeout(Duration::from_secs(5), answered).await.unwrap();
+        assert_eq!(answered.is_err(), is_cut_off, "{answered:?}");
+        assert_eq!(state.end_reason(), is_cut_off.then_some("asked too much at once"));
+        if !is_cut_off {
+            let asked = fake.asked.lock();
+            let pongs =
+                asked.iter().filter(|asked| asked.body["id"].as_str().is_some_and(|id| id.starts_with('p')));
+            assert_eq!(pongs.count(), count);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_told_and_its_exchange_is_closed() {
+    let fake = Fake::with_call(|_, mut stream| async move {
+        let mut byte = [0];
+        let _closed = stream.read(&mut byte).await;
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    let answered = running.call_tool_once(CallToolRequestParams::new("t"));
+    assert!(timeout(Duration::from_millis(200), answered).await.is_err());
+    timeout(Duration::from_secs(2), async {
+        while !fake.methods().contains(&"notifications/cancelled".to_owned()) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn changes_that_the_server_announces_on_its_own_stream_are_counted() {
+    let fake = Fake::start(|asked, mut stream| async move {
+        match (asked.method.as_str(), asked.body["method"].as_str()) {
+            (_, Some("initialize")) => json_body(&mut stream, &initialized(&asked)).await,
+            ("GET", _) => {
+                begin_events(&mut stream).await;
+                let event =
+                    b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\r\n\r\n";
+                let _gone = stream.write_all(event).await;
+                sleep(Duration::from_secs(5)).await;
+            }
+            _ => respond(&mut stream, "202 Accepted", "", "").await,
+        }
+    })
+    .await;
+    let (_running, state) = connected(&fake.url).await;
+    timeout(Duration::from_secs(2), async {
+        while state.signals.tool_changes() == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+}
+
+/// A server of revision 2024-11-05: a stream, and messages to the address that it names.
+async fn older(endpoint: &'static str, posts_to_the_stream: &'static str) -> Fake {
+    let sink: Arc<Mutex<Option<tokio::sync::mpsc::UnboundedSender<String>>>> = Arc::default();
+    Fake::start(move |asked, mut stream| {
+        let sink = Arc::clone(&sink);
+        async move {
+            match (asked.method.as_str(), asked.path.as_str()) {
+                ("GET", "/mcp") => {
+                    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+                    *sink.lock() = Some(sender);
+                    begin_events(&mut stream).await;
+                    let first = format!("event: endpoint\ndata: {endpoint}\n\n");
+                    let _gone = stream.write_all(first.as_bytes()).await;
+                    while let Some(text) = receiver.recv().await {
+                        if text == "end" {
+                            return;
+                        }
+                        let event = format!("event: message\ndata: {text}\n\n");
+                        let _gone = stream.write_all(event.as_bytes()).await;
+                    }
+                }
+                ("POST", "/mcp") => respond(&mut stream, posts_to_the_stream, "", "").await,
+                ("POST", _) => {
+                    respond(&mut stream, "202 Accepted", "", "Accepted").await;
+                    let answer = match asked.body["method"].as_str() {
+                        Some("initialize") => initialized(&asked),
+                        Some("tools/call") if asked.body["params"]["name"] == "t" => result(&asked, "older"),
+                        Some("tools/call") => "end".to_owned(),
+                        _ => return,
+                    };
+                    let _gone = sink.lock().as_ref().unwrap().send(answer);
+                }
+                _ => respond(&mut stream, "400 Bad Request", "", "").await,
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_older_transport_is_found_and_remembered() {
+    for refusal in ["404 Not Found", "405 Method Not Allowed", "400 Bad Request"] {
+        let fake = older("/messages?session=1", refusal).await;
+        let server = McpServer::http("s", fake.url.clone());
+        let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
+        let known = Arc::new(Known::default());
+        for connection in 0..2 {
+            let (wire, _state) = connect_transport(
+                Arc::from("s"),
+                http,
+                None,
+                Arc::clone(&known),
+                Signals::default(),
+                DEADLINES,
+            )
+            .unwrap();
+            let running = rmcp::serve_client(ClientConfig::default(), wire).await.unwrap();
+            assert_eq!(call(&running).await.unwrap()["content"][0]["text"], "older");
+            let tried = fake
+                .asked
+                .lock()
+                .iter()
+                .filter(|asked| asked.method == "POST" && asked.path == "/mcp")
+                .count();
+            assert_eq!(tried, 1, "{refusal}, connection {connection}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_older_transport_ends_with_its_stream() {
+    let fake = older("/messages", "404 Not Found").await;
+    let (running, state) = connected(&fake.url).await;
+    let ended =
+        timeout(Duration::from_secs(2), running.call_tool(CallToolRequestParams::new("end"))).await.unwrap();
+    assert!(ended.is_err());
+    assert_eq!(state.end_reason(), Some("closed the connection"));
+}
+
+#[tokio::test]
+async fn messages_of_the_older_transport_stay_within_the_origin() {
+    let other =
+        Fake::start(|_, mut stream| async move { respond(&mut stream, "202 Accepted", "", "").await }).await;
+    let endpoint: &'static str = Box::leak(other.url.to_string().into_boxed_str());
+    let fake = older(endpoint, "404 Not Found").await;
+    let mut server = McpServer::http("s", fake.url.clone());
+    if let crate::mcp::McpTransport::Http(http) = &mut server.transport {
+        http.kind = HttpKind::Sse;
+    }
+    let error = connect(&server).await.0.err().unwrap();
+    assert!(error.message.contains("another origin"), "{}", error.message);
+    assert!(other.asked.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_newer_server_is_spoken_to_in_its_revision() {
+    let fake = Fake::start(|asked, mut stream| async move {
+        let id = asked.body["id"].clone();
+        let body = match asked.body["method"].as_str() {
+            Some("server/discover") => json!({ "jsonrpc": "2.0", "id": id, "result": {
+                "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+                "serverInfo": { "name": "new", "version": "1" }, "ttlMs": 0, "cacheScope": "private",
+            } }),
+            _ => json!({ "jsonrpc": "2.0", "id": id, "result": {
+                "resultType": "complete", "content": [{ "type": "text", "text": "new" }],
+            } }),
+        };
+        json_body(&mut stream, &body.to_string()).await;
+    })
+    .await;
+    let (wire, _state) = transport(&McpServer::http("s", fake.url.clone()));
+    let lifecycle = rmcp::service::ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: None,
+    };
+    let running =
+        rmcp::service::serve_client_with_lifecycle(ClientConfig::default(), wire, lifecycle).await.unwrap();
+    let answer = call(&running).await.unwrap();
+    assert_eq!(answer["content"][0]["text"], "new");
+    let asked = fake.asked.lock();
+    assert_eq!(asked[0].header("mcp-method"), Some("server/discover"));
+    assert_eq!(asked[1].header("mcp-method"), Some("tools/call"));
+    assert_eq!(asked[1].header("mcp-name"), Some("t"));
+    assert_eq!(asked[1].header("mcp-protocol-version"), Some("2026-07-28"));
+}
+
+#[tokio::test]
+async fn an_older_server_refuses_discovery_in_any_way_and_is_still_connected() {
+    let refusals = [
+        (
+            "400 Bad Request",
+            "Content-Type: application/json\r\n",
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Server not initialized"}}"#,
+        ),
+        ("400 Bad Request", "", "no"),
+        ("404 Not Found", "", "no"),
+        (
+            "200 OK",
+            "Content-Type: application/json\r\n",
+            r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no"}}"#,
+        ),
+    ];
+    for (status, headers, body) in refusals {
+        let fake = Fake::start(move |asked, mut stream| async move {
+            match asked.body["method"].as_str() {
+                Some("server/discover") => respond(&mut stream, status, headers, body).await,
+                Some("initialize") => json_body(&mut stream, &initialized(&asked)).await,
+                Some(_) => respond(&mut stream, "202 Accepted", "", "").await,
+                None => respond(&mut stream, "405 Method Not Allowed", "", "").await,
+            }
+        })
+        .await;
+        let (wire, _state) = transport(&McpServer::http("s", fake.url.clone()));
+        let lifecycle = rmcp::service::ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: None,
+        };
+        let running =
+            rmcp::service::serve_client_with_lifecycle(ClientConfig::default(), wire, lifecycle).await;
+        assert!(running.is_ok(), "{status} {body}: {:?}", running.err());
+    }
+}
+
+#[tokio::test]
+async fn headers_that_cannot_be_sent_are_named_without_their_values() {
+    for (name, value, words) in [
+        ("X-Token", "secret\r\nX: y", "has a value that cannot be sent"),
+        ("bad name", "secret", "is not a header's name"),
+        ("Mcp-Session-Id", "secret", "is set by the protocol"),
+    ] {
+        let server = McpServer::http("s", Url::parse("http://127.0.0.1:1/").unwrap()).header(name, value);
+        let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
+        let error =
+            connect_transport(Arc::from("s"), http, None, Arc::default(), Signals::default(), DEADLINES)
+                .err()
+                .unwrap();
+        assert!(error.message.contains(words) && error.message.contains(name), "{}", error.message);
+        assert!(!error.message.contains("secret"), "{}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn a_server_cannot_forge_the_errors_of_this_transport() {
+    let fake = Fake::with_call(|asked, mut stream| async move {
+        let error = json!({ "code": i32::MIN + 2, "message": "x", "data": { "code": "CANCELLED" } });
+        let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error }).to_string();
+        json_body(&mut stream, &body).await;
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    assert!(tool_error(&call(&running).await.unwrap_err()).is_none());
+}
+
+#[tokio::test]
+async fn calls_at_once_do_not_wait_for_each_other() {
+    let running_now = Arc::new(AtomicUsize::new(0));
+    let all = Arc::new(tokio::sync::Barrier::new(20));
+    let (count, barrier) = (Arc::clone(&running_now), Arc::clone(&all));
+    let fake = Fake::with_call(move |asked, mut stream| {
+        let (count, barrier) = (Arc::clone(&count), Arc::clone(&barrier));
+        async move {
+            count.fetch_add(1, Ordering::Relaxed);
+            barrier.wait().await;
+            json_body(&mut stream, &result(&asked, "x")).await;
+        }
+    })
+    .await;
+    let (running, _state) = connected(&fake.url).await;
+    let calls = futures::future::join_all((0..20).map(|_| call(&running))).await;
+    assert!(calls.iter().all(Result::is_ok));
+    assert_eq!(running_now.load(Ordering::Relaxed), 20);
+}

@@ -1,0 +1,276 @@
+//! What a person does: signing in through a browser, signing out, looking.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::Html;
+use axum::routing::get;
+use rmcp::transport::auth::{
+    AuthError as RmcpError, AuthorizationManager, AuthorizationRequest, AuthorizationSession,
+};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::tokens::{TokenStore, secret};
+use super::{client_credentials, has_token, is_private, manager};
+use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
+
+/// How long a person may take in the browser: finding a password, a second factor.
+const PERSON_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// Discovery with registration, and exchanging the code, each.
+const EXCHANGE_TIME: Duration = Duration::from_secs(60);
+
+/// Where the browser comes back to.
+const CALLBACK: &str = "/callback";
+
+/// Errors of a server, in its own words, up to here.
+const LONGEST_PROBLEM: usize = 500;
+
+/// Why signing in or out failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// The server is a process, to which nobody signs in.
+    #[error("server `{0}` is a process; only servers with a `url` can be signed in to")]
+    NotHttp(String),
+    /// The server or its authorization server refused, or cannot be reached.
+    #[error("signing in to server `{server}` failed: {problem}")]
+    Failed {
+        /// The server.
+        server: String,
+        /// What was wrong.
+        problem: String,
+    },
+    /// Nobody came back from the browser in time.
+    #[error("signing in to server `{0}` was not finished within 5 minutes")]
+    Elapsed(String),
+    /// The tokens could not be written or removed.
+    #[error("the tokens of server `{server}` cannot be stored: {problem}")]
+    Storage {
+        /// The server.
+        server: String,
+        /// What was wrong.
+        problem: String,
+    },
+}
+
+/// What is known about a person's sign-in to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuthStatus {
+    /// No tokens are stored.
+    SignedOut,
+    /// There is a token.
+    SignedIn {
+        /// For how long it is still good, if that is known.
+        remaining: Option<Duration>,
+        /// Whether it is renewed without a person.
+        renews: bool,
+    },
+}
+
+/// Signs in to `server` and stores the tokens in the system's keyring, or below `directory` where
+/// there is none.
+///
+/// `show` is called with the address that the person must open in a browser on this machine; it is
+/// always `https`, or `http` on this machine. It is not called for a server with
+/// [client credentials](OAuth::client_credentials). Waits for at most five minutes.
+///
+/// # Errors
+///
+/// See [`AuthError`].
+pub async fn login(server: &McpServer, directory: &Path, show: impl FnOnce(&Url)) -> Result<(), AuthError> {
+    login_with(server, Arc::new(TokenStore::new(server.identity(), directory)), show).await
+}
+
+/// Forgets the tokens of `server`.
+///
+/// # Errors
+///
+/// When they cannot be removed.
+pub async fn logout(server: &McpServer, directory: &Path) -> Result<(), AuthError> {
+    http_transport(server)?;
+    let tokens = TokenStore::new(server.identity(), directory);
+    tokens.clear().await.map_err(|error| failure(server, &error))
+}
+
+/// Whether there are tokens for `server`. Asks nobody but the keyring.
+///
+/// # Errors
+///
+/// When the server is a process.
+pub async fn status(server: &McpServer, directory: &Path) -> Result<AuthStatus, AuthError> {
+    http_transport(server)?;
+    let stored = TokenStore::new(server.identity(), directory).load().await;
+    Ok(match stored.as_ref().and_then(secret) {
+        Some(secret) => AuthStatus::SignedIn { remaining: secret.remaining, renews: secret.can_renew },
+        None => AuthStatus::SignedOut,
+    })
+}
+
+pub(super) async fn login_with(
+    server: &McpServer,
+    tokens: Arc<TokenStore>,
+    show: impl FnOnce(&Url),
+) -> Result<(), AuthError> {
+    let http = http_transport(server)?;
+    let config = http.oauth.clone().unwrap_or_default();
+    let failed = |problem: String| AuthError::Failed { server: server.name.clone(), problem };
+    let too_slow = || failed(format!("no answer within {} s", EXCHANGE_TIME.as_secs()));
+    let mut manager = manager(&http.url, &tokens).await.map_err(|error| failure(server, &error))?;
+    if config.client_credentials {
+        let exchanged = timeout(EXCHANGE_TIME, client_credentials(&mut manager, &http.url, &config)).await;
+        return exchanged.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error));
+    }
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await;
+    let listener = listener.map_err(|error| failed(format!("cannot listen for the browser: {error}")))?;
+    let port = listener.local_addr().map_err(|error| failed(error.to_string()))?.port();
+    let redirect = format!("http://127.0.0.1:{port}{CALLBACK}");
+    let session = timeout(EXCHANGE_TIME, begin(manager, &config, redirect)).await;
+    let session = session.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error))?;
+    let address = Url::parse(session.get_authorization_url()).map_err(|error| failed(error.to_string()))?;
+    // It is opened on this machine, where other schemes start programs.
+    if !is_private(&address) || !matches!(address.scheme(), "https" | "http") {
+        return Err(failed("the authorization server is not behind `https`".to_owned()));
+    }
+    let state = address.query_pairs().find(|(key, _)| key == "state").map(|(_, state)| state.into_owned());
+    let Some(state) = state else { return Err(failed("the address to open has no `state`".to_owned())) };
+    show(&address);
+    let callback = timeout(PERSON_TIME, receive(listener, &state)).await;
+    let callback = callback.map_err(|_elapsed| AuthError::Elapsed(server.name.clone()))?.map_err(failed)?;
+    let code = match (callback.code, callback.error) {
+        (Some(code), None) => code,
+        (_, error) => {
+            let problem = callback.error_description.or(error).unwrap_or_else(|| "no code came".to_owned());
+            return Err(failed(shown(&problem)));
+        }
+    };
+    let exchanged = session.handle_callback_with_issuer(&code, &state, callback.iss.as_deref());
+    let exchanged = timeout(EXCHANGE_TIME, exchanged).await.map_err(|_elapsed| too_slow())?;
+    exchanged.map_err(|error| failure(server, &error))?;
+    if has_token(tokens.load().await.as_ref()) {
+        return Ok(());
+    }
+    Err(AuthError::Storage { server: server.name.clone(), problem: "they were not kept".to_owned() })
+}
+
+/// Finds the authorization server, registers this client if it is not known, and makes the address
+/// to open.
+async fn begin(
+    mut manager: AuthorizationManager,
+    config: &OAuth,
+    redirect: String,
+) -> Result<AuthorizationSession, RmcpError> {
+    let resolution = manager.resolve_metadata().await?;
+    manager.set_metadata(resolution.metadata);
+    let mut request = AuthorizationRequest::new(redirect).with_client_name("cx");
+    request = if config.scopes.is_empty() {
+        request.with_initial_scope_selection()
+    } else {
+        request.with_scopes(config.scopes.clone())
+    };
+    if let Some(id) = &config.client_id {
+        request = request.with_preregistered_client(id);
+        if let Some(secret) = &config.client_secret {
+            request = request.with_client_secret(secret);
+        }
+    }
+    AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)
+}
+
+/// What the browser brings back.
+#[derive(Deserialize)]
+struct Callback {
+    code: Option<String>,
+    state: Option<String>,
+    iss: Option<String>,
+    error: Option<String>,
+    error_description: Option<String>,
+}
+
+#[derive(Clone)]
+struct Receiver {
+    state: Arc<str>,
+    callbacks: mpsc::Sender<Callback>,
+}
+
+/// Waits for the one request that has our `state`. Whatever else comes is turned away and changes
+/// nothing: any page that the person has open can make the browser ask here.
+async fn receive(listener: TcpListener, state: &str) -> Result<Callback, String> {
+    let (callbacks, mut received) = mpsc::channel(1);
+    let receiver = Receiver { state: Arc::from(state), callbacks };
+    let router = Router::new().route(CALLBACK, get(answer)).with_state(receiver);
+    let done = CancellationToken::new();
+    let serving = axum::serve(listener, router).with_graceful_shutdown(done.clone().cancelled_owned());
+    // Ends with this function: dropped, or told to finish the answer that it is giving.
+    let mut serving = std::pin::pin!(serving.into_future());
+    tokio::select! {
+        ended = &mut serving => Err(format!("listening for the browser failed: {ended:?}")),
+        callback = received.recv() => {
+            done.cancel();
+            // The page is a few hundred bytes; a browser that keeps its connection is not waited for.
+            let _elapsed = timeout(Duration::from_secs(1), serving).await;
+            callback.ok_or_else(|| "nothing came from the browser".to_owned())
+        }
+    }
+}
+
+async fn answer(
+    State(receiver): State<Receiver>,
+    Query(callback): Query<Callback>,
+) -> (StatusCode, Html<&'static str>) {
+    if callback.state.as_deref() != Some(&*receiver.state) {
+        return (
+            StatusCode::BAD_REQUEST,
+            Html("<!doctype html><title>cx</title><p>This is not the sign-in that was begun."),
+        );
+    }
+    let page = if callback.code.is_some() && callback.error.is_none() {
+        "<!doctype html><title>cx</title><p>You can close this page and go back to the terminal."
+    } else {
+        "<!doctype html><title>cx</title><p>Signing in was refused. The terminal says more."
+    };
+    // A second one is for nobody.
+    let _one_is_enough = receiver.callbacks.try_send(callback);
+    (StatusCode::OK, Html(page))
+}
+
+fn http_transport(server: &McpServer) -> Result<&HttpTransport, AuthError> {
+    match &server.transport {
+        McpTransport::Http(http) => Ok(http),
+        McpTransport::Stdio(_) => Err(AuthError::NotHttp(server.name.clone())),
+    }
+}
+
+fn failure(server: &McpServer, error: &RmcpError) -> AuthError {
+    let server = server.name.clone();
+    match error {
+        RmcpError::CredentialStoreError(problem) => AuthError::Storage { server, problem: problem.clone() },
+        error => AuthError::Failed { server, problem: described(error) },
+    }
+}
+
+/// An error with what caused it. None of these hold tokens: rmcp and oauth2 keep them out.
+pub(super) fn described(error: &RmcpError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    for _ in 0..8 {
+        let Some(inner) = source else { break };
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    shown(&text)
+}
+
+fn shown(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(LONGEST_PROBLEM).collect()
+}

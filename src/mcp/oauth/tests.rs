@@ -1,0 +1,407 @@
+//! Signing in against a small authorization server that checks what it is sent.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use ::http::{HeaderMap, StatusCode, header};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use super::login::login_with;
+use super::*;
+use crate::mcp::http::{Deadlines, connect_transport, tool_error};
+use crate::mcp::signals::Signals;
+
+/// What the authorization server remembers and how it behaves.
+#[derive(Default)]
+struct Issuer {
+    base: Mutex<String>,
+    /// The access token that is good now.
+    number: AtomicU64,
+    refreshes: AtomicUsize,
+    /// Seconds that new tokens live.
+    lifetime: AtomicU64,
+    refuses_refresh: AtomicBool,
+    challenge: Mutex<Option<String>>,
+    forms: Mutex<Vec<HashMap<String, String>>>,
+    registrations: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+type Shared = State<Arc<Issuer>>;
+
+impl Issuer {
+    async fn start(lifetime: u64) -> Arc<Self> {
+        let issuer = Arc::new(Self::default());
+        issuer.lifetime.store(lifetime, Ordering::Relaxed);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        *issuer.base.lock() = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new()
+            .route("/.well-known/oauth-protected-resource/mcp", get(resource_metadata))
+            .route("/.well-known/oauth-authorization-server", get(server_metadata))
+            .route("/register", post(register))
+            .route("/authorize", get(authorize))
+            .route("/token", post(token))
+            .route("/mcp", post(mcp))
+            .with_state(Arc::clone(&issuer));
+        tokio::spawn(axum::serve(listener, router).into_future());
+        issuer
+    }
+
+    fn server(&self) -> McpServer {
+        let url = Url::parse(&format!("{}/mcp", self.base.lock())).unwrap();
+        McpServer::http("s", url)
+    }
+
+    fn current(&self) -> String {
+        format!("token-{}", self.number.load(Ordering::SeqCst))
+    }
+
+    /// Makes a new token; the one before is not accepted any more.
+    fn issue(&self) -> Response {
+        self.number.fetch_add(1, Ordering::SeqCst);
+        let lifetime = self.lifetime.load(Ordering::Relaxed);
+        answer(
+            StatusCode::OK,
+            json!({
+                "access_token": self.current(), "token_type": "Bearer", "expires_in": lifetime,
+                "refresh_token": format!("refresh-{}", self.current()),
+            }),
+        )
+    }
+}
+
+fn answer(status: StatusCode, body: Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
+    response
+}
+
+async fn resource_metadata(State(issuer): Shared) -> Response {
+    let base = issuer.base.lock().clone();
+    answer(StatusCode::OK, json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
+}
+
+async fn server_metadata(State(issuer): Shared) -> Response {
+    let base = issuer.base.lock().clone();
+    answer(
+        StatusCode::OK,
+        json!({
+            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
+            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
+            "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+            "token_endpoint_auth_methods_supported": ["client_secret_post", "none"],
+        }),
+    )
+}
+
+async fn register(State(issuer): Shared, body: String) -> Response {
+    issuer.registrations.fetch_add(1, Ordering::Relaxed);
+    let asked: Value = serde_json::from_str(&body).unwrap();
+    answer(StatusCode::CREATED, json!({ "client_id": "registered", "redirect_uris": asked["redirect_uris"] }))
+}
+
+/// The person agrees at once.
+async fn authorize(State(issuer): Shared, Query(query): Query<HashMap<String, String>>) -> Response {
+    assert_eq!(query["response_type"], "code");
+    assert_eq!(query["code_challenge_method"], "S256");
+    assert_eq!(query["resource"], format!("{}/mcp", issuer.base.lock()));
+    *issuer.challenge.lock() = Some(query["code_challenge"].clone());
+    let mut back = Url::parse(&query["redirect_uri"]).unwrap();
+    back.query_pairs_mut().append_pair("code", "the-code").append_pair("state", &query["state"]);
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    response.headers_mut().insert(header::LOCATION, back.as_str().parse().unwrap());
+    response
+}
+
+async fn token(State(issuer): Shared, body: String) -> Response {
+    let form: HashMap<String, String> = url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+    issuer.forms.lock().push(form.clone());
+    let refused = || answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_grant" }));
+    if form.get("resource") != Some(&format!("{}/mcp", issuer.base.lock())) {
+        return answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_target" }));
+    }
+    match form["grant_type"].as_str() {
+        "authorization_code" if form["code"] == "the-code" && !form["code_verifier"].is_empty() => {
+            issuer.issue()
+        }
+        "refresh_token" => {
+            issuer.refreshes.fetch_add(1, Ordering::SeqCst);
+            // Long enough for all the other calls to come by.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let is_current = form["refresh_token"] == format!("refresh-{}", issuer.current());
+            if !is_current || issuer.refuses_refresh.load(Ordering::Relaxed) {
+                refused()
+            } else {
+                issuer.issue()
+            }
+        }
+        "client_credentials" if form.get("client_secret").map(String::as_str) == Some("hush") => {
+            issuer.issue()
+        }
+        _ => refused(),
+    }
+}
+
+async fn mcp(State(issuer): Shared, headers: HeaderMap, body: String) -> Response {
+    let expected = format!("Bearer {}", issuer.current());
+    if headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) != Some(&expected) {
+        return answer(StatusCode::UNAUTHORIZED, json!({}));
+    }
+    let message: Value = serde_json::from_str(&body).unwrap();
+    let result = match message["method"].as_str().unwrap() {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "fake", "version": "1" },
+        }),
+        "tools/call" => {
+            issuer.calls.fetch_add(1, Ordering::SeqCst);
+            json!({ "content": [{ "type": "text", "text": "done" }] })
+        }
+        _ => return answer(StatusCode::ACCEPTED, json!({})),
+    };
+    answer(StatusCode::OK, json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+}
+
+fn store(server: &McpServer, directory: &TempDir) -> Arc<TokenStore> {
+    Arc::new(TokenStore::in_files(server.identity(), directory.path()))
+}
+
+/// What a browser does: opens the address and goes where it is sent.
+fn browser(address: &Url) -> tokio::task::JoinHandle<(StatusCode, String)> {
+    let address = address.clone();
+    tokio::spawn(async move {
+        let client = crate::mcp::http::pool(Duration::from_secs(2)).unwrap();
+        let sent = client.get(address).send().await.unwrap();
+        let back = sent.headers()[header::LOCATION].to_str().unwrap().to_owned();
+        let page = client.get(back).send().await.unwrap();
+        (page.status(), page.text().await.unwrap())
+    })
+}
+
+async fn signed_in(server: &McpServer, directory: &TempDir) {
+    login_with(server, store(server, directory), |address| drop(browser(address))).await.unwrap();
+}
+
+fn authorization(server: &McpServer, directory: &TempDir) -> Arc<Authorization> {
+    Arc::new(Authorization::with_store(server, store(server, directory)).unwrap())
+}
+
+type Running = rmcp::service::RunningService<rmcp::RoleClient, rmcp::model::ClientConfig>;
+
+async fn connect(server: &McpServer, authorization: Arc<Authorization>) -> Result<Running, ToolError> {
+    let McpTransport::Http(http) = &server.transport else { unreachable!() };
+    let deadlines = Deadlines { connect: Duration::from_secs(5), request: Duration::from_secs(5) };
+    let (wire, state) = connect_transport(
+        Arc::from("s"),
+        http,
+        Some(authorization),
+        Arc::default(),
+        Signals::default(),
+        deadlines,
+    )
+    .unwrap();
+    let running = rmcp::serve_client(rmcp::model::ClientConfig::default(), wire).await;
+    running.map_err(|error| state.failure().cloned().unwrap_or_else(|| panic!("{error}")))
+}
+
+async fn call(running: &Running) -> Result<(), ToolError> {
+    match running.call_tool(rmcp::model::CallToolRequestParams::new("t")).await {
+        Ok(_) => Ok(()),
+        Err(rmcp::ServiceError::McpError(error)) => Err(tool_error(&error).unwrap()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn a_person_signs_in_and_calls_work() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    let mut page = None;
+    login_with(&server, store(&server, &directory), |address| page = Some(browser(address))).await.unwrap();
+    let (status, page) = page.unwrap().await.unwrap();
+    assert_eq!(status, StatusCode::OK);
+    assert!(page.contains("You can close this page"), "{page}");
+    assert!(!page.contains("the-code"), "{page}");
+    assert_eq!(issuer.registrations.load(Ordering::Relaxed), 1);
+    // The verifier is the one that belongs to the challenge.
+    let verifier = issuer.forms.lock()[0]["code_verifier"].clone();
+    assert!(verifier.len() >= 43, "{verifier}");
+
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    assert_eq!(issuer.refreshes.load(Ordering::Relaxed), 0);
+
+    // Nobody else can read the file, and it is gone afterwards.
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = directory.path().join("tokens").join(format!("{}.json", server.identity()));
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    store(&server, &directory).clear().await.unwrap();
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn without_a_sign_in_the_error_says_what_to_do_and_comes_back_to_life() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    let authorization = authorization(&server, &directory);
+    let error = connect(&server, Arc::clone(&authorization)).await.err().unwrap();
+    assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
+    assert!(error.message.contains("cx auth login s"), "{}", error.message);
+    assert!(issuer.forms.lock().is_empty());
+    // The person does that, and this process need not be started again.
+    signed_in(&server, &directory).await;
+    call(&connect(&server, authorization).await.unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_expired_token_is_renewed_once_for_many_calls() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    // The server stops accepting it before its time, as after a restart.
+    let refresh = format!("refresh-{}", issuer.current());
+    let stored = store(&server, &directory).load().await.unwrap();
+    assert!(serde_json::to_string(&stored).unwrap().contains(&refresh));
+    issuer.number.fetch_add(1, Ordering::SeqCst);
+    rewrite(&server, &directory, |text| text.replace(&refresh, &format!("refresh-{}", issuer.current())))
+        .await;
+
+    let calls = futures::future::join_all((0..20).map(|_| call(&running))).await;
+    assert!(calls.iter().all(Result::is_ok), "{calls:?}");
+    assert_eq!(issuer.refreshes.load(Ordering::SeqCst), 1);
+    assert_eq!(issuer.calls.load(Ordering::SeqCst), 20);
+}
+
+#[tokio::test]
+async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
+    // Shorter than what counts as early: never good for a request.
+    let issuer = Issuer::start(5).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    issuer.lifetime.store(3600, Ordering::Relaxed);
+    let authorization = authorization(&server, &directory);
+    let McpTransport::Http(http) = &server.transport else { unreachable!() };
+    let tokens = futures::future::join_all((0..20).map(|_| authorization.token(&http.url))).await;
+    for token in tokens {
+        assert_eq!(token.unwrap().unwrap().header(), format!("Bearer {}", issuer.current()));
+    }
+    assert_eq!(issuer.refreshes.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_refused_renewal_asks_to_sign_in_and_is_not_repeated() {
+    let issuer = Issuer::start(5).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    issuer.refuses_refresh.store(true, Ordering::Relaxed);
+    let error = connect(&server, authorization(&server, &directory)).await.err().unwrap();
+    assert!(error.message.contains("cx auth login s"), "{}", error.message);
+    assert!(issuer.refreshes.load(Ordering::SeqCst) <= 2);
+}
+
+#[tokio::test]
+async fn a_client_signs_in_as_itself() {
+    let issuer = Issuer::start(3600).await;
+    let (mut server, directory) = (issuer.server(), TempDir::new().unwrap());
+    if let McpTransport::Http(http) = &mut server.transport {
+        http.oauth = Some(OAuth {
+            client_id: Some("robot".to_owned()),
+            client_secret: Some("hush".to_owned()),
+            client_credentials: true,
+            ..OAuth::default()
+        });
+    }
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    assert_eq!(issuer.forms.lock().len(), 1);
+    // When the server forgets it, another is got.
+    issuer.number.fetch_add(1, Ordering::SeqCst);
+    call(&running).await.unwrap();
+    assert_eq!(issuer.forms.lock().len(), 2);
+}
+
+#[tokio::test]
+async fn a_forged_return_does_not_end_the_sign_in() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    let mut forged = None;
+    let signing_in = login_with(&server, store(&server, &directory), |address| {
+        let address = address.clone();
+        forged = Some(tokio::spawn(async move {
+            let client = crate::mcp::http::pool(Duration::from_secs(2)).unwrap();
+            let (_, back) = address.query_pairs().find(|(key, _)| key == "redirect_uri").unwrap();
+            let forged = client.get(format!("{back}?code=evil&state=guessed")).send().await.unwrap().status();
+            browser(&address).await.unwrap();
+            forged
+        }));
+    });
+    signing_in.await.unwrap();
+    assert_eq!(forged.unwrap().await.unwrap(), StatusCode::BAD_REQUEST);
+    assert_eq!(issuer.forms.lock()[0]["code"], "the-code");
+}
+
+#[tokio::test]
+async fn a_person_who_says_no_is_told_so() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    let error = login_with(&server, store(&server, &directory), |address| {
+        let query: HashMap<_, _> = address.query_pairs().into_owned().collect();
+        let back = format!("{}?error=access_denied&state={}", query["redirect_uri"], query["state"]);
+        drop(tokio::spawn(async move {
+            crate::mcp::http::pool(Duration::from_secs(2)).unwrap().get(back).send().await.unwrap();
+        }));
+    });
+    let error = error.await.unwrap_err();
+    assert_eq!(error.to_string(), "signing in to server `s` failed: access_denied");
+    assert!(issuer.forms.lock().is_empty());
+}
+
+#[tokio::test]
+async fn tokens_do_not_go_over_the_wire_in_clear() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let authorization = authorization(&server, &directory);
+    let error = authorization.token(&Url::parse("http://example.com/mcp").unwrap()).await.err().unwrap();
+    assert!(error.message.contains("use `https`"), "{}", error.message);
+    assert!(authorization.token(&Url::parse("https://example.com/mcp").unwrap()).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn nothing_shows_a_token() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let authorization = authorization(&server, &directory);
+    let McpTransport::Http(http) = &server.transport else { unreachable!() };
+    let token = authorization.token(&http.url).await.unwrap().unwrap();
+    assert!(!format!("{authorization:?} {:?}", token.header()).contains("token-"));
+}
+
+#[tokio::test]
+async fn processes_have_nothing_to_sign_in_to() {
+    let directory = TempDir::new().unwrap();
+    let server = McpServer::stdio("files", "true");
+    assert!(Authorization::new(&server, directory.path()).is_none());
+    let error = login(&server, directory.path(), |_| ()).await.unwrap_err();
+    assert!(matches!(error, AuthError::NotHttp(name) if name == "files"));
+}
+
+/// Changes what is stored, behind the back of whoever has read it.
+async fn rewrite(server: &McpServer, directory: &TempDir, change: impl FnOnce(String) -> String) {
+    use rmcp::transport::auth::CredentialStore as _;
+    let tokens = store(server, directory);
+    let text = serde_json::to_string(&tokens.load().await.unwrap()).unwrap();
+    Remembered(tokens).save(serde_json::from_str(&change(text)).unwrap()).await.unwrap();
+}
