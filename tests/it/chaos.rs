@@ -22,13 +22,13 @@ const WATCHDOG: Duration = Duration::from_secs(30);
 const CLOSING_TIME: Duration = Duration::from_secs(6);
 
 /// How long a call on this stage may take. Every call without an answer takes this long.
-pub const CALL_TIME: Duration = Duration::from_millis(1_000);
+pub(crate) const CALL_TIME: Duration = Duration::from_millis(1_000);
 
 /// How long connecting may take on this stage.
-pub const CONNECT_TIME: Duration = Duration::from_millis(1_500);
+pub(crate) const CONNECT_TIME: Duration = Duration::from_millis(1_500);
 
 /// The server of `tests/chaos`.
-pub fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let test_binary = std::env::current_exe().unwrap();
     let program = test_binary.parent().unwrap().parent().unwrap().join("examples/chaos");
     assert!(program.exists(), "cargo builds the examples with the tests: {}", program.display());
@@ -36,8 +36,8 @@ pub fn program() -> PathBuf {
 }
 
 /// An executor with the servers `faulty` and `well`.
-pub struct Stage {
-    pub executor: Executor,
+pub(crate) struct Stage {
+    pub(crate) executor: Executor,
     directory: TempDir,
     /// The faulty server, if it is one behind an address.
     _listener: Option<Listener>,
@@ -45,34 +45,34 @@ pub struct Stage {
 
 /// What became of a call, as the script that made it saw it.
 #[derive(Debug)]
-pub struct Called {
+pub(crate) struct Called {
     /// The result, if there was one.
-    pub value: Value,
+    pub(crate) value: Value,
     /// The error's code, or nothing.
-    pub code: String,
-    pub message: String,
-    pub retry_after_ms: Option<u64>,
-    pub took: Duration,
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) retry_after_ms: Option<u64>,
+    pub(crate) took: Duration,
 }
 
 impl Stage {
     /// The faulty server as a child process. `arguments` are the mode and its variant.
-    pub fn stdio(arguments: &[&str]) -> Self {
+    pub(crate) fn stdio(arguments: &[&str]) -> Self {
         Self::stdio_with(arguments, |server| server)
     }
 
-    pub fn stdio_with(arguments: &[&str], change: impl FnOnce(McpServer) -> McpServer) -> Self {
+    pub(crate) fn stdio_with(arguments: &[&str], change: impl FnOnce(McpServer) -> McpServer) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let faulty = stdio("faulty", arguments, &directory.path().join("notes"));
         Self::build(directory, change(faulty), None)
     }
 
     /// The faulty server behind an address. `arguments` begin with `http` or `sse`.
-    pub fn http(arguments: &[&str]) -> Self {
+    pub(crate) fn http(arguments: &[&str]) -> Self {
         Self::http_with(arguments, |server| server)
     }
 
-    pub fn http_with(arguments: &[&str], change: impl FnOnce(McpServer) -> McpServer) -> Self {
+    pub(crate) fn http_with(arguments: &[&str], change: impl FnOnce(McpServer) -> McpServer) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = Listener::new(arguments, &directory.path().join("notes"));
         let faulty = change(McpServer::http("faulty", listener.url.parse().unwrap()));
@@ -93,7 +93,7 @@ impl Stage {
     }
 
     /// Does `work` while the other server is called without a pause, and once before and after it.
-    pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         self.neighbour_answers().await;
         let neighbour = async {
             loop {
@@ -116,13 +116,13 @@ impl Stage {
     }
 
     /// Runs a script and returns its value.
-    pub async fn value(&self, script: impl Into<Script>) -> Value {
+    pub(crate) async fn value(&self, script: impl Into<Script>) -> Value {
         let result = self.executor.run(script).await.unwrap();
         result.value().cloned().unwrap_or_else(|| panic!("{}", result.to_json()))
     }
 
     /// Evaluates one expression, which is a call.
-    pub async fn call(&self, expression: &str) -> Called {
+    pub(crate) async fn call(&self, expression: &str) -> Called {
         let started = Instant::now();
         let source = format!(
             "try {{ return {{ value: await {expression} }} }}
@@ -143,29 +143,29 @@ impl Stage {
     }
 
     /// Calls the tool in which the fault strikes.
-    pub async fn target(&self) -> Called {
+    pub(crate) async fn target(&self) -> Called {
         self.call("tools.faulty.target({})").await
     }
 
     /// What the faulty server has written down.
-    pub fn notes(&self) -> String {
+    pub(crate) fn notes(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("notes")).unwrap_or_default()
     }
 
     /// How many lines of the notes begin so.
-    pub fn noted(&self, beginning: &str) -> usize {
+    pub(crate) fn noted(&self, beginning: &str) -> usize {
         self.notes().lines().filter(|line| line.starts_with(beginning)).count()
     }
 
     /// The processes of the faulty server: those that it noted under `word`.
-    pub fn processes(&self, word: &str) -> Vec<String> {
+    pub(crate) fn processes(&self, word: &str) -> Vec<String> {
         let notes = self.notes();
         let processes = notes.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
         processes.map(str::to_owned).collect()
     }
 
     /// Closes the executor; all children are gone then, and their descendants no longer run.
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         let started = Instant::now();
         self.executor.close().await;
         assert!(started.elapsed() < CLOSING_TIME, "closing took {:?}", started.elapsed());
@@ -182,26 +182,26 @@ impl Stage {
 
 impl Called {
     /// Asserts that it failed with `code` and a message that contains all `parts`.
-    pub fn failed(&self, code: &str, parts: &[&str]) -> &Self {
+    pub(crate) fn failed(&self, code: &str, parts: &[&str]) -> &Self {
         let is_told = parts.iter().all(|part| self.message.contains(part));
         assert!(self.code == code && is_told, "expected {code} {parts:?}, found {self:?}");
         self
     }
 
     /// Asserts that it failed with one of these, where nothing says which.
-    pub fn failed_with_one_of(&self, codes: &[&str]) -> &Self {
+    pub(crate) fn failed_with_one_of(&self, codes: &[&str]) -> &Self {
         assert!(codes.contains(&&*self.code), "expected one of {codes:?}, found {self:?}");
         self
     }
 
     /// Asserts that it returned `value`.
-    pub fn returned(&self, value: impl Into<Value>) -> &Self {
+    pub(crate) fn returned(&self, value: impl Into<Value>) -> &Self {
         assert!(self.code.is_empty() && self.value == value.into(), "{self:?}");
         self
     }
 
     /// Asserts that it was over within this time.
-    pub fn within(&self, most: Duration) -> &Self {
+    pub(crate) fn within(&self, most: Duration) -> &Self {
         assert!(self.took < most, "it took longer than {most:?}: {self:?}");
         self
     }
@@ -237,12 +237,12 @@ impl Drop for Listener {
     }
 }
 
-pub fn builder() -> ExecutorBuilder {
+pub(crate) fn builder() -> ExecutorBuilder {
     Executor::builder().warm_isolates(2)
 }
 
 /// The server as a child process under any name.
-pub fn stdio(name: &str, arguments: &[&str], notes: &Path) -> McpServer {
+pub(crate) fn stdio(name: &str, arguments: &[&str], notes: &Path) -> McpServer {
     let server = McpServer::stdio(name, program().to_str().unwrap()).args(["stdio"]);
     server.args(arguments.iter().copied()).args(["--notes", notes.to_str().unwrap()])
 }
@@ -252,22 +252,22 @@ fn is_there(process: &str) -> bool {
 }
 
 /// Whether the process is there and not a zombie.
-pub fn runs(process: &str) -> bool {
+pub(crate) fn runs(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
 /// What a whole command saw of a call of the faulty server, and the most memory that it took.
 #[derive(Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// The code of the call's failure, `well`, or `pending` after three seconds.
-    pub seen: String,
-    pub peak_megabytes: u64,
+    pub(crate) seen: String,
+    pub(crate) peak_megabytes: u64,
 }
 
 /// Runs `cx run` with both servers in a process of its own, whose memory is nobody else's. The script
 /// calls the other server all the while.
-pub fn measured(arguments: &[&str], expression: &str) -> Measured {
+pub(crate) fn measured(arguments: &[&str], expression: &str) -> Measured {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("mcp.json");
     let entry = |arguments: &[&str]| {

@@ -43,7 +43,7 @@ async fn up_226_a_tools_own_failure_is_no_failure_of_the_server() {
             for _ in 0..10 {
                 stage.call("tools.faulty.fail({})").await.failed("TOOL_ERROR", &["it did not work"]);
             }
-            stage.call("tools.faulty.slow({ ms: 'x' })").await.failed("INVALID_ARGUMENTS", &[]);
+            stage.call("tools.faulty.nothing({})").await.failed("TOOL_NOT_FOUND", &[]);
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         })
         .await;

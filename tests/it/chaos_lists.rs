@@ -62,7 +62,7 @@ async fn di_162_definitions_without_a_measure() {
 fn di_162_giant_definitions_take_little_memory() {
     for variant in ["tools", "enum"] {
         let measured = measured(&["giant-schema", variant], "tools.faulty.echo({})");
-        assert!(measured.peak_megabytes < 600, "{variant}: {measured:?}");
+        assert!(measured.peak_megabytes < 300, "{variant}: {measured:?}");
     }
 }
 
@@ -248,13 +248,12 @@ async fn di_171_names_twice_and_names_that_are_none() {
     stage
         .beside(async {
             stage.target().await.returned("well");
-            // A server's name for a tool must not change what an object of tools is.
-            let source = "return [typeof tools.faulty, await Promise.resolve(1), ({}).polluted ?? null,
-                                  (await discoverMCPTools({ server: 'faulty' })).length >= 8]";
-            assert_eq!(
-                stage.value(source).await.as_array().unwrap()[1..],
-                [json!(1), json!(null), json!(true)]
-            );
+            // A tool's name must not change what an object of tools is: `then` makes no promise of it.
+            let source = "const pause = new Promise((resolve) => setTimeout(resolve, 1_000, 'hangs'));
+                          const awaited = await Promise.race([pause, (async () => { await tools.faulty; return 'is there' })()]);
+                          const found = await discoverMCPTools({ server: 'faulty' });
+                          return [awaited, ({}).polluted ?? null, found.length >= 8]";
+            assert_eq!(stage.value(source).await, json!(["is there", null, true]));
         })
         .await;
     stage.close().await;
