@@ -1,6 +1,18 @@
 //! The integration tests: one binary, a module for each subject.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic and start processes")]
 
+/// A server that breaks one rule beside one that breaks none: the stage of the modules below.
+mod chaos;
+/// Calls that go wrong.
+mod chaos_calls;
+/// What stands before a server: circuit breaker, queue, rate, idle stop.
+mod chaos_gate;
+/// Servers behind an address that go wrong.
+mod chaos_http;
+/// Lists of tools that go wrong.
+mod chaos_lists;
+/// Servers that do not start.
+mod chaos_start;
 /// The command, as a process.
 mod cli;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
