@@ -10,12 +10,13 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use super::login::login_with;
 use super::*;
-use crate::mcp::http::{Deadlines, connect_transport, tool_error};
+use crate::mcp::http::{Deadlines, base64, connect_transport, tool_error};
 
 /// What the authorization server remembers and how it behaves.
 #[derive(Default)]
@@ -66,10 +67,13 @@ impl Issuer {
     fn issue(&self) -> Response {
         self.number.fetch_add(1, Ordering::SeqCst);
         let lifetime = self.lifetime.load(Ordering::Relaxed);
-        answer(StatusCode::OK, json!({
-            "access_token": self.current(), "token_type": "Bearer", "expires_in": lifetime,
-            "refresh_token": format!("refresh-{}", self.current()),
-        }))
+        answer(
+            StatusCode::OK,
+            json!({
+                "access_token": self.current(), "token_type": "Bearer", "expires_in": lifetime,
+                "refresh_token": format!("refresh-{}", self.current()),
+            }),
+        )
     }
 }
 
@@ -87,13 +91,16 @@ async fn resource_metadata(State(issuer): Shared) -> Response {
 
 async fn server_metadata(State(issuer): Shared) -> Response {
     let base = issuer.base.lock().clone();
-    answer(StatusCode::OK, json!({
-        "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
-        "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
-        "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
-        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
-        "token_endpoint_auth_methods_supported": ["client_secret_post", "none"],
-    }))
+    answer(
+        StatusCode::OK,
+        json!({
+            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
+            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
+            "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+            "token_endpoint_auth_methods_supported": ["client_secret_post", "none"],
+        }),
+    )
 }
 
 async fn register(State(issuer): Shared, body: String) -> Response {
@@ -124,15 +131,23 @@ async fn token(State(issuer): Shared, body: String) -> Response {
         return answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_target" }));
     }
     match form["grant_type"].as_str() {
-        "authorization_code" if form["code"] == "the-code" && !form["code_verifier"].is_empty() => issuer.issue(),
+        "authorization_code" if form["code"] == "the-code" && !form["code_verifier"].is_empty() => {
+            issuer.issue()
+        }
         "refresh_token" => {
             issuer.refreshes.fetch_add(1, Ordering::SeqCst);
             // Long enough for all the other calls to come by.
             tokio::time::sleep(Duration::from_millis(100)).await;
             let is_current = form["refresh_token"] == format!("refresh-{}", issuer.current());
-            if !is_current || issuer.refuses_refresh.load(Ordering::Relaxed) { refused() } else { issuer.issue() }
+            if !is_current || issuer.refuses_refresh.load(Ordering::Relaxed) {
+                refused()
+            } else {
+                issuer.issue()
+            }
         }
-        "client_credentials" if form.get("client_secret").map(String::as_str) == Some("hush") => issuer.issue(),
+        "client_credentials" if form.get("client_secret").map(String::as_str) == Some("hush") => {
+            issuer.issue()
+        }
         _ => refused(),
     }
 }
@@ -213,7 +228,9 @@ async fn a_person_signs_in_and_calls_work() {
     assert_eq!(issuer.registrations.load(Ordering::Relaxed), 1);
     // The verifier is the one that belongs to the challenge.
     let verifier = issuer.forms.lock()[0]["code_verifier"].clone();
-    assert!(verifier.len() >= 43, "{verifier}");
+    let digest = Sha256::digest(verifier.as_bytes());
+    let challenge = base64(&digest).replace('+', "-").replace('/', "_").replace('=', "");
+    assert_eq!(issuer.challenge.lock().as_deref(), Some(challenge.as_str()));
 
     let running = connect(&server, authorization(&server, &directory)).await.unwrap();
     call(&running).await.unwrap();
@@ -252,7 +269,8 @@ async fn an_expired_token_is_renewed_once_for_many_calls() {
     let stored = store(&server, &directory).load().await.unwrap();
     assert!(serde_json::to_string(&stored).unwrap().contains(&refresh));
     issuer.number.fetch_add(1, Ordering::SeqCst);
-    rewrite(&server, &directory, |text| text.replace(&refresh, &format!("refresh-{}", issuer.current()))).await;
+    rewrite(&server, &directory, |text| text.replace(&refresh, &format!("refresh-{}", issuer.current())))
+        .await;
 
     let calls = futures::future::join_all((0..20).map(|_| call(&running))).await;
     assert!(calls.iter().all(Result::is_ok), "{calls:?}");
