@@ -373,6 +373,25 @@ async fn tokens_do_not_go_over_the_wire_in_clear() {
     assert!(authorization.token(&Url::parse("https://example.com/mcp").unwrap()).await.unwrap().is_some());
 }
 
+#[test]
+fn servers_elsewhere_cannot_send_anybody_to_this_machine() {
+    let url = |text| Url::parse(text).unwrap();
+    for (server, target, may) in [
+        ("https://example.com/mcp", "https://login.example.org/authorize", true),
+        ("https://example.com/mcp", "http://login.example.org/authorize", false),
+        ("https://example.com/mcp", "http://127.0.0.1:2375/", false),
+        ("https://example.com/mcp", "https://localhost/", false),
+        ("https://example.com/mcp", "http://[::1]/", false),
+        ("https://example.com/mcp", "file:///etc/passwd", false),
+        ("https://example.com/mcp", "ms-msdt:/id", false),
+        ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/", true),
+        ("http://intranet:1/mcp", "http://intranet:1/token", true),
+        ("http://intranet:1/mcp", "http://intranet:2/token", false),
+    ] {
+        assert_eq!(may_send_to(&url(server), &url(target)), may, "{server} to {target}");
+    }
+}
+
 #[tokio::test]
 async fn nothing_shows_a_token() {
     let issuer = Issuer::start(3600).await;
