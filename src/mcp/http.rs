@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) use client::{HttpClient, cause, pool};
 pub(super) use events::Events;
 pub(super) use failure::{Problem, sign_in, tool_error};
+#[cfg(test)]
+pub(super) use headers::base64;
 pub(super) use wire::{HttpWire, Link};
 
 use super::oauth::Authorization;

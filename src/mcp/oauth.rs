@@ -199,6 +199,13 @@ impl Authorization {
         match renewed {
             Ok(Ok(())) => {}
             Ok(Err(RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_))) => {
+                // Another process may have used the same renewal a moment ago.
+                let stored = self.tokens.load().await;
+                if let Some(secret) = stored.as_ref().and_then(secret)
+                    && secret.remaining.is_some_and(|remaining| remaining > EARLY)
+                {
+                    return Ok(self.keep(&secret.access_token, secret.remaining));
+                }
                 *self.known.lock() = Known::Absent(Instant::now());
                 return Ok(None);
             }
@@ -277,13 +284,28 @@ async fn client_credentials(
 
 /// Whether nobody on the way can read what is sent there.
 fn is_private(url: &Url) -> bool {
-    url.scheme() == "https"
-        || match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        }
+    url.scheme() == "https" || is_here(url)
+}
+
+/// Whether it is on this machine.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Whether `server` may send this client, or the person's browser, to `url`: behind `https`, or to
+/// where the server itself is. What a server elsewhere says must not reach this machine's own ports.
+fn may_send_to(server: &Url, url: &Url) -> bool {
+    let is_at_home = url.origin() == server.origin() || (is_here(server) && is_here(url));
+    match url.scheme() {
+        "https" => !is_here(url) || is_at_home,
+        "http" => is_at_home,
+        _ => false,
+    }
 }
 
 /// Whether there is a token at all in what was stored.

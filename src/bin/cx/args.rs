@@ -24,6 +24,50 @@ pub(crate) enum Command {
     /// Exit status: 0 success, 1 the script failed, 2 usage or configuration, 3 a limit was hit,
     /// 130 interrupted.
     Run(RunArguments),
+    /// Sign in to servers behind an address, and out of them
+    ///
+    /// Exit status: 0 success (for `status`: signed in), 1 signed out, 2 it failed.
+    Auth(AuthArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AuthArguments {
+    #[command(subcommand)]
+    pub(crate) command: AuthCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Sign in through a browser; the tokens go to the system's keyring
+    Login {
+        #[command(flatten)]
+        server: AuthServer,
+
+        /// Only print the address to open
+        #[arg(long)]
+        no_browser: bool,
+    },
+    /// Forget the tokens
+    Logout {
+        #[command(flatten)]
+        server: AuthServer,
+    },
+    /// Say whether there are tokens
+    Status {
+        #[command(flatten)]
+        server: AuthServer,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AuthServer {
+    /// The server's name, as in the configuration
+    #[arg(value_name = "SERVER")]
+    pub(crate) name: String,
+
+    /// The server's address, as in the configuration
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: String,
 }
 
 #[derive(Args, Debug)]

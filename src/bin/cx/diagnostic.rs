@@ -40,6 +40,11 @@ pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Prints something that went wrong without being a failure.
+pub(crate) fn print_warning(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));
+}
+
 /// Prints a chain of causes, and a hint where there is one.
 pub(crate) fn print_chain(error: &anyhow::Error) {
     let mut text = String::from("error");

@@ -1,6 +1,7 @@
 //! The `cx` command.
 
 mod args;
+mod auth;
 mod diagnostic;
 mod exit;
 mod output;
@@ -15,6 +16,7 @@ fn main() {
     let status = match Arguments::try_parse() {
         Ok(arguments) => match arguments.command {
             Command::Run(arguments) => run::run(arguments),
+            Command::Auth(arguments) => auth::run(arguments),
         },
         Err(error) => {
             // `--help` and `--version` come here too, and are no mistakes.

@@ -36,6 +36,11 @@ pub(crate) fn print_value(value: &Value) -> io::Result<()> {
     print_line(&value.to_string())
 }
 
+/// Prints what a command has to say. That nobody listens is no failure: the work is done.
+pub(crate) fn print_note(text: &str) {
+    let _ = print_line(&printable(text));
+}
+
 /// Prints one compact JSON text.
 ///
 /// # Errors

@@ -49,25 +49,31 @@ pub(in crate::mcp) struct HttpClient {
 /// A connection pool with the bounds that every request of this crate has.
 ///
 /// No redirects are followed and no content encoding is offered. Proxies come from the environment.
+/// On a system without certificates nobody is trusted, and servers behind `http` still work.
 ///
 /// # Errors
 ///
-/// When the system's certificates cannot be read.
+/// When TLS cannot be set up at all.
 pub(in crate::mcp) fn pool(connect_timeout: Duration) -> Result<Client, ToolError> {
     // The process's choice if it has made one, else ring. reqwest takes no provider of one client
     // without a verifier beside it, and the platform's verifier is what people expect.
     let _made_already = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .redirect(Policy::none())
-        .connect_timeout(connect_timeout)
-        .tcp_nodelay(true)
-        .tcp_keepalive(Duration::from_secs(30))
-        .pool_idle_timeout(KEPT_IDLE)
-        .pool_max_idle_per_host(MOST_KEPT)
-        .referer(false)
-        .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| unavailable(format!("HTTP cannot be used: {}", cause(&error))))
+    let builder = || {
+        Client::builder()
+            .redirect(Policy::none())
+            .connect_timeout(connect_timeout)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Duration::from_secs(30))
+            .pool_idle_timeout(KEPT_IDLE)
+            .pool_max_idle_per_host(MOST_KEPT)
+            .referer(false)
+            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+    };
+    builder().build().or_else(|error| {
+        tracing::warn!(error = cause(&error), "no server behind `https` can be trusted");
+        let untrusting = builder().tls_certs_only([]).build();
+        untrusting.map_err(|error| unavailable(format!("HTTP cannot be used: {}", cause(&error))))
+    })
 }
 
 /// What an error of reqwest comes from, without the address, which may hold a secret.

@@ -116,7 +116,8 @@ fn encoded(value: &str) -> String {
     format!("=?base64?{}?=", base64(value.as_bytes()))
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// `bytes` in standard Base64, with padding.
+pub(in crate::mcp) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {

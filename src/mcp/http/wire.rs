@@ -345,6 +345,8 @@ impl Link {
         if kind == HttpKind::Detect && !is_settled && self.use_sse().await.is_ok() {
             return self.ask(id, body, headers).await;
         }
+        // Another server may be there by now; the next connection looks again.
+        self.known.set(HttpKind::Detect);
         if method == "server/discover" {
             // Older servers refuse what comes before the handshake in their own ways. The client
             // then tries the handshake, whose failure is told.

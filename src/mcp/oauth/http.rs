@@ -10,7 +10,7 @@ use rmcp::transport::auth::{
 use tokio::time::timeout;
 use url::Url;
 
-use super::is_private;
+use super::may_send_to;
 use crate::mcp::http::{cause, pool};
 use crate::tools::ToolError;
 
@@ -31,8 +31,8 @@ pub(super) struct OAuthHttp {
 
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    #[error("`{0}` is not behind `https`")]
-    InClear(String),
+    #[error("`{0}` is not behind `https`, or is on this machine and the server is not")]
+    Address(String),
     #[error("a redirect to `{0}` is not followed")]
     Redirect(String),
     #[error("the answer is larger than {LONGEST_BODY} bytes")]
@@ -59,9 +59,9 @@ impl OAuthHttp {
         let mut url =
             Url::parse(&parts.uri.to_string()).map_err(|error| Refused::Failed(error.to_string()))?;
         for _ in 0..=MOST_REDIRECTS {
-            // Secrets go there. Only the address that was configured in clear is spoken to in clear.
-            if !is_private(&url) && url.origin() != self.server.origin() {
-                return Err(Refused::InClear(url.origin().ascii_serialization()));
+            // Secrets go there, and the server chooses where it is.
+            if !may_send_to(&self.server, &url) {
+                return Err(Refused::Address(url.origin().ascii_serialization()));
             }
             let mut sent = Request::new(body.clone());
             *sent.method_mut() = parts.method.clone();

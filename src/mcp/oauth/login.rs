@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::tokens::{TokenStore, secret};
-use super::{client_credentials, has_token, is_private, manager};
+use super::{client_credentials, has_token, manager, may_send_to};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
 /// How long a person may take in the browser: finding a password, a second factor.
@@ -139,7 +139,7 @@ pub(super) async fn login_with(
     let session = session.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error))?;
     let address = Url::parse(session.get_authorization_url()).map_err(|error| failed(error.to_string()))?;
     // It is opened on this machine, where other schemes start programs.
-    if !is_private(&address) || !matches!(address.scheme(), "https" | "http") {
+    if !may_send_to(&http.url, &address) {
         return Err(failed("the authorization server is not behind `https`".to_owned()));
     }
     let state = address.query_pairs().find(|(key, _)| key == "state").map(|(_, state)| state.into_owned());

@@ -10,12 +10,13 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use super::login::login_with;
 use super::*;
-use crate::mcp::http::{Deadlines, connect_transport, tool_error};
+use crate::mcp::http::{Deadlines, base64, connect_transport, tool_error};
 use crate::mcp::signals::Signals;
 
 /// What the authorization server remembers and how it behaves.
@@ -235,7 +236,9 @@ async fn a_person_signs_in_and_calls_work() {
     assert_eq!(issuer.registrations.load(Ordering::Relaxed), 1);
     // The verifier is the one that belongs to the challenge.
     let verifier = issuer.forms.lock()[0]["code_verifier"].clone();
-    assert!(verifier.len() >= 43, "{verifier}");
+    let digest = Sha256::digest(verifier.as_bytes());
+    let challenge = base64(&digest).replace('+', "-").replace('/', "_").replace('=', "");
+    assert_eq!(issuer.challenge.lock().as_deref(), Some(challenge.as_str()));
 
     let running = connect(&server, authorization(&server, &directory)).await.unwrap();
     call(&running).await.unwrap();
@@ -376,6 +379,25 @@ async fn tokens_do_not_go_over_the_wire_in_clear() {
     let error = authorization.token(&Url::parse("http://example.com/mcp").unwrap()).await.err().unwrap();
     assert!(error.message.contains("use `https`"), "{}", error.message);
     assert!(authorization.token(&Url::parse("https://example.com/mcp").unwrap()).await.unwrap().is_some());
+}
+
+#[test]
+fn servers_elsewhere_cannot_send_anybody_to_this_machine() {
+    let url = |text| Url::parse(text).unwrap();
+    for (server, target, may) in [
+        ("https://example.com/mcp", "https://login.example.org/authorize", true),
+        ("https://example.com/mcp", "http://login.example.org/authorize", false),
+        ("https://example.com/mcp", "http://127.0.0.1:2375/", false),
+        ("https://example.com/mcp", "https://localhost/", false),
+        ("https://example.com/mcp", "http://[::1]/", false),
+        ("https://example.com/mcp", "file:///etc/passwd", false),
+        ("https://example.com/mcp", "ms-msdt:/id", false),
+        ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/", true),
+        ("http://intranet:1/mcp", "http://intranet:1/token", true),
+        ("http://intranet:1/mcp", "http://intranet:2/token", false),
+    ] {
+        assert_eq!(may_send_to(&url(server), &url(target)), may, "{server} to {target}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,86 @@
+//! `cx auth`.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow, bail};
+use cx::McpServer;
+use cx::auth::{self, AuthStatus};
+use url::Url;
+
+use crate::args::{AuthArguments, AuthCommand, AuthServer};
+use crate::diagnostic;
+use crate::exit::ExitStatus;
+use crate::output;
+
+/// Signs in to or out of a server, or says whether somebody has.
+///
+/// # Errors
+///
+/// What is wrong with the arguments, and why signing in failed.
+pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match arguments.command {
+            AuthCommand::Login { server, no_browser } => login(&server, no_browser).await,
+            AuthCommand::Logout { server } => {
+                auth::logout(&find(&server)?, &state_directory()?).await?;
+                output::print_note(&format!("signed out of {}", server.name));
+                Ok(ExitStatus::Success)
+            }
+            AuthCommand::Status { server } => status(&server).await,
+        }
+    })
+}
+
+async fn login(arguments: &AuthServer, no_browser: bool) -> anyhow::Result<ExitStatus> {
+    let server = find(arguments)?;
+    auth::login(&server, &state_directory()?, |address| {
+        // Printed even if a browser opens: it may open where nobody sees it.
+        output::print_note(&format!("open this address to sign in to {}:\n{address}", arguments.name));
+        if !no_browser && let Err(error) = open::that_detached(address.as_str()) {
+            diagnostic::print_warning(&format!("no browser could be opened: {error}"));
+        }
+    })
+    .await?;
+    output::print_note(&format!("signed in to {}", arguments.name));
+    Ok(ExitStatus::Success)
+}
+
+async fn status(arguments: &AuthServer) -> anyhow::Result<ExitStatus> {
+    let name = &arguments.name;
+    let (text, status) = match auth::status(&find(arguments)?, &state_directory()?).await? {
+        AuthStatus::SignedIn { renews: true, .. } => (format!("{name}: signed in"), ExitStatus::Success),
+        AuthStatus::SignedIn { remaining: Some(remaining), .. } if remaining.is_zero() => {
+            (format!("{name}: the sign-in has expired"), ExitStatus::ScriptFailed)
+        }
+        AuthStatus::SignedIn { remaining: Some(remaining), .. } => {
+            (format!("{name}: signed in for {}", humantime::format_duration(remaining)), ExitStatus::Success)
+        }
+        AuthStatus::SignedIn { .. } => (format!("{name}: signed in"), ExitStatus::Success),
+        _ => (format!("{name}: signed out"), ExitStatus::ScriptFailed),
+    };
+    output::print_note(&text);
+    Ok(status)
+}
+
+/// The server that the arguments name.
+fn find(arguments: &AuthServer) -> anyhow::Result<McpServer> {
+    let address = &arguments.url;
+    let url = Url::parse(address).with_context(|| {
+        format!("--url `{address}` is not an address; expected one such as https://example.com/mcp")
+    })?;
+    if !matches!(url.scheme(), "https" | "http") {
+        bail!("--url `{address}` is not behind HTTP; expected `https`");
+    }
+    Ok(McpServer::http(&arguments.name, url))
+}
+
+/// Where the person's tokens are when there is no keyring.
+fn state_directory() -> anyhow::Result<PathBuf> {
+    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    set("XDG_STATE_HOME")
+        .or_else(|| set("HOME").map(|home| home.join(".local/state")))
+        .map(|directory| directory.join("cx"))
+        .ok_or_else(|| anyhow!("neither `XDG_STATE_HOME` nor `HOME` is an absolute path; set one of them"))
+}
