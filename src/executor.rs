@@ -487,7 +487,7 @@ impl ExecutorBuilder {
     /// [`Error::Start`] that the system refuses a thread.
     pub fn build(self) -> Result<Executor, Error> {
         self.limits.validate()?;
-        let policy = Policy::new(self.allow.as_deref(), &self.deny)?;
+        let mut policy = Policy::new(self.allow.as_deref(), &self.deny)?;
         let warm = self.warm_isolates.unwrap_or_else(default_warm_isolates);
         let runs = self.concurrent_runs.unwrap_or(100);
         if runs == 0 || runs > Semaphore::MAX_PERMITS {
@@ -511,6 +511,9 @@ impl ExecutorBuilder {
         let mut servers = self.servers;
         for path in &self.config_files {
             servers.extend(config::read_mcp_config(path)?);
+        }
+        for server in &servers {
+            policy.set_server(&server.name, server.allow.as_deref(), &server.deny);
         }
         let mut dispatchers: Vec<Arc<dyn ToolDispatcher>> = Vec::new();
         if !self.native.is_empty() {

@@ -1,5 +1,7 @@
 //! Which tools a run may call: allow and deny patterns, where denial wins.
 
+use std::collections::HashMap;
+
 use wildmatch::WildMatch;
 
 use crate::error::Error;
@@ -10,6 +12,15 @@ pub(crate) struct Policy {
     /// `None` allows everything, an empty list nothing.
     allow: Option<Vec<Pattern>>,
     deny: Vec<Pattern>,
+    /// What the configuration of a server says about its own tools.
+    servers: HashMap<String, ServerPolicy>,
+}
+
+/// Allow and deny lists of one server: patterns of its tools' names.
+#[derive(Clone, Debug)]
+struct ServerPolicy {
+    allow: Option<Vec<WildMatch>>,
+    deny: Vec<WildMatch>,
 }
 
 impl Policy {
@@ -25,14 +36,24 @@ impl Policy {
         Ok(Self {
             allow: allow.map(|patterns| parse_all("allow", patterns)).transpose()?,
             deny: parse_all("deny", deny)?,
+            servers: HashMap::new(),
         })
+    }
+
+    /// Adds the lists of one server, whose tools must pass them too. A later call for the same server
+    /// replaces what an earlier one said.
+    pub(crate) fn set_server(&mut self, server: &str, allow: Option<&[String]>, deny: &[String]) {
+        let patterns = |patterns: &[String]| patterns.iter().map(|pattern| WildMatch::new(pattern)).collect();
+        self.servers
+            .insert(server.to_owned(), ServerPolicy { allow: allow.map(patterns), deny: patterns(deny) });
     }
 
     /// Whether the tool may be called. Both names are compared as they are, byte for byte.
     pub(crate) fn permits(&self, server: &str, tool: &str) -> bool {
         let matches = |pattern: &Pattern| pattern.matches(server, tool);
         let allowed = self.allow.as_ref().is_none_or(|patterns| patterns.iter().any(matches));
-        allowed && !self.deny.iter().any(matches)
+        let permitted = allowed && !self.deny.iter().any(matches);
+        permitted && self.servers.get(server).is_none_or(|server| server.permits(tool))
     }
 
     /// Whether any tool of `server` can pass, so that a server that is out of reach is not even
@@ -43,7 +64,21 @@ impl Policy {
             .as_ref()
             .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.server.matches(server)));
         let denied = self.deny.iter().any(|pattern| pattern.every_tool && pattern.server.matches(server));
-        allowed && !denied
+        let permitted = allowed && !denied;
+        permitted && self.servers.get(server).is_none_or(ServerPolicy::may_permit)
+    }
+}
+
+impl ServerPolicy {
+    fn permits(&self, tool: &str) -> bool {
+        let matches = |pattern: &WildMatch| pattern.matches(tool);
+        let allowed = self.allow.as_ref().is_none_or(|patterns| patterns.iter().any(matches));
+        allowed && !self.deny.iter().any(matches)
+    }
+
+    fn may_permit(&self) -> bool {
+        let allows_any = self.allow.as_ref().is_none_or(|patterns| !patterns.is_empty());
+        allows_any && !self.deny.iter().any(|pattern| pattern.pattern() == "*")
     }
 }
 

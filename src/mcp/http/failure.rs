@@ -96,7 +96,9 @@ pub(super) fn of_status(
             ToolErrorCode::UpstreamUnavailable,
             format!("server `{server}` does not accept the configured `Authorization` header ({status})"),
         ),
-        StatusCode::UNAUTHORIZED => (ToolErrorCode::UpstreamUnavailable, sign_in(server)),
+        StatusCode::UNAUTHORIZED => {
+            (ToolErrorCode::UpstreamUnavailable, format!("{} ({status})", sign_in(server)))
+        }
         StatusCode::FORBIDDEN if asks_for_scope(headers) => (
             ToolErrorCode::UpstreamUnavailable,
             format!("server `{server}` wants more rights than were granted; run `cx auth login {server}`"),

@@ -48,3 +48,29 @@ fn a_pattern_that_could_mean_two_things_is_refused() {
         assert!(error.contains("server.tool"), "{text}: {error}");
     }
 }
+
+#[test]
+fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
+    let strings = |patterns: &[&str]| patterns.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let mut policy = Policy::new(None, &[]).unwrap();
+    policy.set_server("fs", Some(&strings(&["read_*", "list"])), &strings(&["*_secret"]));
+    policy.set_server("off", Some(&[]), &[]);
+    policy.set_server("shut", None, &strings(&["*"]));
+    for (server, tool, permitted) in [
+        ("fs", "read_file", true),
+        ("fs", "list", true),
+        ("fs", "read_secret", false),
+        ("fs", "write_file", false),
+        ("fsx", "write_file", true),
+        ("off", "any", false),
+        ("shut", "any", false),
+    ] {
+        assert_eq!(policy.permits(server, tool), permitted, "{server}.{tool}");
+    }
+    assert!(policy.may_permit_server("fs") && policy.may_permit_server("fsx"));
+    assert!(!policy.may_permit_server("off") && !policy.may_permit_server("shut"));
+    // Neither list widens the other layer.
+    let mut narrow = Policy::new(Some(&strings(&["fs.list"])), &[]).unwrap();
+    narrow.set_server("fs", Some(&strings(&["*"])), &[]);
+    assert!(narrow.permits("fs", "list") && !narrow.permits("fs", "read_file"));
+}
