@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use self::types::{Layout, Types, comment, property, string};
-use super::names::{forms, is_identifier, typescript_binding, typescript_name};
+use super::names::{forms, is_identifier, is_reserved, typescript_name};
 use super::shape::Shape;
 use super::{Schema, ToolDefinition};
 
@@ -113,7 +113,7 @@ impl Exports {
         let member = string(name);
         // A variable of its own for every name: `delete` and `server` are names that it cannot have.
         let variable = format!("tool{}", self.taken.len());
-        let plain = typescript_binding(name) == name && name != "server" && !name.starts_with("tool");
+        let plain = !is_reserved(name) && name != "server" && !name.starts_with("tool");
         let _ = if plain {
             writeln!(self.text, "  export const {name}: {interface}[{member}];")
         } else {

@@ -51,7 +51,7 @@ pub(crate) fn typescript_name(name: &str) -> String {
 /// The identifier of a server as a variable, a global or an import: [`typescript_name`], but no reserved word.
 pub(crate) fn typescript_binding(name: &str) -> String {
     let mut form = typescript_name(name);
-    if TYPESCRIPT_RESERVED.contains(&form.as_str()) {
+    if is_reserved(&form) {
         form.push('_');
     }
     form
@@ -109,6 +109,11 @@ pub(crate) fn forms<'a>(
             Some(form_of(name)).filter(|form| !exact.contains(form.as_str()) && !shared.contains(form))
         })
         .collect()
+}
+
+/// Whether `name` is an identifier that no variable of a module can have in TypeScript.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    TYPESCRIPT_RESERVED.contains(&name)
 }
 
 /// Whether `name` can be written as it is, after a dot, in TypeScript.

@@ -180,7 +180,8 @@ impl Node {
     }
 
     fn observe_object(&mut self, object: &Map<String, Value>, place: &mut Place) {
-        let known = |node: &Self, key: &String| node.fields.as_ref().is_some_and(|fields| fields.contains_key(key));
+        let known =
+            |node: &Self, key: &String| node.fields.as_ref().is_some_and(|fields| fields.contains_key(key));
         let is_map = self.values.is_some()
             || object.len() > MOST_FIELDS
             || object.keys().any(|key| !known(self, key) && looks_like_data(key));
@@ -367,13 +368,15 @@ fn typed(name: &str) -> Map<String, Value> {
 fn looks_like_data(key: &str) -> bool {
     let digits = key.chars().filter(char::is_ascii_digit).count();
     // Paths, addresses, host and file names, times, JSON, queries; a leading `@` or `$` is JSON-LD's and others'.
-    let has_syntax = key
-        .char_indices()
-        .any(|(at, character)| !(character.is_alphanumeric() || "_- ".contains(character) || at == 0 && "@$".contains(character)));
+    let has_syntax = key.char_indices().any(|(at, character)| {
+        !(character.is_alphanumeric() || "_- ".contains(character) || at == 0 && "@$".contains(character))
+    });
     let words = key.split([' ', '_', '-']).filter(|word| !word.is_empty());
     // `deadbeef`, but not `feedback` or `added`: hexadecimal words have few digits and are short.
     let is_hash = |word: &str| {
-        word.len() >= 8 && word.chars().all(|character| character.is_ascii_hexdigit()) && word.contains(|character: char| character.is_ascii_digit())
+        word.len() >= 8
+            && word.chars().all(|character| character.is_ascii_hexdigit())
+            && word.contains(|character: char| character.is_ascii_digit())
     };
     // `dQw4w9WgXcQ`: letters go back and forth between cases and digits as no word does.
     let is_token = |word: &str| {
@@ -388,7 +391,8 @@ fn looks_like_data(key: &str) -> bool {
         || key.len() > MOST_NAME_BYTES
         || has_syntax
         || digits >= 4
-        || key.starts_with(|character: char| character.is_ascii_digit() || character == '-' || character == ' ')
+        || key
+            .starts_with(|character: char| character.is_ascii_digit() || character == '-' || character == ' ')
         || words.clone().count() > 8
         || key.split(' ').count() > 4
         || words.clone().any(|word| is_hash(word) || is_token(word))

@@ -183,7 +183,7 @@ fn schemas_that_cannot_be_checked_with_are_refused_with_a_reason() {
         let error = compile(schema.clone()).unwrap_err();
         assert!(error.contains(reason), "{error}");
     };
-    check(json!({"type": "objekt"}), "objekt");
+    check(json!({"type": "objekt"}), "at `/type`");
     check(json!({"properties": {"x": {"type": 5}}}), "/properties/x/type");
     check(json!([]), "neither an object");
     check(json!({"properties": {"x": {"$ref": "#/$defs/None"}}}), "does not contain");
@@ -249,11 +249,11 @@ fn hostile_schemas_compile_or_are_refused_soon() {
     let members: Vec<usize> = (0..35_000).collect();
     assert!(soon("a large enum", move || compile(json!({"properties": {"x": {"enum": members}}})).is_ok()));
 
-    let chain: Map<String, Value> = (0..5_000)
+    let chain: Map<String, Value> = (0..3_000)
         .map(|at| (format!("d{at}"), json!({"properties": {"x": {"$ref": format!("#/$defs/d{}", at + 1)}}})))
-        .chain([("d5000".to_owned(), json!({}))])
+        .chain([("d3000".to_owned(), json!({}))])
         .collect();
-    for first in ["d0", "d4990"] {
+    for first in ["d0", "d2990"] {
         let schema = json!({"$defs": chain, "properties": {"x": {"$ref": format!("#/$defs/{first}")}}});
         assert_eq!(soon("a chain of references", move || compile(schema).is_err()), first == "d0");
     }

@@ -61,7 +61,11 @@ impl Written {
 
     /// The text for a place that binds more tightly than `outer`.
     fn inside(self, outer: Binding) -> String {
-        if self.binding <= outer && self.binding != Binding::Whole { format!("({})", self.text) } else { self.text }
+        if self.binding <= outer && self.binding != Binding::Whole {
+            format!("({})", self.text)
+        } else {
+            self.text
+        }
     }
 }
 
@@ -71,13 +75,19 @@ pub(super) struct Types<'a> {
     layout: Layout,
     schemas_left: usize,
     bytes_left: usize,
-    /// References that are being followed: a second time is a cycle.
+    /// References that are being followed, the whole schema being one: a second time is a cycle.
     following: HashSet<&'a str>,
 }
 
 impl<'a> Types<'a> {
     pub(super) fn of(root: &'a Value, layout: Layout) -> Self {
-        Self { root, layout, schemas_left: MOST_SCHEMAS, bytes_left: MOST_BYTES, following: HashSet::new() }
+        Self {
+            root,
+            layout,
+            schemas_left: MOST_SCHEMAS,
+            bytes_left: MOST_BYTES,
+            following: HashSet::from(["#"]),
+        }
     }
 
     /// The type of a tool's arguments: always an object, whatever the schema forgets to say.
@@ -91,7 +101,9 @@ impl<'a> Types<'a> {
     /// The type of a tool's result: of a lone `{"result": x}` that of `x`, as scripts get it.
     pub(super) fn result(mut self) -> String {
         let properties = self.root.get("properties").and_then(Value::as_object);
-        let lone = properties.filter(|properties| properties.len() == 1).and_then(|properties| properties.get("result"));
+        let lone = properties
+            .filter(|properties| properties.len() == 1)
+            .and_then(|properties| properties.get("result"));
         let required = self.root.get("x-observed").is_none();
         let schema = lone.filter(|_| required).unwrap_or(self.root);
         self.written(schema, 0).text
@@ -125,7 +137,9 @@ impl<'a> Types<'a> {
         }
         let own = self.own(keywords, depth);
         // `{anyOf: […], type: "object"}` says nothing more by its `type`.
-        let says_more = keywords.contains_key("properties") || keywords.contains_key("enum") || keywords.contains_key("const");
+        let says_more = keywords.contains_key("properties")
+            || keywords.contains_key("enum")
+            || keywords.contains_key("const");
         if parts.is_empty() || says_more {
             parts.push(own);
         }
@@ -164,7 +178,9 @@ impl<'a> Types<'a> {
                 let names = names.iter().filter_map(Value::as_str);
                 union(names.map(|name| self.typed(name, keywords, depth)).collect())
             }
-            _ if has(&["properties", "additionalProperties", "patternProperties"]) => self.object(keywords, depth),
+            _ if has(&["properties", "additionalProperties", "patternProperties"]) => {
+                self.object(keywords, depth)
+            }
             _ if has(&["items", "prefixItems"]) => self.array(keywords, depth),
             _ => Written::unknown(),
         }
@@ -216,8 +232,13 @@ impl<'a> Types<'a> {
         if let Some(indent) = inner {
             self.layout = Layout::Block { indent };
         }
-        let required: HashSet<&str> =
-            keywords.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: HashSet<&str> = keywords
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let mut members: Vec<String> = Vec::new();
         let properties = keywords.get("properties").and_then(Value::as_object).filter(|map| !map.is_empty());
         for (name, schema) in properties.into_iter().flatten() {
@@ -234,7 +255,8 @@ impl<'a> Types<'a> {
                 break;
             }
         }
-        let patterns = keywords.get("patternProperties").and_then(Value::as_object).filter(|map| !map.is_empty());
+        let patterns =
+            keywords.get("patternProperties").and_then(Value::as_object).filter(|map| !map.is_empty());
         let others = keywords.get("additionalProperties");
         let open = match others {
             Some(Value::Bool(false)) => patterns.is_some(),
@@ -247,7 +269,8 @@ impl<'a> Types<'a> {
                 Written::unknown()
             } else {
                 let others = others.filter(|others| !others.is_boolean());
-                let schemas: Vec<&'a Value> = patterns.into_iter().flat_map(Map::values).chain(others).collect();
+                let schemas: Vec<&'a Value> =
+                    patterns.into_iter().flat_map(Map::values).chain(others).collect();
                 union(schemas.into_iter().map(|schema| self.written(schema, depth + 1)).collect())
             };
             members.push(format!("{}[key: string]: {};", spaces(inner), value.text));

@@ -74,7 +74,7 @@ fn forms_of_every_kind_of_name() {
         ("await", "await", "await_", "await_"),
         ("arguments", "arguments", "arguments_", "arguments"),
         ("$ref", "$ref", "$ref", "ref"),
-        ("_private", "private", "private", "private"),
+        ("_private", "private", "private_", "private"),
         ("__init__", "init", "init", "init"),
         ("größe_ändern", "größeÄndern", "größeÄndern", "größe_ändern"),
         ("搜索", "搜索", "搜索", "搜索"),
