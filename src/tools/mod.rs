@@ -8,13 +8,16 @@ mod error;
 mod result;
 mod schema;
 
+pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod catalog;
+pub(crate) mod declarations;
 pub(crate) mod names;
 pub(crate) mod native;
 pub(crate) mod pins;
 pub(crate) mod policy;
 pub(crate) mod search;
+pub(crate) mod shape;
 
 pub use dispatch::{Progress, ProgressListener, ToolDefinition, ToolDispatcher, ToolList, ToolRequest};
 pub use error::{ToolError, ToolErrorCode};

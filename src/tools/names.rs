@@ -1,4 +1,21 @@
-//! Names: camelCase forms, full names, and the nearest right name to a wrong one.
+//! Names: their forms in both languages, full names, and the nearest right name to a wrong one.
+//!
+//! The exact name of a server or tool always works, by index if it is not an identifier. Besides, it has a form that
+//! is an identifier, by these rules:
+//!
+//! | | TypeScript ([`typescript_name`]) | Python ([`python_name`]) |
+//! |---|---|---|
+//! | shape | camelCase | snake_case |
+//! | what is neither letter, digit, `_` nor `$` (and `_` in TypeScript, `$` in Python) | ends a word | ends a word |
+//! | capitals | stay, the first letter of a later word becomes one | begin a word: `HTTPServer` is `http_server` |
+//! | letters of other scripts | stay | stay |
+//! | a digit first | `_` before it | `_` before it |
+//! | nothing left | `_` | `_` |
+//! | a reserved word | is a fine property; `_` after it where a variable is bound ([`typescript_binding`]) | `_` after it |
+//!
+//! An exact name beats a form. Of two names with one form neither has it ([`forms`]).
+
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -22,6 +39,204 @@ pub(crate) fn camel_case(name: &str) -> String {
         }
     }
     form
+}
+
+/// The identifier of a tool or server as a property or an export: [`camel_case`], made a name where it is none.
+pub(crate) fn typescript_name(name: &str) -> String {
+    let form = camel_case(name);
+    let form: String = form.chars().filter(|&character| continues_identifier(character)).collect();
+    begin_identifier(form)
+}
+
+/// The identifier of a server as a variable, a global or an import: [`typescript_name`], but no reserved word.
+pub(crate) fn typescript_binding(name: &str) -> String {
+    let mut form = typescript_name(name);
+    if is_reserved(&form) {
+        form.push('_');
+    }
+    form
+}
+
+/// The identifier of a tool or server in Python: snake_case, and no keyword. `match`, `type` and `case` are names.
+pub(crate) fn python_name(name: &str) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    let mut form = String::with_capacity(name.len() + 4);
+    for (at, &character) in characters.iter().enumerate() {
+        if character == '$' || !continues_identifier(character) || character == '_' {
+            // A separator before anything else says nothing; two are one.
+            if !form.is_empty() && !form.ends_with('_') {
+                form.push('_');
+            }
+            continue;
+        }
+        let before = at.checked_sub(1).and_then(|before| characters.get(before));
+        let after = characters.get(at + 1);
+        let begins_word = character.is_uppercase()
+            && before.is_some_and(|before| {
+                before.is_lowercase()
+                    || before.is_numeric()
+                    || (before.is_uppercase() && after.is_some_and(|after| after.is_lowercase()))
+            });
+        if begins_word && !form.ends_with('_') && !form.is_empty() {
+            form.push('_');
+        }
+        form.extend(character.to_lowercase());
+    }
+    let mut form = begin_identifier(form.trim_end_matches('_').to_owned());
+    if PYTHON_KEYWORDS.contains(&form.as_str()) {
+        form.push('_');
+    }
+    form
+}
+
+/// The form of each of `names` that can be used: `None` where the form is the name itself, is another's exact name,
+/// or is shared with another name. In the order of `names`.
+pub(crate) fn forms<'a>(
+    names: impl Iterator<Item = &'a str> + Clone,
+    form_of: fn(&str) -> String,
+) -> Vec<Option<String>> {
+    let exact: HashSet<&str> = names.clone().collect();
+    let mut owners: HashMap<String, &str> = HashMap::new();
+    let mut shared: HashSet<String> = HashSet::new();
+    for name in names.clone() {
+        let form = form_of(name);
+        if *owners.entry(form.clone()).or_insert(name) != name {
+            shared.insert(form);
+        }
+    }
+    names
+        .map(|name| {
+            Some(form_of(name)).filter(|form| !exact.contains(form.as_str()) && !shared.contains(form))
+        })
+        .collect()
+}
+
+/// Whether `name` is an identifier that no variable of a module can have in TypeScript.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    TYPESCRIPT_RESERVED.contains(&name)
+}
+
+/// Whether `name` can be written as it is, after a dot, in TypeScript.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    name.chars().next().is_some_and(begins_identifier) && name.chars().all(continues_identifier)
+}
+
+fn begins_identifier(character: char) -> bool {
+    character == '_' || character == '$' || character.is_alphabetic()
+}
+
+/// Narrower than both languages' own rule: marks that combine with the letter before are left out, since they make
+/// two names that look the same.
+fn continues_identifier(character: char) -> bool {
+    // Unicode's `Alphabetic` has marks and circled letters, and `Numeric` fractions, that neither language takes.
+    begins_identifier(character) && !is_odd_letter(character) || character.is_ascii_digit()
+}
+
+/// Letters by Unicode's `Alphabetic` that are no `ID_Continue`: circled and squared Latin ones.
+fn is_odd_letter(character: char) -> bool {
+    matches!(character, '\u{24B6}'..='\u{24E9}' | '\u{1F130}'..='\u{1F149}' | '\u{1F150}'..='\u{1F169}' | '\u{1F170}'..='\u{1F189}')
+}
+
+fn begin_identifier(mut form: String) -> String {
+    if !form.chars().next().is_some_and(begins_identifier) {
+        form.insert(0, '_');
+    }
+    form
+}
+
+/// What cannot be bound in a module, which is strict.
+const TYPESCRIPT_RESERVED: &[&str] = &[
+    "arguments",
+    "await",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "enum",
+    "eval",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "function",
+    "if",
+    "implements",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "let",
+    "new",
+    "null",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "static",
+    "super",
+    "switch",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "undefined",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];
+
+const PYTHON_KEYWORDS: &[&str] = &[
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
+    "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Whether `text` has characters that a person does not see, or that change how others are seen.
+pub(crate) fn hidden_text(text: &str) -> bool {
+    text.chars().any(is_hidden)
+}
+
+/// `text` with every character of [`hidden_text`] written out as `\u{…}`, so that a person and a model read the same.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_hidden(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Controls but for tab and line ends, of which ANSI sequences are made; what has no width; what turns the direction
+/// of text; tags and variation selectors, which carry whole hidden messages; and private use.
+///
+/// The joiner and the selector of emoji are hidden characters too: what they hide in is no better for them.
+fn is_hidden(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' => false,
+        _ if character.is_control() => true,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}' => true,
+        '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' => true,
+        '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{E000}'..='\u{F8FF}' => true,
+        '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}' => true,
+        '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' => true,
+        '\u{E0000}'..='\u{10FFFF}' => true,
+        _ => false,
+    }
 }
 
 /// `mcp__server__tool`.

@@ -49,3 +49,77 @@ fn suggestions_say_what_there_is() {
     let many: Vec<String> = (0..20).map(|index| format!("tool{index}")).collect();
     assert!(suggestion("zzz", "tools", many.iter().map(String::as_str)).contains("there are 20 tools"));
 }
+
+#[test]
+fn forms_of_every_kind_of_name() {
+    // name, TypeScript property, TypeScript variable, Python
+    for (name, typescript, binding, python) in [
+        ("read_file", "readFile", "readFile", "read_file"),
+        ("readFile", "readFile", "readFile", "read_file"),
+        ("read-file", "readFile", "readFile", "read_file"),
+        ("read.file", "readFile", "readFile", "read_file"),
+        ("read file", "readFile", "readFile", "read_file"),
+        ("files/read", "filesRead", "filesRead", "files_read"),
+        ("HTTPServer", "HTTPServer", "HTTPServer", "http_server"),
+        ("getURL", "getURL", "getURL", "get_url"),
+        ("get-URL", "getURL", "getURL", "get_url"),
+        ("sha256Sum", "sha256Sum", "sha256Sum", "sha256_sum"),
+        ("2fa", "_2fa", "_2fa", "_2fa"),
+        ("-2fa", "_2fa", "_2fa", "_2fa"),
+        ("delete", "delete", "delete_", "delete"),
+        ("class", "class", "class_", "class_"),
+        ("match", "match", "match", "match"),
+        ("None", "None", "None", "none"),
+        ("lambda", "lambda", "lambda", "lambda_"),
+        ("await", "await", "await_", "await_"),
+        ("arguments", "arguments", "arguments_", "arguments"),
+        ("$ref", "$ref", "$ref", "ref"),
+        ("_private", "private", "private_", "private"),
+        ("__init__", "init", "init", "init"),
+        ("größe_ändern", "größeÄndern", "größeÄndern", "größe_ändern"),
+        ("搜索", "搜索", "搜索", "搜索"),
+        ("a½b", "ab", "ab", "a_b"),
+        ("\u{24b6}b", "b", "b", "b"),
+        ("x\u{200b}y", "xY", "xY", "x_y"),
+        ("\"];evil();[\"", "evil", "evil", "evil"),
+        ("a\nb\u{2028}c", "aBC", "aBC", "a_b_c"),
+        ("", "_", "_", "_"),
+        ("---", "_", "_", "_"),
+        ("🎉", "_", "_", "_"),
+    ] {
+        assert_eq!(typescript_name(name), typescript, "{name:?}");
+        assert_eq!(typescript_binding(name), binding, "{name:?}");
+        assert_eq!(python_name(name), python, "{name:?}");
+        for form in [typescript_name(name), typescript_binding(name), python_name(name)] {
+            assert!(is_identifier(&form), "{form:?}");
+        }
+    }
+}
+
+#[test]
+fn nobody_gets_a_form_that_two_have_or_that_is_a_name() {
+    let names = ["read_file", "read-file", "write_file", "writeFile", "list_all", "search"];
+    let forms = forms(names.into_iter(), typescript_name);
+    assert_eq!(forms, [None, None, None, None, Some("listAll".to_owned()), None]);
+}
+
+#[test]
+fn hidden_characters_are_found_and_written_out() {
+    for text in ["plain", "größe 搜索 🎉", "two\nlines\tand a tab", ""] {
+        assert!(!hidden_text(text), "{text:?}");
+        assert_eq!(visible(text), text);
+    }
+    for (text, shown) in [
+        ("a\u{200b}b", "a\\u{200b}b"),
+        ("\u{1b}[31mred", "\\u{1b}[31mred"),
+        ("\u{202e}gpj.exe", "\\u{202e}gpj.exe"),
+        ("x\u{e0041}\u{e0042}", "x\\u{e0041}\\u{e0042}"),
+        ("\u{feff}bom", "\\u{feff}bom"),
+        ("a\u{2028}b", "a\\u{2028}b"),
+        ("a\u{0}b\u{7f}\u{9b}", "a\\u{0}b\\u{7f}\\u{9b}"),
+    ] {
+        assert!(hidden_text(text), "{text:?}");
+        assert_eq!(visible(text), shown);
+        assert!(!hidden_text(&visible(text)));
+    }
+}

@@ -1,0 +1,322 @@
+//! What checking with a schema can cost at most, found without running the check.
+//!
+//! A validator follows every branch of a union, and in a recursive schema every branch again at every level: a
+//! schema of 100 bytes and an argument of 128 levels would keep a thread for ever. The check cannot be interrupted,
+//! so its cost is bounded before it starts.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde_json::Value;
+
+/// How many schemas may apply to one and the same value inside one another, by `$ref`, `allOf` and so on.
+const MOST_IN_PLACE_DEPTH: usize = 32;
+
+/// How many levels of schemas there may be, references followed: compilation recurses over them.
+const MOST_DEPTH: usize = 100;
+
+/// How many schemas may be tried on one value.
+const MOST_IN_PLACE: u64 = 10_000;
+
+/// How many times a schema may be tried on a value in one check: some tenths of a second at worst.
+const MOST_STEPS: u64 = 5_000_000;
+
+/// How many schemas may be on the stack in one check. A frame takes some 500 bytes, and threads have 2 MB.
+const MOST_STACKED: usize = 1_500;
+
+/// Keywords whose schemas apply to the same value as their parent.
+const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
+const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const IN_PLACE_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
+
+/// Keywords whose schemas apply to parts of the value.
+const PART_ONE: [&str; 8] = [
+    "additionalProperties",
+    "propertyNames",
+    "items",
+    "additionalItems",
+    "contains",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "contentSchema",
+];
+const PART_LIST: [&str; 2] = ["prefixItems", "items"];
+const PART_MAP: [&str; 2] = ["properties", "patternProperties"];
+
+/// What a check with a schema can cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// How many schemas are tried on one value at most.
+    in_place: u64,
+    /// How many times a part of a value is looked at for each time that the value is.
+    overlap: u64,
+    /// How many schemas apply to one value inside one another.
+    in_place_depth: usize,
+    /// How many levels there are, if the schema is not recursive.
+    levels: Option<usize>,
+}
+
+impl Bounds {
+    /// The bounds of `schema`.
+    ///
+    /// # Errors
+    ///
+    /// Why the schema cannot be checked with, as a fragment.
+    pub(super) fn of(schema: &Value) -> Result<Self, String> {
+        if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
+            return Err("it is neither an object nor a boolean".to_owned());
+        }
+        let mut graph =
+            Graph { root: schema, in_place: HashMap::new(), depths: HashMap::new(), recursive: false };
+        let depth = graph.depth(schema, 0)?;
+        let mut bounds = Self { in_place: 1, overlap: 1, in_place_depth: 1, levels: None };
+        for cost in graph.in_place.values().flatten() {
+            bounds.in_place = bounds.in_place.max(cost.schemas);
+            bounds.overlap = bounds.overlap.max(cost.overlap);
+            bounds.in_place_depth = bounds.in_place_depth.max(cost.depth);
+        }
+        if bounds.in_place > MOST_IN_PLACE {
+            return Err(format!("more than {MOST_IN_PLACE} of its alternatives apply to one value"));
+        }
+        bounds.levels = (!graph.recursive).then_some(depth);
+        Ok(bounds)
+    }
+
+    /// Whether a check of `arguments` ends soon.
+    pub(super) fn allow(&self, arguments: &Value) -> bool {
+        // The common case costs nothing: what is not recursive and has no alternatives looks at every value once.
+        if self.overlap == 1 && self.levels.is_some_and(|levels| levels * self.in_place_depth < MOST_STACKED)
+        {
+            return true;
+        }
+        let depth = depth_of(arguments).min(self.levels.unwrap_or(usize::MAX));
+        if depth * self.in_place_depth > MOST_STACKED {
+            return false;
+        }
+        let looks = u32::try_from(depth).map_or(u64::MAX, |depth| self.overlap.saturating_pow(depth));
+        let most = MOST_STEPS / self.in_place / looks.max(1);
+        // Every value is looked at once whatever the schema, and those who sent them have paid for them.
+        self.overlap == 1
+            || usize::try_from(most).is_ok_and(|most| most > 0 && values_up_to(arguments, most).is_some())
+    }
+}
+
+/// What trying one schema on a value comes to.
+#[derive(Debug, Clone, Copy)]
+struct InPlace {
+    schemas: u64,
+    overlap: u64,
+    depth: usize,
+}
+
+struct Graph<'a> {
+    root: &'a Value,
+    /// By address; `None` while it is being found.
+    in_place: HashMap<usize, Option<InPlace>>,
+    depths: HashMap<usize, Option<usize>>,
+    recursive: bool,
+}
+
+impl<'a> Graph<'a> {
+    /// How many levels of schemas there are below `schema`. Visits all that can be reached.
+    fn depth(&mut self, schema: &'a Value, above: usize) -> Result<usize, String> {
+        if above > MOST_DEPTH {
+            return Err(format!("it has more than {MOST_DEPTH} levels"));
+        }
+        match self.depths.entry(address(schema)) {
+            Entry::Occupied(entry) => match entry.get() {
+                Some(depth) if above + depth > MOST_DEPTH => {
+                    return Err(format!("it has more than {MOST_DEPTH} levels"));
+                }
+                Some(depth) => return Ok(*depth),
+                None => {
+                    self.recursive = true;
+                    return Ok(0);
+                }
+            },
+            Entry::Vacant(entry) => entry.insert(None),
+        };
+        if above > 0 && schema.get("$id").or_else(|| schema.get("id")).is_some_and(Value::is_string) {
+            return Err("a part of it has an `$id` of its own".to_owned());
+        }
+        self.in_place(schema, 0)?;
+        let mut depth = 0;
+        for child in self.same_value(schema)?.into_iter().chain(parts(schema)) {
+            depth = depth.max(self.depth(child, above + 1)?);
+        }
+        self.depths.insert(address(schema), Some(depth + 1));
+        Ok(depth + 1)
+    }
+
+    fn in_place(&mut self, schema: &'a Value, above: usize) -> Result<InPlace, String> {
+        if above > MOST_IN_PLACE_DEPTH {
+            return Err(format!("more than {MOST_IN_PLACE_DEPTH} references or alternatives are nested"));
+        }
+        match self.in_place.entry(address(schema)) {
+            Entry::Occupied(entry) => {
+                return entry.get().ok_or_else(|| "a `$ref` in it refers to itself for ever".to_owned());
+            }
+            Entry::Vacant(entry) => entry.insert(None),
+        };
+        let patterns =
+            schema.get("patternProperties").and_then(Value::as_object).map_or(0, serde_json::Map::len);
+        let contains = u64::from(schema.get("contains").is_some());
+        let mut cost = InPlace {
+            schemas: 1,
+            overlap: u64::from(parts(schema).next().is_some()) + patterns as u64 + contains,
+            depth: 1,
+        };
+        for child in self.same_value(schema)? {
+            let child = self.in_place(child, above + 1)?;
+            cost.schemas = cost.schemas.saturating_add(child.schemas);
+            cost.overlap = cost.overlap.saturating_add(child.overlap);
+            cost.depth = cost.depth.max(child.depth + 1);
+        }
+        if ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| schema.get(keyword).is_some()) {
+            // Which parts are evaluated is found by trying the alternatives once more.
+            cost.schemas = cost.schemas.saturating_mul(2);
+            cost.overlap = cost.overlap.saturating_mul(2);
+        }
+        self.in_place.insert(address(schema), Some(cost));
+        Ok(cost)
+    }
+
+    /// The schemas that apply to the same value as `schema`.
+    fn same_value(&self, schema: &'a Value) -> Result<Vec<&'a Value>, String> {
+        let mut children = Vec::new();
+        for keyword in ["$dynamicRef", "$recursiveRef"] {
+            if schema.get(keyword).is_some() {
+                return Err(format!("`{keyword}` is not followed"));
+            }
+        }
+        if let Some(reference) = schema.get("$ref") {
+            let Some(reference) = reference.as_str() else {
+                return Err("a `$ref` in it is not a string".to_owned());
+            };
+            let shown = super::explain::shortened(reference);
+            let Some(pointer) = reference.strip_prefix('#') else {
+                return Err(format!("`$ref` to `{shown}`, which is outside of it and is not read"));
+            };
+            let target = resolve(self.root, pointer);
+            children.push(target.ok_or_else(|| format!("`$ref` to `{shown}`, which it does not contain"))?);
+        }
+        children.extend(IN_PLACE_ONE.iter().filter_map(|keyword| schema.get(keyword)));
+        children.extend(IN_PLACE_LIST.iter().flat_map(|keyword| listed(schema, keyword)));
+        children.extend(IN_PLACE_MAP.iter().flat_map(|keyword| mapped(schema, keyword)));
+        Ok(children)
+    }
+}
+
+/// The schema at `pointer`, which is percent-encoded. Anchors are not found.
+pub(in crate::tools) fn resolve<'a>(root: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if let Some(found) = root.pointer(pointer) {
+        return Some(found);
+    }
+    // `url` would drag in a document; the few escapes that occur are those of a generic's `<`, `>` and spaces.
+    let mut bytes = Vec::with_capacity(pointer.len());
+    let mut rest = pointer.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let escaped = (first == b'%')
+            .then(|| tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()))
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(escaped.unwrap_or(first));
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
+    }
+    root.pointer(std::str::from_utf8(&bytes).ok()?)
+}
+
+fn parts(schema: &Value) -> impl Iterator<Item = &Value> {
+    let one = PART_ONE.iter().filter_map(|keyword| schema.get(keyword)).filter(|part| !part.is_array());
+    let list = PART_LIST.iter().flat_map(|keyword| listed(schema, keyword));
+    let map = PART_MAP.iter().flat_map(|keyword| mapped(schema, keyword));
+    one.chain(list).chain(map)
+}
+
+fn listed<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    schema.get(keyword).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn mapped<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    schema.get(keyword).and_then(Value::as_object).into_iter().flat_map(serde_json::Map::values)
+}
+
+/// Names a schema inside the value that holds it. Never dereferenced.
+fn address(schema: &Value) -> usize {
+    std::ptr::from_ref(schema).addr()
+}
+
+/// Takes out of `schema` what cannot be checked: a `$schema` that nobody knows, and patterns that need
+/// backtracking.
+pub(super) fn leave_out_unchecked(schema: &mut Value) {
+    const DRAFTS: [&str; 5] = ["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"];
+    if let Value::Object(root) = schema {
+        let known = root.get("$schema").and_then(Value::as_str).is_some_and(|draft| {
+            draft.contains("json-schema.org") && DRAFTS.iter().any(|known| draft.contains(known))
+        });
+        if !known {
+            root.shift_remove("$schema");
+        }
+    }
+    leave_out_patterns(schema);
+}
+
+/// Recursion is bounded by the parser's 128 levels.
+fn leave_out_patterns(schema: &mut Value) {
+    match schema {
+        Value::Object(keywords) => {
+            if keywords.get("pattern").and_then(Value::as_str).is_some_and(needs_backtracking) {
+                keywords.shift_remove("pattern");
+            }
+            let patterns = keywords.get("patternProperties").and_then(Value::as_object);
+            if patterns.is_some_and(|patterns| patterns.keys().any(|pattern| needs_backtracking(pattern))) {
+                // Which names are additional depends on the patterns.
+                for keyword in ["patternProperties", "additionalProperties", "unevaluatedProperties"] {
+                    keywords.shift_remove(keyword);
+                }
+            }
+            for (keyword, value) in keywords.iter_mut() {
+                // Examples and constants are data in which `pattern` means nothing.
+                if !matches!(keyword.as_str(), "enum" | "const" | "default" | "examples" | "example") {
+                    leave_out_patterns(value);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_patterns),
+        _ => {}
+    }
+}
+
+fn needs_backtracking(pattern: &str) -> bool {
+    let back_reference =
+        |pair: &[u8]| pair[0] == b'\\' && (pair[1].is_ascii_digit() || pair[1] == b'k') && pair[1] != b'0';
+    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern.contains(group))
+        || pattern.as_bytes().windows(2).any(back_reference)
+}
+
+/// How many values there are in `value`, itself counted, unless there are more than `most`.
+pub(super) fn values_up_to(value: &Value, most: usize) -> Option<usize> {
+    let mut count = 0_usize;
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        count += 1;
+        match value {
+            Value::Array(items) if count + rest.len() + items.len() <= most => rest.extend(items),
+            Value::Object(fields) if count + rest.len() + fields.len() <= most => {
+                rest.extend(fields.values())
+            }
+            Value::Array(_) | Value::Object(_) => return None,
+            _ => {}
+        }
+    }
+    (count <= most).then_some(count)
+}
+
+/// How many levels `value` has: 1 for a number. Recursion is bounded, arguments have at most 128 levels.
+fn depth_of(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(depth_of).max().unwrap_or(0),
+        Value::Object(fields) => fields.values().map(depth_of).max().unwrap_or(0),
+        _ => 0,
+    }
+}

@@ -1,0 +1,175 @@
+//! TypeScript declarations of tools, from their schemas and from what was seen of their results.
+//!
+//! Schemas are a stranger's text that ends up in front of an author and of a model, so nothing of them is pasted:
+//! names and constants are written as JSON strings, descriptions in comments that they cannot end, and hidden
+//! characters written out. What comes out has declarations and no code. It is bounded: what is deeper or longer
+//! than is good to read is `unknown`.
+
+mod types;
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use self::types::{Layout, Types, comment, property, string};
+use super::names::{forms, is_identifier, is_reserved, typescript_name};
+use super::shape::Shape;
+use super::{Schema, ToolDefinition};
+
+/// How long the declaration of a tool may be, in bytes.
+const MOST_TOOL_BYTES: usize = 64 << 10;
+
+/// How long the declarations of all tools may be, in bytes. The rest is left out, and said to be.
+const MOST_BYTES: usize = 16 << 20;
+
+/// A server with its tools, as far as they are to be declared.
+#[derive(Debug)]
+pub(crate) struct ServerTools<'a> {
+    /// The server's name as configured.
+    pub(crate) name: &'a str,
+    /// Its tools.
+    pub(crate) tools: Vec<ToolTypes<'a>>,
+}
+
+/// What is known of a tool's types.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolTypes<'a> {
+    /// The tool.
+    pub(crate) definition: &'a ToolDefinition,
+    /// What its results looked like so far. Used when the server does not say.
+    pub(crate) observed: Option<&'a Shape>,
+}
+
+/// The declarations of everything that scripts see of `servers`: the global `tools`, and a module `mcp:<server>` each.
+pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> String {
+    let servers: Vec<ServerTools<'_>> = servers.collect();
+    let mut text = "// The tools that scripts can call. Written by `cx types`.\n".to_owned();
+    let server_forms = forms(servers.iter().map(|server| server.name), typescript_name);
+    let mut members = String::new();
+    for (position, (server, form)) in servers.iter().zip(&server_forms).enumerate() {
+        // A name of our own: two servers' names can have one form.
+        let interface = format!("McpServer{}", position + 1);
+        let _ = writeln!(members, "  readonly {}: {interface};", property(server.name));
+        if let Some(form) = form {
+            let _ = writeln!(members, "  readonly {}: {interface};", property(form));
+        }
+        let tool_forms = forms(server.tools.iter().map(|tool| &*tool.definition.name), typescript_name);
+        let _ = write!(text, "\ninterface {interface} {{\n");
+        let mut exports = Exports::default();
+        for (tool, form) in server.tools.iter().zip(&tool_forms) {
+            let name = &*tool.definition.name;
+            if exports.seen.contains(name) {
+                // Of two tools with one name the first is the one that can be called.
+                continue;
+            }
+            if text.len() > MOST_BYTES {
+                text.push_str("  // More tools are left out: these are too many to declare.\n");
+                break;
+            }
+            let shown = form.as_deref().unwrap_or(name);
+            text.push_str(&member(*tool, shown));
+            exports.add(shown, &interface);
+            if shown != name {
+                let _ = writeln!(text, "  {}: {interface}[{}];", property(name), string(shown));
+                exports.add(name, &interface);
+            }
+            exports.seen.insert(name.to_owned());
+        }
+        text.push_str("}\n");
+        let _ = write!(
+            text,
+            "\ndeclare module {} {{\n  const server: {interface};\n  export default server;\n{}}}\n",
+            string(&format!("mcp:{}", server.name)),
+            exports.text
+        );
+    }
+    let _ = write!(text, "\ndeclare const tools: {{\n{members}}};\n");
+    text
+}
+
+/// One tool in one line: `readFile(args: { path: string; limit?: number }): Promise<string>`. Without comments.
+pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
+    let form = typescript_name(&tool.definition.name);
+    let name = if is_identifier(&tool.definition.name) { &tool.definition.name } else { &form };
+    let line = format!("{name}{}", parameters_and_result(tool, Layout::Line));
+    if line.len() > MOST_TOOL_BYTES { format!("{name}(args: unknown): Promise<unknown>") } else { line }
+}
+
+/// What a module exports besides its default.
+#[derive(Default)]
+struct Exports {
+    seen: std::collections::HashSet<String>,
+    taken: std::collections::HashSet<String>,
+    text: String,
+}
+
+impl Exports {
+    /// Exports `name` if an import can name it. All others are properties of the default export.
+    fn add(&mut self, name: &str, interface: &str) {
+        // `then` would make the module a promise.
+        if !is_identifier(name) || matches!(name, "then" | "default") || !self.taken.insert(name.to_owned()) {
+            return;
+        }
+        let member = string(name);
+        // A variable of its own for every name: `delete` and `server` are names that it cannot have.
+        let variable = format!("tool{}", self.taken.len());
+        let plain = !is_reserved(name) && name != "server" && !name.starts_with("tool");
+        let _ = if plain {
+            writeln!(self.text, "  export const {name}: {interface}[{member}];")
+        } else {
+            writeln!(
+                self.text,
+                "  const {variable}: {interface}[{member}];\n  export {{ {variable} as {name} }};"
+            )
+        };
+    }
+}
+
+/// The tool as a member of its server's interface, with its description.
+fn member(tool: ToolTypes<'_>, shown: &str) -> String {
+    let mut remarks = tool.definition.description.clone().unwrap_or_default();
+    if let Some(shape) = used_shape(tool) {
+        let calls = shape.calls();
+        let _ = write!(remarks, "\n@returns observed in {calls} call{}", if calls == 1 { "" } else { "s" });
+    }
+    let head = comment(&remarks, 2);
+    let body = parameters_and_result(tool, Layout::Block { indent: 2 });
+    let name = property(shown);
+    if head.len() + body.len() > MOST_TOOL_BYTES {
+        return format!("{head}  {name}(args?: any): Promise<any>;\n");
+    }
+    format!("{head}  {name}{body};\n")
+}
+
+fn used_shape(tool: ToolTypes<'_>) -> Option<&Shape> {
+    tool.observed.filter(|shape| tool.definition.output_schema.is_none() && shape.calls() > 0)
+}
+
+fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout) -> String {
+    let input = parsed(&tool.definition.input_schema);
+    let needed = input.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
+    let parameter = if needed { "args" } else { "args?" };
+    let arguments = Types::of(&input, layout).arguments();
+    let result = match (&tool.definition.output_schema, used_shape(tool)) {
+        (Some(schema), _) => {
+            let schema = parsed(schema);
+            Types::of(&schema, layout).result()
+        }
+        (None, Some(shape)) => Types::of(&shape.to_schema(), layout).result(),
+        // Not `unknown`: an author who has seen a result should not have to convince the compiler.
+        (None, None) => "any".to_owned(),
+    };
+    format!("({parameter}: {arguments}): Promise<{result}>")
+}
+
+/// The schema, or one that allows anything if it is too large to be read for this.
+fn parsed(schema: &Schema) -> Value {
+    const MOST_SCHEMA_BYTES: usize = 1 << 20;
+    if schema.text().len() > MOST_SCHEMA_BYTES {
+        return Value::Bool(true);
+    }
+    serde_json::from_str(schema.text()).unwrap_or(Value::Bool(true))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,357 @@
+use serde_json::json;
+use swc_common::{BytePos, sync::Lrc};
+use swc_ecma_ast::{Decl, DefaultDecl, Module, ModuleDecl, ModuleItem, Stmt, TsNamespaceBody};
+use swc_ecma_parser::{Parser, StringInput, Syntax, TsSyntax, lexer::Lexer};
+
+use super::*;
+
+fn tool(name: &str, input: Value) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: None,
+        input_schema: input.into(),
+        output_schema: None,
+        annotations: None,
+    }
+}
+
+fn types(definition: &ToolDefinition) -> ToolTypes<'_> {
+    ToolTypes { definition, observed: None }
+}
+
+fn declared(server: &str, tools: &[ToolDefinition]) -> String {
+    let tools = tools.iter().map(types).collect();
+    let text = typescript([ServerTools { name: server, tools }].into_iter());
+    assert_only_declarations(&text);
+    text
+}
+
+fn parse(text: &str) -> Module {
+    let syntax = Syntax::Typescript(TsSyntax { dts: true, ..TsSyntax::default() });
+    let end = BytePos(u32::try_from(text.len()).unwrap() + 1);
+    let lexer =
+        Lexer::new(syntax, swc_ecma_ast::EsVersion::EsNext, StringInput::new(text, BytePos(1), end), None);
+    let mut parser = Parser::new_from(lexer);
+    let module = parser.parse_module();
+    let errors = parser.take_errors();
+    assert!(errors.is_empty(), "{errors:?}\n{text}");
+    module.unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+}
+
+/// Nothing in it runs: only interfaces, `declare const` and `declare module`.
+fn assert_only_declarations(text: &str) {
+    let _keeps_the_import: Option<Lrc<()>> = None;
+    for item in parse(text).body {
+        match item {
+            ModuleItem::Stmt(Stmt::Decl(declaration)) => assert_declaration(&declaration, true, text),
+            other => panic!("{other:?}\n{text}"),
+        }
+    }
+}
+
+fn assert_declaration(declaration: &Decl, outermost: bool, text: &str) {
+    match declaration {
+        Decl::TsInterface(_) => {}
+        Decl::Var(variable) => {
+            assert!(variable.declare || !outermost, "{text}");
+            assert!(variable.decls.iter().all(|one| one.init.is_none()), "{text}");
+        }
+        Decl::TsModule(module) if outermost => {
+            assert!(module.declare);
+            let Some(TsNamespaceBody::TsModuleBlock(block)) = &module.body else { panic!("{text}") };
+            for item in &block.body {
+                match item {
+                    ModuleItem::Stmt(Stmt::Decl(inner)) => assert_declaration(inner, false, text),
+                    ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => {
+                        assert_declaration(&export.decl, false, text);
+                    }
+                    ModuleItem::ModuleDecl(ModuleDecl::ExportNamed(export)) => assert!(export.src.is_none()),
+                    ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultExpr(export)) => {
+                        assert!(export.expr.is_ident())
+                    }
+                    ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(export)) => {
+                        assert!(matches!(export.decl, DefaultDecl::TsInterfaceDecl(_)));
+                    }
+                    other => panic!("{other:?}\n{text}"),
+                }
+            }
+        }
+        other => panic!("{other:?}\n{text}"),
+    }
+}
+
+#[track_caller]
+fn check(input: Value, expected: &str) {
+    let definition = tool("t", json!({"type": "object", "properties": {"x": input}, "required": ["x"]}));
+    let line = signature(types(&definition));
+    assert_eq!(line, format!("t(args: {{ x: {expected} }}): Promise<any>"));
+    declared("s", &[definition]);
+}
+
+#[test]
+fn every_kind_of_schema_has_a_type() {
+    check(json!({"type": "string"}), "string");
+    check(json!({"type": "integer"}), "number");
+    check(json!({"type": ["string", "null"]}), "string | null");
+    check(json!({"type": "string", "nullable": true}), "string | null");
+    check(json!({"enum": ["a", "b", 1, null]}), "\"a\" | \"b\" | 1 | null");
+    check(json!({"const": "a"}), "\"a\"");
+    check(json!({"type": "array"}), "unknown[]");
+    check(json!({"type": "array", "items": {"type": ["string", "number"]}}), "(string | number)[]");
+    check(json!({"type": "array", "items": {"type": "array", "items": {"type": "boolean"}}}), "boolean[][]");
+    check(
+        json!({"prefixItems": [{"type": "string"}, {"type": "number"}], "items": false}),
+        "[string, number]",
+    );
+    check(json!({"items": [{"type": "string"}], "additionalItems": {"type": "null"}}), "[string, ...null[]]");
+    check(
+        json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+        "string | string[]",
+    );
+    check(
+        json!({"allOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "null"}}}]}),
+        "{ a?: string } & { b?: null }",
+    );
+    check(
+        json!({"allOf": [{"anyOf": [{"type": "string"}, {"type": "null"}]}, {"properties": {"b": {"type": "null"}}}]}),
+        "(string | null) & { b?: null }",
+    );
+    check(json!({"type": "object"}), "{ [key: string]: unknown }");
+    check(json!({"type": "object", "properties": {}, "additionalProperties": false}), "{}");
+    check(json!({"additionalProperties": {"type": "number"}}), "{ [key: string]: number }");
+    check(
+        json!({"patternProperties": {"^a": {"type": "string"}}, "additionalProperties": false}),
+        "{ [key: string]: string }",
+    );
+    check(
+        json!({"properties": {"a-b": {"type": "string"}}, "required": ["a-b"], "additionalProperties": true}),
+        "{ \"a-b\": string; [key: string]: unknown }",
+    );
+    check(json!(true), "unknown");
+    check(json!(false), "never");
+    check(json!({"type": "objekt"}), "unknown");
+    check(json!(5), "unknown");
+    check(
+        json!({"enum": (0..1_000).map(|at| format!("{at}")).collect::<Vec<_>>(), "type": "string"}),
+        "string",
+    );
+}
+
+#[test]
+fn a_whole_server_as_scripts_see_it() {
+    let mut read = tool(
+        "read_file",
+        json!({"type": "object", "properties": {"path": {"type": "string", "description": "Where."}, "limit": {"type": "integer"}}, "required": ["path"]}),
+    );
+    read.description = Some("Reads a file.\nWhole.".to_owned());
+    read.output_schema = Some(
+        json!({"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]})
+            .into(),
+    );
+    let tools = [
+        read,
+        tool("delete", json!({"type": "object"})),
+        tool("2fa", json!({"type": "object"})),
+        tool("then", json!({})),
+    ];
+    assert_eq!(
+        declared("my-fs", &tools),
+        r#"// The tools that scripts can call. Written by `cx types`.
+
+interface McpServer1 {
+  /**
+   * Reads a file.
+   * Whole.
+   */
+  readFile(args: {
+    /** Where. */
+    path: string;
+    limit?: number;
+  }): Promise<string>;
+  read_file: McpServer1["readFile"];
+  delete(args?: {
+    [key: string]: unknown;
+  }): Promise<any>;
+  _2fa(args?: {
+    [key: string]: unknown;
+  }): Promise<any>;
+  "2fa": McpServer1["_2fa"];
+  then(args?: { [key: string]: unknown }): Promise<any>;
+}
+
+declare module "mcp:my-fs" {
+  const server: McpServer1;
+  export default server;
+  export const readFile: McpServer1["readFile"];
+  export const read_file: McpServer1["read_file"];
+  const tool3: McpServer1["delete"];
+  export { tool3 as delete };
+  export const _2fa: McpServer1["_2fa"];
+}
+
+declare const tools: {
+  readonly "my-fs": McpServer1;
+  readonly myFs: McpServer1;
+};
+"#
+    );
+}
+
+#[test]
+fn what_was_observed_is_the_result_where_the_server_says_nothing() {
+    let mut definition = tool("list", json!({"type": "object"}));
+    let mut shape = Shape::of(&json!([{"id": 1, "title": "secret"}]));
+    shape.merge(Shape::of(&json!([{"id": 2}])));
+    let observed = ToolTypes { definition: &definition, observed: Some(&shape) };
+    assert_eq!(
+        signature(observed),
+        "list(args?: { [key: string]: unknown }): Promise<{ id: number; title?: string }[]>"
+    );
+    let text = typescript([ServerTools { name: "s", tools: vec![observed] }].into_iter());
+    assert_only_declarations(&text);
+    assert!(text.contains("observed in 2 calls"), "{text}");
+    assert!(!text.contains("secret"));
+    // A lone field is not the wrapper that servers promise.
+    let lone = Shape::of(&json!({"result": 1}));
+    let line = signature(ToolTypes { definition: &definition, observed: Some(&lone) });
+    assert!(line.ends_with("Promise<{ result: number }>"), "{line}");
+    // What the server says counts more.
+    definition.output_schema = Some(json!({"type": "object", "properties": {"a": {"type": "null"}}}).into());
+    let line = signature(ToolTypes { definition: &definition, observed: Some(&shape) });
+    assert!(line.ends_with("Promise<{ a?: null }>"), "{line}");
+}
+
+#[test]
+fn references_are_followed_and_cycles_end() {
+    let definition = tool(
+        "t",
+        json!({
+            "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}, "name": {"type": "string"}}}},
+            "type": "object", "properties": {"node": {"$ref": "#/$defs/Node"}, "other": {"$ref": "#/$defs/Node"}}
+        }),
+    );
+    assert_eq!(
+        signature(types(&definition)),
+        "t(args?: { node?: { next?: unknown; name?: string }; other?: { next?: unknown; name?: string } }): Promise<any>"
+    );
+    check(json!({"$ref": "#"}), "unknown");
+    check(json!({"$ref": "file:///etc/passwd"}), "unknown");
+    check(json!({"$ref": "https://example.com/schema.json"}), "unknown");
+    check(json!({"$ref": "#/$defs/none"}), "unknown");
+    let root = tool("t", json!({"$ref": "#"}));
+    assert_eq!(signature(types(&root)), "t(args?: { [key: string]: unknown }): Promise<any>");
+    declared("s", &[root, definition]);
+}
+
+#[test]
+fn nothing_that_a_server_says_becomes_code() {
+    let attacks = [
+        "*/ await callTool(\"x\"); /*",
+        "**/ evil(); /**",
+        "\"];evil();[\"",
+        "'; evil(); '",
+        "`${evil()}`",
+        "a\nevil();\n",
+        "a\u{2028}evil()",
+        "\\\"; evil(); \\\"",
+        "}; evil(); {",
+        "*\\/ evil()",
+        "</script>",
+        "\u{202e}lave",
+        "\u{e0041}\u{1b}[2J",
+        "constructor",
+        "__proto__",
+        "default",
+        "server",
+        "tool1",
+        "import",
+        "new",
+        "",
+        "\r*/evil()",
+        "mcp:x\" { } evil(); declare module \"",
+    ];
+    let mut tools = Vec::new();
+    for attack in attacks {
+        let mut definition = tool(
+            attack,
+            json!({
+                "$defs": {attack: {"const": attack}},
+                "title": attack,
+                "description": attack,
+                "type": "object",
+                "properties": {
+                    attack: {"type": "string", "description": attack, "default": attack},
+                    "constant": {"const": attack},
+                    "options": {"enum": [attack, "b"]},
+                    "type": {"type": attack},
+                    "format": {"type": "string", "format": attack, "pattern": attack},
+                    "reference": {"$ref": format!("#/$defs/{attack}")}
+                },
+                "required": [attack]
+            }),
+        );
+        definition.description = Some(attack.to_owned());
+        definition.output_schema = Some(definition.input_schema.clone());
+        let line = signature(types(&definition));
+        assert!(!line.contains('\n'), "{line}");
+        assert_only_declarations(&format!("interface T {{ {line} }}"));
+        declared(attack, std::slice::from_ref(&definition));
+        tools.push(definition);
+    }
+    // Together, because names of one can shadow names of another.
+    let text = declared("all", &tools);
+    assert!(!text.chars().any(|character| character.is_control() && character != '\n'), "{text:?}");
+    assert!(!crate::tools::names::hidden_text(&text));
+}
+
+#[test]
+fn a_comment_cannot_be_ended_and_says_what_was_hidden() {
+    assert_eq!(comment("a */ b", 2), "  /** a *\\/ b */\n");
+    assert_eq!(comment("", 0), "");
+    assert_eq!(comment(" \n ", 0), "");
+    let text = comment("ok\u{200b}", 0);
+    assert!(text.contains("ok\\u{200b}") && text.contains("hidden characters"), "{text}");
+    assert!(comment(&"x".repeat(1_000_000), 0).len() < 3_000);
+}
+
+#[test]
+fn declarations_are_bounded() {
+    let doubled: serde_json::Map<String, Value> = (0..40)
+        .map(|at| {
+            let next = format!("#/$defs/d{}", at + 1);
+            (
+                format!("d{at}"),
+                json!({"type": "object", "properties": {"x": {"$ref": next}, "y": {"$ref": next}}}),
+            )
+        })
+        .collect();
+    let wide: serde_json::Map<String, Value> = (0..20_000)
+        .map(|at| (format!("field{at}"), json!({"type": "string", "description": "d".repeat(100)})))
+        .collect();
+    let deep = (0..100).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
+    let mut tools = vec![
+        tool("doubled", json!({"$defs": doubled, "$ref": "#/$defs/d0"})),
+        tool("wide", json!({"type": "object", "properties": wide})),
+        tool("deep", json!({"type": "object", "properties": {"x": deep}})),
+        tool(
+            "long",
+            json!({"type": "object", "properties": {"k".repeat(500_000): {"const": "c".repeat(100_000)}}}),
+        ),
+    ];
+    tools[0].output_schema = Some(tools[0].input_schema.clone());
+    for definition in &tools {
+        assert!(signature(types(definition)).len() <= MOST_TOOL_BYTES);
+        let text = member(types(definition), &typescript_name(&definition.name));
+        assert!(text.len() <= MOST_TOOL_BYTES, "{} has {}", definition.name, text.len());
+    }
+    declared("s", &tools);
+}
+
+#[test]
+fn two_tools_with_one_form_have_their_exact_names_only() {
+    let any = || json!({"type": "object"});
+    let text = declared("s", &[tool("read_file", any()), tool("read-file", any()), tool("read_file", any())]);
+    assert!(text.contains("  read_file(") && text.contains("  \"read-file\"("), "{text}");
+    assert!(!text.contains("readFile"), "{text}");
+    assert_eq!(text.matches("  read_file(").count(), 1);
+}

@@ -1,0 +1,402 @@
+//! Observed shapes: what a tool's results look like, learned from the results themselves.
+//!
+//! Most MCP servers say nothing about what their tools answer, so that an author has to call a tool once to learn
+//! it. A [`Shape`] remembers it from calls that were made anyway: which fields, which types, what can be missing.
+//!
+//! A shape never holds a value: no text, no number, no constant. Names of fields are kept, and because an object's
+//! keys can be data too (`{"ada@example.com": …}`), an object with a key that does not look like a field's name, or
+//! with more than 64 keys, is only remembered as a map.
+//!
+//! Shapes form a semilattice: [`Shape::merge`] is commutative, associative and, but for the count of calls,
+//! idempotent, so it does not matter in which order and by whom calls are seen. One exception: past the bound of
+//! 500 nodes, the order can decide how deep the shape still goes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Levels that are described. What is deeper is unknown.
+const MOST_DEPTH: usize = 8;
+
+/// Parts of a description: more than a person or a model reads, and some 20 KB on disk.
+const MOST_NODES: usize = 500;
+
+/// Fields of an object. With more it is a map, whose keys are data.
+const MOST_FIELDS: usize = 64;
+
+/// Bytes of a field's name. Longer ones are data.
+const MOST_NAME_BYTES: usize = 64;
+
+/// Elements looked at from both ends of an array, by how many arrays it is inside of. The last ones, because
+/// sorted lists differ most at their ends.
+const SAMPLES: [(usize, usize); 3] = [(100, 10), (20, 4), (5, 1)];
+
+/// Values looked at in one result: some tenths of a millisecond.
+const MOST_VALUES: usize = 8_000;
+
+/// What is known about a tool's results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shape {
+    /// How many results it is made of.
+    calls: u64,
+    root: Node,
+}
+
+impl Shape {
+    /// The shape of one result. Looks at a bounded number of its values, however large it is.
+    pub(crate) fn of(result: &Value) -> Self {
+        let mut root = Node::default();
+        root.observe(result, &mut Place { depth: 0, arrays: 0, values_left: MOST_VALUES });
+        root.bound();
+        Self { calls: 1, root }
+    }
+
+    /// Makes this the shape of what both describe. Returns whether more is known than the count of calls.
+    pub(crate) fn merge(&mut self, other: Self) -> bool {
+        self.calls = self.calls.saturating_add(other.calls);
+        if self.root == other.root {
+            return false;
+        }
+        let before = self.root.clone();
+        self.root.join(other.root);
+        self.root.bound();
+        self.root != before
+    }
+
+    /// How many results this was made of.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether both say the same, whatever the number of calls.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+
+    /// The shape as a JSON Schema, with `"x-observed": {"calls": n}` to tell it from what a server promises.
+    pub(crate) fn to_schema(&self) -> Value {
+        let mut schema = self.root.to_schema();
+        schema.insert("x-observed".to_owned(), json!({ "calls": self.calls }));
+        Value::Object(schema)
+    }
+}
+
+/// The kinds of values that were seen without their parts, as bits: small, and joined by `|`.
+mod kind {
+    pub(super) const NULL: u8 = 1;
+    pub(super) const BOOLEAN: u8 = 2;
+    pub(super) const INTEGER: u8 = 4;
+    pub(super) const FRACTION: u8 = 8;
+    pub(super) const STRING: u8 = 16;
+    /// Something that is not described. Nothing else is known then.
+    pub(super) const UNKNOWN: u8 = 32;
+}
+
+/// What was seen in one place. The names are short because they are written for every node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Node {
+    #[serde(default, rename = "k", skip_serializing_if = "is_zero")]
+    kinds: u8,
+    /// Arrays were seen, with such elements. An empty node if all were empty.
+    #[serde(default, rename = "e", skip_serializing_if = "Option::is_none")]
+    elements: Option<Box<Self>>,
+    /// Objects were seen. Never along with `values`.
+    #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
+    fields: Option<BTreeMap<String, Field>>,
+    /// Objects were seen that are maps, with such values.
+    #[serde(default, rename = "m", skip_serializing_if = "Option::is_none")]
+    values: Option<Box<Self>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Field {
+    #[serde(rename = "n")]
+    node: Node,
+    /// An object was seen without it.
+    #[serde(default, rename = "o", skip_serializing_if = "std::ops::Not::not")]
+    optional: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(kinds: &u8) -> bool {
+    *kinds == 0
+}
+
+/// Where in a result the observer is, and how much it may still look at.
+struct Place {
+    depth: usize,
+    arrays: usize,
+    values_left: usize,
+}
+
+impl Node {
+    fn unknown() -> Self {
+        Self { kinds: kind::UNKNOWN, ..Self::default() }
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.kinds & kind::UNKNOWN != 0
+    }
+
+    /// Adds one value. In place, because most elements of an array add nothing and should cost no allocation.
+    fn observe(&mut self, value: &Value, place: &mut Place) {
+        place.values_left = place.values_left.saturating_sub(1);
+        if self.is_unknown() {
+            return;
+        }
+        match value {
+            Value::Null => self.kinds |= kind::NULL,
+            Value::Bool(_) => self.kinds |= kind::BOOLEAN,
+            Value::Number(number) if number.is_f64() => self.kinds |= kind::FRACTION,
+            Value::Number(_) => self.kinds |= kind::INTEGER,
+            Value::String(_) => self.kinds |= kind::STRING,
+            Value::Array(_) | Value::Object(_) if place.depth >= MOST_DEPTH => *self = Self::unknown(),
+            Value::Array(items) => {
+                let (first, last) = SAMPLES[place.arrays.min(SAMPLES.len() - 1)];
+                let elements = self.elements.get_or_insert_default();
+                place.depth += 1;
+                place.arrays += 1;
+                let tail = items.len().saturating_sub(last).max(first);
+                for item in items.iter().take(first).chain(items.iter().skip(tail)) {
+                    // Elements that are not looked at can only add something: what is known stays right.
+                    if place.values_left == 0 {
+                        break;
+                    }
+                    elements.observe(item, place);
+                }
+                place.depth -= 1;
+                place.arrays -= 1;
+            }
+            Value::Object(object) => {
+                place.depth += 1;
+                self.observe_object(object, place);
+                place.depth -= 1;
+            }
+        }
+    }
+
+    fn observe_object(&mut self, object: &Map<String, Value>, place: &mut Place) {
+        let known =
+            |node: &Self, key: &String| node.fields.as_ref().is_some_and(|fields| fields.contains_key(key));
+        let is_map = self.values.is_some()
+            || object.len() > MOST_FIELDS
+            || object.keys().any(|key| !known(self, key) && looks_like_data(key));
+        if is_map {
+            self.become_map();
+            let values = self.values.get_or_insert_default();
+            // Keys of a map say nothing, so its values are sampled as an array's elements are.
+            let (first, last) = SAMPLES[place.arrays.min(SAMPLES.len() - 1)];
+            place.arrays += 1;
+            let tail = object.len().saturating_sub(last).max(first);
+            for value in object.values().take(first).chain(object.values().skip(tail)) {
+                if place.values_left == 0 {
+                    break;
+                }
+                values.observe(value, place);
+            }
+            place.arrays -= 1;
+            return;
+        }
+        let first = self.fields.is_none();
+        let fields = self.fields.get_or_insert_default();
+        for (key, field) in fields.iter_mut() {
+            field.optional |= !object.contains_key(key);
+        }
+        for (key, value) in object {
+            // What is not looked at may be there or not: it is left out, and so optional for all who saw it.
+            if place.values_left == 0 {
+                break;
+            }
+            if let Some(field) = fields.get_mut(key) {
+                field.node.observe(value, place);
+            } else {
+                let mut field = Field { node: Self::default(), optional: !first };
+                field.node.observe(value, place);
+                fields.insert(key.clone(), field);
+            }
+        }
+        if fields.len() > MOST_FIELDS {
+            self.become_map();
+        }
+    }
+
+    /// Adds what `other` describes.
+    fn join(&mut self, other: Self) {
+        if self.is_unknown() || other.is_unknown() {
+            *self = Self::unknown();
+            return;
+        }
+        self.kinds |= other.kinds;
+        if let Some(elements) = other.elements {
+            self.elements.get_or_insert_default().join(*elements);
+        }
+        if let Some(values) = other.values {
+            self.become_map();
+            self.values.get_or_insert_default().join(*values);
+        }
+        let Some(others) = other.fields else {
+            return;
+        };
+        if let Some(values) = &mut self.values {
+            for field in others.into_values() {
+                values.join(field.node);
+            }
+            return;
+        }
+        let first = self.fields.is_none();
+        let fields = self.fields.get_or_insert_default();
+        for (key, field) in fields.iter_mut() {
+            field.optional |= !others.contains_key(key);
+        }
+        for (key, other) in others {
+            if let Some(field) = fields.get_mut(&key) {
+                field.optional |= other.optional;
+                field.node.join(other.node);
+            } else {
+                fields.insert(key, Field { optional: other.optional || !first, ..other });
+            }
+        }
+        if fields.len() > MOST_FIELDS {
+            self.become_map();
+        }
+    }
+
+    /// Forgets the names of the fields, if there are any.
+    fn become_map(&mut self) {
+        if let Some(fields) = self.fields.take() {
+            let values = self.values.get_or_insert_default();
+            for field in fields.into_values() {
+                values.join(field.node);
+            }
+        }
+    }
+
+    /// Forgets the deepest levels until there are few enough nodes.
+    fn bound(&mut self) {
+        let mut depth = MOST_DEPTH;
+        while depth > 0 && self.count() > MOST_NODES {
+            depth -= 1;
+            self.cut(depth);
+        }
+    }
+
+    fn count(&self) -> usize {
+        1 + self.children().map(Self::count).sum::<usize>()
+    }
+
+    fn children(&self) -> impl Iterator<Item = &Self> {
+        let fields = self.fields.iter().flat_map(BTreeMap::values).map(|field| &field.node);
+        fields.chain(self.elements.as_deref()).chain(self.values.as_deref())
+    }
+
+    fn cut(&mut self, depth: usize) {
+        if depth == 0 {
+            if self.children().next().is_some() || self.fields.is_some() {
+                *self = Self::unknown();
+            }
+            return;
+        }
+        let fields = self.fields.iter_mut().flat_map(BTreeMap::values_mut).map(|field| &mut field.node);
+        for child in fields.chain(self.elements.as_deref_mut()).chain(self.values.as_deref_mut()) {
+            child.cut(depth - 1);
+        }
+    }
+
+    fn to_schema(&self) -> Map<String, Value> {
+        let mut alternatives: Vec<Map<String, Value>> = Vec::new();
+        if self.is_unknown() {
+            return Map::new();
+        }
+        let mut types: Vec<&str> = Vec::new();
+        let number = if self.kinds & kind::FRACTION == 0 { "integer" } else { "number" };
+        for (bits, name) in [
+            (kind::BOOLEAN, "boolean"),
+            (kind::INTEGER | kind::FRACTION, number),
+            (kind::STRING, "string"),
+            (kind::NULL, "null"),
+        ] {
+            if self.kinds & bits != 0 {
+                types.push(name);
+            }
+        }
+        if let Some(fields) = &self.fields {
+            let properties: Map<String, Value> =
+                fields.iter().map(|(key, field)| (key.clone(), field.node.to_schema().into())).collect();
+            let required: Vec<&String> =
+                fields.iter().filter(|(_, field)| !field.optional).map(|(key, _)| key).collect();
+            let mut schema = typed("object");
+            schema.insert("properties".to_owned(), properties.into());
+            if !required.is_empty() {
+                schema.insert("required".to_owned(), json!(required));
+            }
+            alternatives.push(schema);
+        }
+        if let Some(values) = &self.values {
+            let mut schema = typed("object");
+            schema.insert("additionalProperties".to_owned(), values.to_schema().into());
+            alternatives.push(schema);
+        }
+        if let Some(elements) = &self.elements {
+            let mut schema = typed("array");
+            if **elements != Self::default() {
+                schema.insert("items".to_owned(), elements.to_schema().into());
+            }
+            alternatives.push(schema);
+        }
+        match types[..] {
+            [] => {}
+            [one] => alternatives.push(typed(one)),
+            _ => alternatives.push(Map::from_iter([("type".to_owned(), json!(types))])),
+        }
+        if alternatives.len() > 1 {
+            return Map::from_iter([("anyOf".to_owned(), json!(alternatives))]);
+        }
+        alternatives.pop().unwrap_or_default()
+    }
+}
+
+fn typed(name: &str) -> Map<String, Value> {
+    Map::from_iter([("type".to_owned(), Value::from(name))])
+}
+
+/// Whether an object's key is rather data than a field's name: an id, a date, a path, an address, a hash, a number,
+/// a sentence. One such key makes the object a map, so this errs on the side of yes.
+fn looks_like_data(key: &str) -> bool {
+    let digits = key.chars().filter(char::is_ascii_digit).count();
+    // Paths, addresses, host and file names, times, JSON, queries; a leading `@` or `$` is JSON-LD's and others'.
+    let has_syntax = key.char_indices().any(|(at, character)| {
+        !(character.is_alphanumeric() || "_- ".contains(character) || at == 0 && "@$".contains(character))
+    });
+    let words = key.split([' ', '_', '-']).filter(|word| !word.is_empty());
+    // `deadbeef`, but not `feedback` or `added`: hexadecimal words have few digits and are short.
+    let is_hash = |word: &str| {
+        word.len() >= 8
+            && word.chars().all(|character| character.is_ascii_hexdigit())
+            && word.contains(|character: char| character.is_ascii_digit())
+    };
+    // `dQw4w9WgXcQ`: letters go back and forth between cases and digits as no word does.
+    let is_token = |word: &str| {
+        let classes: Vec<u8> = word
+            .chars()
+            .map(|character| u8::from(character.is_ascii_digit()) + 2 * u8::from(character.is_uppercase()))
+            .collect();
+        let changes = classes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        word.len() >= 8 && digits > 0 && changes * 2 >= word.len() - 1
+    };
+    key.is_empty()
+        || key.len() > MOST_NAME_BYTES
+        || has_syntax
+        || digits >= 4
+        || key
+            .starts_with(|character: char| character.is_ascii_digit() || character == '-' || character == ' ')
+        || words.clone().count() > 8
+        || key.split(' ').count() > 4
+        || words.clone().any(|word| is_hash(word) || is_token(word))
+}
+
+#[cfg(test)]
+mod tests;
