@@ -56,7 +56,7 @@ const PARAMETER_DESCRIPTION: Field = Field { weight: 0.25, usual_length: 40.0, d
 const PREFIX_VALUE: f32 = 0.5;
 const SHORTENED_VALUE: f32 = 0.4;
 const MISSPELT_VALUE: f32 = 0.7;
-const SYNONYM_VALUE: f32 = 0.4;
+const SYNONYM_VALUE: f32 = 0.6;
 
 /// What two neighbouring words of the query count for standing together in a name (`pull request` in
 /// `create_pull_request`), beside what each counts.
@@ -65,18 +65,26 @@ const PHRASE_VALUE: f32 = 0.5;
 /// Words that tools' authors use for one thing. General on purpose: a list that knew products would be
 /// right for the servers it was made with and silent about all others. Each is a stem.
 const SYNONYMS: &[&[&str]] = &[
-    &["creat", "add", "new", "make", "insert"],
-    &["delet", "remov", "drop", "eras"],
-    &["get", "read", "fetch", "retriev", "show", "view"],
-    &["search", "find", "queri", "lookup"],
-    &["list", "get"],
-    &["updat", "edit", "modifi", "chang", "set"],
-    &["send", "post"],
-    &["run", "execut", "start"],
-    &["directori", "folder", "dir"],
-    &["website", "page", "web", "url"],
-    &["image", "pictur", "photo", "screenshot"],
-    &["issue", "ticket", "bug"],
+    &["add", "creat", "insert", "make", "new"],
+    &["delet", "drop", "eras", "remov"],
+    &["fetch", "get", "read", "retriev", "show", "view"],
+    &["find", "lookup", "queri", "search"],
+    &["get", "list"],
+    &["chang", "edit", "modifi", "set", "updat"],
+    &["post", "send"],
+    &["execut", "run", "start"],
+    &["clos", "complet", "finish", "resolv"],
+    &["attach", "upload"],
+    &["move", "renam"],
+    &["copi", "duplicat"],
+    &["dir", "directori", "folder"],
+    &["page", "site", "url", "web", "webpage", "websit"],
+    &["imag", "photo", "pictur", "screenshot"],
+    &["bug", "issu", "ticket"],
+    &["task", "todo"],
+    &["member", "peopl", "person", "user"],
+    &["databas", "db"],
+    &["mergerequest", "pr", "pullrequest"],
 ];
 
 /// One tool's texts.
