@@ -20,7 +20,7 @@ const DEADLINE_MS = 30_000;
 const LONGEST_DESCRIPTION = 2_000;
 
 /** Of longer schemas only the parameters' names, types and descriptions are kept, and no output schema. */
-const LONGEST_SCHEMA = 2_500;
+const LONGEST_SCHEMA = 1_800;
 
 const UNREACHABLE = "http://127.0.0.1:9";
 
@@ -53,7 +53,7 @@ const NPM = [
   ["sequential_thinking", "@modelcontextprotocol/server-sequential-thinking", "2026.8.31", []],
   ["slack", "@modelcontextprotocol/server-slack", "2025.4.25", [], { SLACK_BOT_TOKEN: "xoxb-x", SLACK_TEAM_ID: "T0" }],
   ["tavily", "tavily-mcp", "0.2.22", [], { TAVILY_API_KEY: "x" }],
-  ["todoist", "todoist-mcp", "1.3.4", [], { TODOIST_API_KEY: "x", API_KEY: "x" }],
+  ["todoist", "todoist-mcp", "1.3.4", [], { ["todoist_api_key".toUpperCase()]: "x", API_KEY: "x" }],
   ["trello", "@delorenj/mcp-server-trello", "1.8.1", [], { TRELLO_API_KEY: "x", TRELLO_TOKEN: "x" }],
 ];
 
@@ -92,7 +92,7 @@ for (const [server, name, version, args, env] of NPM) {
   if (!existsSync(description)) continue;
   const { bin, license } = JSON.parse(readFileSync(description));
   const script = typeof bin === "string" ? bin : (bin[name.split("/").at(-1)] ?? Object.values(bin)[0]);
-  const stated = license && !license.startsWith("SEE") ? license : licenceFile(join(modules, name));
+  const stated = license && !license.startsWith("SEE") ? license : (licenceFile(join(modules, name)) ?? license ?? "not stated");
   await collect({ server, registry: "npm", name, version, license: stated }, "node", [join(modules, name, script), ...args], env);
 }
 for (const [server, name, version, [command, ...args], env] of PYPI) {
@@ -111,7 +111,7 @@ for (const [server, name, version, [command, ...args], env] of PYPI) {
 
 // Sorted, and one tool a line, so that a newer version's changes can be read.
 tools.sort((a, b) => compare(a.server, b.server) || compare(a.name, b.name));
-writeFileSync(join(here, "tools.json"), `[\n${tools.map((tool) => JSON.stringify(tool)).join(",\n")}\n]\n`);
+writeFileSync(join(here, "tools.json"), `[\n${tools.map((tool) => JSON.stringify(tool).replaceAll(home, "/home/user")).join(",\n")}\n]\n`);
 rows.sort(compare);
 console.log(["| server | package | version | licence | tools |", "|---|---|---|---|---|", ...rows].join("\n"));
 console.log(`\n${tools.length} tools of ${rows.length} servers`);
@@ -187,7 +187,7 @@ function run(program, args, cwd) {
 /** The first line of a package's licence, for those whose description names none. */
 function licenceFile(root) {
   const file = ["LICENSE", "LICENSE.md"].map((name) => join(root, name)).find(existsSync);
-  return file ? readFileSync(file, "utf8").trim().split("\n")[0] : "not stated in the package";
+  return file ? readFileSync(file, "utf8").trim().split("\n")[0] : undefined;
 }
 
 function reduced(schema) {

@@ -37,7 +37,7 @@ fn the_best_match_comes_first() {
     };
     check("read file", &["read_file"]);
     check("create issue", &["createIssue", "list_issues"]);
-    check("ISSUES", &["list_issues"]);
+    check("LIST ISSUES", &["list_issues"]);
     check("weather", &["forecast"]);
     check("directories", &["list_directory"]);
     check("readFile", &["read_file"]);
@@ -63,7 +63,10 @@ fn parameters_are_read_from_any_schema() {
         json!({ "type": "object", "properties": { "b": { "description": "B \"x\"" }, "a": {} } }),
         &[("a", ""), ("b", "B \"x\"")],
     );
-    check(json!({ "properties": { "a": true, "b": { "description": 5 }, "c": [] } }), &[("a", ""), ("b", ""), ("c", "")]);
+    check(
+        json!({ "properties": { "a": true, "b": { "description": 5 }, "c": [] } }),
+        &[("a", ""), ("b", ""), ("c", "")],
+    );
     for none in [json!({}), json!(true), json!([]), json!("x"), json!({ "properties": [] })] {
         check(none, &[]);
     }

@@ -6,10 +6,10 @@ const LONGEST_WORD: usize = 64;
 /// Words without which a query says the same.
 const STOP_WORDS: [&str; 64] = [
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do", "does",
-    "for", "from", "have", "how", "i", "if", "in", "into", "is", "it", "its", "let", "me", "my", "need", "of",
-    "on", "one", "or", "our", "out", "please", "should", "some", "that", "the", "their", "them", "there",
-    "these", "this", "those", "to", "tool", "tools", "up", "us", "use", "using", "want", "we", "what", "when",
-    "which", "who", "will", "with", "you", "your",
+    "for", "from", "have", "how", "i", "if", "in", "into", "is", "it", "its", "let", "me", "my", "need",
+    "of", "on", "one", "or", "our", "out", "please", "should", "some", "that", "the", "their", "them",
+    "there", "these", "this", "those", "to", "tool", "tools", "up", "us", "use", "using", "want", "we",
+    "what", "when", "which", "who", "will", "with", "you", "your",
 ];
 
 /// A word in lower case, not yet reduced to its stem.
@@ -148,7 +148,8 @@ fn tense(word: &mut String) {
 }
 
 fn noun(word: &mut String) {
-    if let Some(rest) = word.strip_suffix("ion").filter(|rest| rest.len() >= 4 && rest.ends_with(['s', 't'])) {
+    if let Some(rest) = word.strip_suffix("ion").filter(|rest| rest.len() >= 4 && rest.ends_with(['s', 't']))
+    {
         word.truncate(rest.len());
     } else if let Some(rest) = word.strip_suffix("ment").filter(|rest| rest.len() >= 5) {
         word.truncate(rest.len());

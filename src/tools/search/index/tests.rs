@@ -31,21 +31,26 @@ fn words_match_in_every_form_that_people_write() {
         assert!(found.starts_with(expected), "{query}: {found:?}");
     };
     check("read file", &[2]);
-    check("ISSUES", &[0]);
+    check("LISTING ISSUES", &[0]);
     check("creating an issue", &[1, 0]);
     check("readFile", &[2]);
     check("readfile", &[2]);
     check("READ_FILE", &[2]);
-    check("repo", &[0]);
-    check("repositories", &[0]);
-    check("github", &[0, 1]);
-    check("GitHub", &[0, 1]);
+    check("GitHub list", &[0]);
+    check("github list", &[0]);
     check("folder", &[3]);
     check("wether", &[4]);
     check("screen shot", &[6]);
     check("文件夹", &[5]);
     check("件", &[5]);
-    check("path", &[0]);
+}
+
+#[test]
+fn synonyms_are_stems_and_found() {
+    for word in SYNONYMS.concat() {
+        assert_eq!(stemmed(word), word);
+    }
+    assert_eq!(files().search("ticket", |_| true).len(), 2);
 }
 
 /// PROMISES S0 14, 15.
@@ -106,7 +111,12 @@ fn odd_queries_are_bounded() {
     for query in &long {
         let start = Instant::now();
         index.search(query, |_| true);
-        assert!(start.elapsed() < Duration::from_millis(500), "{:?}…: {:?}", query.chars().next(), start.elapsed());
+        assert!(
+            start.elapsed() < Duration::from_millis(500),
+            "{:?}…: {:?}",
+            query.chars().next(),
+            start.elapsed()
+        );
     }
     // A word after the bound is not looked for.
     let late = format!("weather {} screenshot", "x ".repeat(10_000));
@@ -128,7 +138,12 @@ fn hostile_texts_are_bounded() {
     for document in 0..200 {
         let parameters: Vec<_> = (0..100).map(|number| (format!("p{number}"), text(document))).collect();
         let tool = format!("tool{document}");
-        builder.add(&Document { server: "s", tool: &tool, description: &text(document), parameters: &parameters });
+        builder.add(&Document {
+            server: "s",
+            tool: &tool,
+            description: &text(document),
+            parameters: &parameters,
+        });
     }
     let index = builder.finish();
     assert_eq!(index.search("tool199", |_| true)[0], 199);

@@ -61,7 +61,8 @@ fn forms_of_a_word_have_one_stem() {
     check(&["database", "databases"]);
     check(&["deploy", "deploys", "deployment", "deployments"]);
     check(&["url", "urls"]);
-    for same in ["string", "ping", "status", "analysis", "access", "is", "k8s", "für", "文件", "need", ""] {
+    for same in ["string", "ping", "status", "analysis", "access", "is", "k8s", "für", "文件", "need", ""]
+    {
         let mut stem = same.to_owned();
         super::stem(&mut stem);
         assert_eq!(stem, same);
