@@ -29,6 +29,8 @@ mod limits;
 mod mock;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;
+/// Judged queries over the tools of real servers: see `tests/search`.
+mod search;
 /// The rules of the tree: which room names what.
 mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.

@@ -37,20 +37,39 @@ fn the_best_match_comes_first() {
     };
     check("read file", &["read_file"]);
     check("create issue", &["createIssue", "list_issues"]);
-    check("ISSUES", &["list_issues"]);
+    check("LIST ISSUES", &["list_issues"]);
     check("weather", &["forecast"]);
     check("directories", &["list_directory"]);
     check("readFile", &["read_file"]);
 }
 
-/// THREATS 169.
 #[test]
-fn odd_queries_are_bounded_and_sensible() {
+fn a_query_without_words_finds_all_and_an_unknown_word_nothing() {
     let tools = tools();
     assert_eq!(rank(&tools, "").len(), tools.len());
     assert_eq!(rank(&tools, " -- ").len(), tools.len());
     assert!(rank(&tools, "zzzzz").is_empty());
-    assert!(rank(&tools, &"z".repeat(10_000_000)).is_empty());
-    assert_eq!(words(&"word ".repeat(1_000_000), MOST_WORDS).len(), MOST_WORDS);
     assert!(rank(&[], "read").is_empty());
+}
+
+#[test]
+fn parameters_are_read_from_any_schema() {
+    let check = |schema: Value, expected: &[(&str, &str)]| {
+        let found = parameters(&schema.to_string());
+        let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(found, expected, "{schema}");
+    };
+    check(
+        json!({ "type": "object", "properties": { "b": { "description": "B \"x\"" }, "a": {} } }),
+        &[("a", ""), ("b", "B \"x\"")],
+    );
+    check(
+        json!({ "properties": { "a": true, "b": { "description": 5 }, "c": [] } }),
+        &[("a", ""), ("b", ""), ("c", "")],
+    );
+    for none in [json!({}), json!(true), json!([]), json!("x"), json!({ "properties": [] })] {
+        check(none, &[]);
+    }
+    let many: serde_json::Map<_, _> = (0..1_000).map(|number| (format!("p{number}"), json!({}))).collect();
+    assert_eq!(parameters(&json!({ "properties": many }).to_string()).len(), MOST_PARAMETERS);
 }

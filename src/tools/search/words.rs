@@ -1,0 +1,176 @@
+//! The words of a text: where they begin and end, and which of them are forms of one word.
+
+/// Longer words are nobody's; the rest of one is dropped. Bounds every comparison of words.
+const LONGEST_WORD: usize = 64;
+
+/// Words without which a query says the same.
+const STOP_WORDS: [&str; 64] = [
+    "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do", "does",
+    "for", "from", "have", "how", "i", "if", "in", "into", "is", "it", "its", "let", "me", "my", "need",
+    "of", "on", "one", "or", "our", "out", "please", "should", "some", "that", "the", "their", "them",
+    "there", "these", "this", "those", "to", "tool", "tools", "up", "us", "use", "using", "want", "we",
+    "what", "when", "which", "who", "will", "with", "you", "your",
+];
+
+/// A word in lower case, not yet reduced to its stem.
+pub(super) struct Word<'a> {
+    pub(super) text: &'a str,
+    /// Nothing stands between this word and the one before: a hump of camelCase.
+    pub(super) joined: bool,
+}
+
+/// Calls `visit` with each word of `text`, at most `most` of them.
+///
+/// Words end at whatever is no letter or digit, at the humps of camelCase (`listPRs` is `list` and
+/// `prs`, `HTTPServer` is `http` and `server`, `getV2Users` is `get`, `v2` and `users`), and between
+/// scripts with and without spaces. Of a script that writes none, each character and each pair of
+/// neighbours is a word.
+pub(super) fn for_each_word(text: &str, most: usize, mut visit: impl FnMut(Word<'_>)) {
+    let mut left = most;
+    let mut word = String::new();
+    let mut joined = false;
+    let mut characters = text.chars().peekable();
+    let mut before: Option<char> = None;
+    while left > 0 {
+        let next = characters.next();
+        let part_of_word = next.filter(|character| character.is_alphanumeric());
+        let ends = match (before, part_of_word) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(before), Some(character)) => {
+                is_unspaced(before)
+                    || is_unspaced(character)
+                    || starts_hump(before, character, characters.clone())
+            }
+        };
+        if ends && !word.is_empty() {
+            visit(Word { text: &word, joined });
+            left -= 1;
+            word.clear();
+            // Between scripts there is no hump.
+            joined = part_of_word.is_some_and(char::is_uppercase);
+        }
+        if part_of_word.is_none() {
+            joined = false;
+        }
+        if let Some(character) = part_of_word {
+            if word.len() < LONGEST_WORD {
+                word.extend(character.to_lowercase());
+            }
+            if let Some(before) = before.filter(|&before| is_unspaced(before) && is_unspaced(character))
+                && left > 0
+            {
+                let pair: String = [before, character].iter().collect();
+                visit(Word { text: &pair, joined: false });
+                left -= 1;
+            }
+        }
+        before = part_of_word;
+        if next.is_none() {
+            return;
+        }
+    }
+}
+
+/// Whether a word of camelCase begins with `character`.
+fn starts_hump(before: char, character: char, mut after: impl Iterator<Item = char>) -> bool {
+    if !character.is_uppercase() {
+        return false;
+    }
+    if before.is_lowercase() || before.is_numeric() {
+        return true;
+    }
+    // The last capital of `HTTPServer` begins a word; that of `PRs` and `URLs` does not.
+    let Some(first) = after.next().filter(|first| first.is_lowercase()) else { return false };
+    let ends = after.next().is_none_or(|second| !second.is_lowercase());
+    before.is_uppercase() && !(first == 's' && ends)
+}
+
+/// Whether the character belongs to a script that is written without spaces between words.
+fn is_unspaced(character: char) -> bool {
+    matches!(
+        u32::from(character),
+        // Thai and Lao, Myanmar, Khmer.
+        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF
+        // Kana, Han and what belongs to them. Korean has spaces, but its endings stick to the words.
+        | 0x3040..=0x30FF | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF
+        | 0xF900..=0xFAFF | 0x20000..=0x3FFFF
+    )
+}
+
+/// Whether a query says the same without the word.
+pub(super) fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
+}
+
+/// What is left of an English word without the endings of number, tense and noun: `query` and
+/// `queries`, `create`, `created`, `creating` and `creation` become one. It need not be a word, and
+/// most other languages' words are left as they are.
+pub(super) fn stem(word: &mut String) {
+    if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        // `v2` and `k8s` have no forms, and `prs2` is no plural.
+        return;
+    }
+    plural(word);
+    tense(word);
+    noun(word);
+    if word.len() >= 5 && word.ends_with('e') {
+        word.pop();
+    } else if word.len() >= 4 && word.ends_with('y') {
+        word.pop();
+        word.push('i');
+    }
+}
+
+fn plural(word: &mut String) {
+    if word.len() < 3 || !word.ends_with('s') || ["ss", "us", "is"].iter().any(|end| word.ends_with(end)) {
+        return;
+    }
+    word.pop();
+    let hisses = ["se", "xe", "ze", "che", "she"].iter().any(|end| word.ends_with(end));
+    if word.len() >= 5 && (hisses || word.ends_with("ie")) {
+        word.pop();
+    }
+}
+
+fn tense(word: &mut String) {
+    let Some(rest) = word.strip_suffix("ing").or_else(|| word.strip_suffix("ed")) else { return };
+    if rest.len() < 3 || !rest.contains(['a', 'e', 'i', 'o', 'u']) {
+        return;
+    }
+    word.truncate(rest.len());
+    // `running` is from `run`, `adding` from `add` and `calling` from `call`.
+    let end = word.as_bytes();
+    let doubled = end[end.len() - 1] == end[end.len() - 2];
+    if doubled && word.len() >= 4 && !word.ends_with(['l', 's', 'z', 'e', 'o']) {
+        word.pop();
+    }
+}
+
+fn noun(word: &mut String) {
+    if let Some(rest) = word.strip_suffix("ion").filter(|rest| rest.len() >= 4 && rest.ends_with(['s', 't']))
+    {
+        word.truncate(rest.len());
+    } else if let Some(rest) = word.strip_suffix("ment").filter(|rest| rest.len() >= 5) {
+        word.truncate(rest.len());
+    }
+}
+
+/// Whether one letter more, less, other or exchanged with its neighbour makes `a` into `b`.
+pub(super) fn one_edit_apart(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len().abs_diff(b.len()) > 1 {
+        return false;
+    }
+    let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    let end = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    match (&a[..a.len() - end], &b[..b.len() - end]) {
+        ([] | [_], [] | [_]) => true,
+        ([a, b], [c, d]) => a == d && b == c,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;
