@@ -175,7 +175,7 @@ const tools = new Proxy({ __proto__: null }, {
   },
 });
 
-// Makes the objects of the run's servers. `list` is [[exact name, camelCase name]].
+// Makes the objects of the run's servers. `list` is [[exact name, camelCase name, the same as a variable]].
 export function setServers(list) {
   for (let index = 0; index < list.length; index++) {
     const exact = list[index][0];
@@ -186,13 +186,13 @@ export function setServers(list) {
     const exact = list[index][0];
     const camel = list[index][1];
     servers[camel] ??= servers[exact];
-    for (let which = 0; which < 2; which++) {
+    for (let which = 0; which < 3; which++) {
       const global = list[index][which];
       // The name must be free: a server called `URL` does not replace the class.
       if (!(global in globalThis)) {
         ObjectDefineProperty(globalThis, global, {
           __proto__: null,
-          value: servers[global],
+          value: which === 2 ? servers[camel] : servers[global],
           writable: true,
           enumerable: false,
           configurable: true,

@@ -61,7 +61,7 @@ function run(main) {
 // A rehearsal, at the time the snapshot is made: V8 compiles a function when it is first called and keeps
 // the code in the snapshot. Without this a run spends a quarter of a millisecond compiling this file.
 function rehearse() {
-  start('{"servers":[["a-b","aB"]],"input":{}}');
+  start('{"servers":[["a-b","aB","aB"]],"input":{}}');
   const call = globalThis.tools.aB.c;
   PromisePrototypeThen(call({ d: 1 }), undefined, () => {});
   PromisePrototypeThen(globalThis.callMCPTool("mcp__a__b"), undefined, () => {});

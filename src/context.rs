@@ -17,7 +17,6 @@ use crate::limits::Limits;
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::names::kind;
 use crate::tools::policy::Policy;
-use crate::tools::search;
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolRequest};
 
 /// Calls that may wait for a free slot at once. Only reachable with a large or no call limit; it
@@ -229,15 +228,14 @@ impl ExecutionContext {
         arguments: String,
     ) -> Result<String, ToolError> {
         let resolved = self.resolve(name).await?;
-        let (server, tool) = (&resolved.server, &resolved.tool);
-        self.check_policy(server, tool)?;
-        let arguments = parse_arguments(&arguments).map_err(|error| error.for_tool(server, tool))?;
+        self.check_policy(&resolved.server, &resolved.tool)?;
+        let (resolved, arguments) = self.check_arguments(resolved, &arguments).await?;
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
         let record = self.begin_record(&resolved, admission.argument_bytes);
         let result = self.dispatch(&resolved, arguments).await;
         self.end_record(record, &result);
-        result.map_err(|error| error.for_tool(server, tool))
+        result.map_err(|error| error.for_tool(&resolved.server, &resolved.tool))
     }
 
     async fn resolve(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
@@ -265,6 +263,30 @@ impl ExecutionContext {
         }
     }
 
+    /// The arguments, if the tool's schema allows them. When it does not and is not what the server
+    /// itself has just said, the server is asked first: the tool may have changed.
+    async fn check_arguments(
+        &self,
+        resolved: ResolvedTool,
+        text: &str,
+    ) -> Result<(ResolvedTool, Map<String, Value>), ToolError> {
+        let named = |error: ToolError| error.for_tool(&resolved.server, &resolved.tool);
+        let arguments = parse_arguments(text).map_err(named)?;
+        let Some(check) = resolved.argument_check() else { return Ok((resolved, arguments)) };
+        let refusal = match check.check(arguments) {
+            Ok(arguments) => return Ok((resolved, arguments)),
+            Err(error) => named(error),
+        };
+        let Ok(Some(again)) = self.catalog.resolve_again(&resolved, self.deadline()).await else {
+            return Err(refusal);
+        };
+        let arguments = parse_arguments(text).map_err(named)?;
+        match again.argument_check() {
+            Some(check) => check.check(arguments).map_err(named).map(|arguments| (again, arguments)),
+            None => Ok((again, arguments)),
+        }
+    }
+
     fn check_policy(&self, server: &str, tool: &str) -> Result<(), ToolError> {
         if self.permits(server, tool) { Ok(()) } else { Err(denied(server, tool)) }
     }
@@ -282,10 +304,11 @@ impl ExecutionContext {
             cancel: self.cancel.clone(),
             on_progress: self.progress_listener(resolved),
         };
-        let result = resolved.dispatcher.call(request).await?;
+        let result = resolved.dispatcher().call(request).await?;
         let value = result.into_value(
             resolved.definition().output_schema.as_ref().map(crate::tools::Schema::to_value).as_ref(),
         )?;
+        resolved.observe(&value);
         let text = value.to_string();
         let most = self.limits.result_bytes;
         if text.len() > most {
@@ -343,22 +366,23 @@ impl ExecutionContext {
 
     /// The permitted tools that match `query`, best first; all of them, in order, for an empty query.
     /// `server` narrows to one server. A server that cannot list its tools is left out with a
-    /// warning in the script's output.
+    /// warning in the script's output. At most `limit`.
     pub(crate) async fn search(
         &self,
         query: &str,
         server: Option<&str>,
+        limit: usize,
     ) -> Result<Vec<ResolvedTool>, ToolError> {
         let server = server.map(|name| self.catalog.server_name(name)).transpose()?;
         let wanted =
             |name: &str| server.is_none_or(|server| &**server == name) && self.may_permit_server(name);
-        let (mut tools, failures) = self.catalog.all_tools(wanted, self.deadline()).await;
+        let permitted = |server: &str, tool: &str| self.permits(server, tool);
+        let (tools, failures) = self.catalog.search(query, limit, wanted, permitted, self.deadline()).await;
         for failure in failures {
             let server = failure.server.as_deref().unwrap_or_default();
             self.log(LogLevel::Warn, format!("the tools of `{server}` are missing: {failure}"));
         }
-        tools.retain(|tool| self.permits(&tool.server, &tool.tool));
-        Ok(search::rank(&tools, query))
+        Ok(tools)
     }
 
     /// The permitted tools of one server, in its order.

@@ -8,6 +8,15 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Files that cx keeps for the person cannot be read or written.
+    #[error("{what}: {source}")]
+    Files {
+        /// What is in them.
+        what: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+
     /// A builder's or a run's option is outside its bounds.
     #[error("invalid option `{option}`: {problem}")]
     InvalidOptions {

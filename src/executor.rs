@@ -19,11 +19,12 @@ use crate::limits::Limits;
 use crate::mcp::{McpServer, McpServers, ServerStats};
 use crate::store::Store;
 use crate::tools::cache::ListCache;
-use crate::tools::catalog::{Catalog, CatalogOptions};
+use crate::tools::catalog::{Catalog, CatalogOptions, ResolvedTool};
 use crate::tools::native::{self, NativeTools};
+use crate::tools::observed::Observed;
 use crate::tools::pins::Pins;
 use crate::tools::policy::Policy;
-use crate::tools::{ToolDefinition, ToolDispatcher, ToolError};
+use crate::tools::{KnownServer, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError};
 
 /// Runs scripts. Cheap to clone; all clones share the isolates, the connections and the limits.
 ///
@@ -165,6 +166,70 @@ impl Executor {
         self.inner.mcp.as_ref().map_or_else(Vec::new, |mcp| mcp.stats())
     }
 
+    /// The servers and their tools as far as they are known without asking any: from this process's
+    /// runs, and from the [`cache_directory`](ExecutorBuilder::cache_directory). Reads files.
+    pub fn known_tools(&self) -> Vec<KnownServer> {
+        let known = self.inner.catalog.known().into_iter();
+        known
+            .map(|(name, tools)| KnownServer {
+                name: name.to_string(),
+                tools: tools
+                    .map(|tools| tools.iter().filter(|tool| self.permits(tool)).map(Tool::new).collect()),
+            })
+            .collect()
+    }
+
+    /// Those of [`known_tools`](Self::known_tools) that match `query`, best first, at most `limit`.
+    pub fn search_known_tools(&self, query: &str, limit: usize) -> Vec<Tool> {
+        let permitted = |server: &str, tool: &str| self.inner.policy.permits(server, tool);
+        let found = self.inner.catalog.search_known(query, limit, permitted);
+        found.iter().map(Tool::new).collect()
+    }
+
+    fn permits(&self, tool: &ResolvedTool) -> bool {
+        self.inner.policy.permits(&tool.server, &tool.tool)
+    }
+
+    /// TypeScript declarations of everything that scripts see of the
+    /// [`known_tools`](Self::known_tools).
+    pub fn declarations(&self) -> String {
+        let permitted = |server: &str, tool: &str| self.inner.policy.permits(server, tool);
+        self.inner.catalog.declarations(permitted)
+    }
+
+    /// What differs from the tool definitions that were accepted, by server and tool, as of when each
+    /// server was last asked. Reads files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] when they cannot be read.
+    pub fn tool_changes(&self) -> Result<Vec<ToolChange>, Error> {
+        self.inner
+            .catalog
+            .changes()
+            .map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+
+    /// Accepts a server's tool as it is now, or all of them. Returns how many differed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] when that cannot be written.
+    pub fn accept_tools(&self, server: &str, tool: Option<&str>) -> Result<usize, Error> {
+        let accepted = self.inner.catalog.accept(server, tool);
+        accepted.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+
+    /// Forgets what the [`cache_directory`](ExecutorBuilder::cache_directory) holds: lists of tools and
+    /// shapes of results, of all servers that ever used it. Returns how many files that were.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] when they cannot be removed.
+    pub fn clear_cache(&self) -> Result<usize, Error> {
+        self.inner.catalog.clear_cache().map_err(|source| Error::Files { what: "the cache", source })
+    }
+
     /// What the isolates do at this moment.
     pub fn isolate_stats(&self) -> IsolateStats {
         self.inner.isolates.stats()
@@ -180,6 +245,10 @@ impl Executor {
         }
         for dispatcher in &self.inner.dispatchers {
             dispatcher.close();
+        }
+        let catalog = Arc::clone(&self.inner.catalog);
+        if let Ok(runtime) = self.runtime() {
+            let _runtime_ends = runtime.spawn_blocking(move || catalog.save()).await;
         }
     }
 }
@@ -529,9 +598,12 @@ impl ExecutorBuilder {
             let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
             return Err(Error::InvalidOptions { option: "strict", problem });
         }
+        let cache = self.cache_directory.map(Store::new);
         let catalog_options = CatalogOptions {
-            cache: self.cache_directory.map(|directory| ListCache::new(Store::new(directory))),
+            cache: cache.clone().map(ListCache::new),
             pins: self.state_directory.map(|directory| Pins::new(Store::new(directory))),
+            observed: Arc::new(Observed::new(cache)),
+            checks: Arc::default(),
             strict: self.strict,
             runtime: Some(runtime.handle().clone()),
         };

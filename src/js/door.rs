@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::ops::Door;
 use crate::context::{ExecutionContext, ToolName};
 use crate::execution::LogLevel;
-use crate::tools::names::camel_case;
+use crate::tools::names::{typescript_binding, typescript_name};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Marks an answer as an error. No JSON text begins so.
@@ -167,15 +167,13 @@ async fn perform_query(context: &ExecutionContext, query: Query) -> Result<Value
             Ok(Value::Null)
         }
         Query::Search { query, server, limit, detail } => {
-            let mut tools = context.search(&query, server.as_deref()).await?;
-            if let Some(limit) = limit {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "the conversion saturates, which is what a limit should do"
-                )]
-                tools.truncate(limit as usize);
-            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the conversion saturates, which is what a limit should do"
+            )]
+            let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+            let tools = context.search(&query, server.as_deref(), limit).await?;
             let tools = tools.iter();
             match detail.as_str() {
                 "full" => Ok(tools.map(|tool| tool.schema()).collect()),
@@ -210,8 +208,11 @@ fn text(answer: Result<String, ToolError>) -> String {
 
 /// What `start` in `js/90_bootstrap.js` takes, as JSON text.
 pub(crate) fn start_options(context: &ExecutionContext) -> String {
-    let servers: Vec<[String; 2]> =
-        context.server_names().iter().map(|name| [name.to_string(), camel_case(name)]).collect();
+    let names = context.server_names();
+    let servers: Vec<[String; 3]> = names
+        .iter()
+        .map(|name| [name.to_string(), typescript_name(name), typescript_binding(name)])
+        .collect();
     let servers = json!(servers);
     let input = context.input.as_deref().unwrap_or("null");
     format!(r#"{{"servers":{servers},"input":{input}}}"#)

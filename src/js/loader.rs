@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 
 use crate::context::ExecutionContext;
 use crate::tools::catalog::ResolvedTool;
-use crate::tools::names::camel_case;
+use crate::tools::names::typescript_name;
 
 /// The scheme of the only modules that there are.
 const SCHEME: &str = "mcp:";
@@ -88,7 +88,7 @@ fn server_of(specifier: &ModuleSpecifier) -> String {
 ///
 /// Not `then`, which would make the module a promise, and not `default`, which is the server.
 pub(crate) fn export_names(tool: &ResolvedTool) -> Vec<String> {
-    let mut names = vec![tool.tool.to_string(), camel_case(&tool.tool)];
+    let mut names = vec![tool.tool.to_string(), typescript_name(&tool.tool)];
     names.dedup();
     names.retain(|name| !matches!(name.as_str(), "then" | "default" | ""));
     names

@@ -1,20 +1,28 @@
 //! Which servers and tools there are, and which of them a name means.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, join_all};
+use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::time::timeout_at;
 
+use super::arguments::ArgumentCheck;
 use super::cache::ListCache;
-use super::names::{camel_case, full_name, split_full_name, suggestion};
+use super::declarations::{self, ToolTypes};
+use super::names::{full_name, split_full_name, suggestion, typescript_name};
+use super::observed::Observed;
 use super::pins::Pins;
-use super::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
+use super::search::{self, SearchIndex};
+use super::shape::Shape;
+use super::{ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
 
 /// How long a search waits for a server whose tools are not known yet. Longer than an ordinary start;
 /// a server that needs more is left out with a warning until it has answered.
@@ -32,6 +40,68 @@ pub(crate) struct Catalog {
     servers: Vec<Arc<Server>>,
     /// Exact and camelCase names. An exact name wins over another server's camelCase form.
     by_name: HashMap<String, usize>,
+    /// The index of the lists that were searched last.
+    index: Mutex<Option<Indexed>>,
+    options: CatalogOptions,
+}
+
+/// An index and the lists that it is of, in this order.
+#[derive(Clone)]
+struct Indexed {
+    lists: Vec<Arc<ServerTools>>,
+    index: Arc<SearchIndex>,
+}
+
+/// How many compiled schemas are kept, those that were used last.
+const KEPT_CHECKS: NonZeroUsize = NonZeroUsize::new(1_000).expect("more than none");
+
+/// Compiled schemas of arguments, by list and position. The list is kept with them, so that its
+/// address means no other.
+pub(crate) struct ArgumentChecks {
+    compiled: Mutex<LruCache<(usize, usize), CheckOf>>,
+}
+
+struct CheckOf {
+    _tools: Arc<ServerTools>,
+    check: Option<Arc<ArgumentCheck>>,
+}
+
+impl Default for ArgumentChecks {
+    fn default() -> Self {
+        Self { compiled: Mutex::new(LruCache::new(KEPT_CHECKS)) }
+    }
+}
+
+impl fmt::Debug for ArgumentChecks {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ArgumentChecks").field("len", &self.compiled.lock().len()).finish()
+    }
+}
+
+impl ArgumentChecks {
+    fn get(&self, tools: &Arc<ServerTools>, position: usize, server: &str) -> Option<Arc<ArgumentCheck>> {
+        let key = (Arc::as_ptr(tools).addr(), position);
+        if let Some(kept) = self.compiled.lock().get(&key) {
+            return kept.check.clone();
+        }
+        // Compiled out of the lock: a large schema takes milliseconds.
+        let definition = &tools.list.tools[position];
+        let check = match ArgumentCheck::compile(&definition.input_schema) {
+            Ok(check) => Some(Arc::new(check)),
+            Err(problem) => {
+                tracing::warn!(
+                    server,
+                    tool = definition.name,
+                    problem,
+                    "arguments are not checked: the schema"
+                );
+                None
+            }
+        };
+        let kept = CheckOf { _tools: Arc::clone(tools), check: check.clone() };
+        self.compiled.lock().put(key, kept);
+        check
+    }
 }
 
 /// What a catalogue keeps beyond this process.
@@ -41,6 +111,10 @@ pub(crate) struct CatalogOptions {
     pub(crate) cache: Option<ListCache>,
     /// Accepted definitions. Without them no change is noticed.
     pub(crate) pins: Option<Pins>,
+    /// Shapes of results.
+    pub(crate) observed: Arc<Observed>,
+    /// Compiled schemas of arguments.
+    pub(crate) checks: Arc<ArgumentChecks>,
     /// Whether tools that are not as they were accepted are refused.
     pub(crate) strict: bool,
     /// Where lists are refreshed while nobody waits. Without it they are only when somebody does.
@@ -106,7 +180,7 @@ pub(crate) struct ServerTools {
 pub(crate) struct ResolvedTool {
     pub(crate) server: Arc<str>,
     pub(crate) tool: Arc<str>,
-    pub(crate) dispatcher: Arc<dyn ToolDispatcher>,
+    host: Arc<Server>,
     tools: Arc<ServerTools>,
     position: usize,
 }
@@ -114,6 +188,40 @@ pub(crate) struct ResolvedTool {
 impl ResolvedTool {
     pub(crate) fn definition(&self) -> &ToolDefinition {
         &self.tools.list.tools[self.position]
+    }
+
+    pub(crate) fn dispatcher(&self) -> &Arc<dyn ToolDispatcher> {
+        &self.host.dispatcher
+    }
+
+    /// What the tool was seen to return, if its server does not say.
+    pub(crate) fn observed(&self) -> Option<Shape> {
+        let is_unknown = self.definition().output_schema.is_none();
+        let shape =
+            || self.host.options.observed.shape(&self.server, self.host.identity.as_deref(), &self.tool);
+        is_unknown.then(shape).flatten()
+    }
+
+    /// Takes note of what the tool has returned, if its server does not say what that is.
+    pub(crate) fn observe(&self, result: &Value) {
+        if self.definition().output_schema.is_some() {
+            return;
+        }
+        let observed = &self.host.options.observed;
+        if observed.record(&self.server, self.host.identity.as_deref(), &self.tool, result) {
+            observed.save_soon(self.host.options.runtime.as_ref());
+        }
+    }
+
+    /// The tool as a TypeScript function, in one line.
+    pub(crate) fn signature(&self) -> String {
+        let observed = self.observed();
+        declarations::signature(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+    }
+
+    /// The compiled check of the tool's arguments; `None` if its schema cannot be used for that.
+    pub(crate) fn argument_check(&self) -> Option<Arc<ArgumentCheck>> {
+        self.host.options.checks.get(&self.tools, self.position, &self.server)
     }
 
     /// The object that scripts see: `ToolSchema`.
@@ -126,6 +234,8 @@ impl ResolvedTool {
         schema.insert("parameters".to_owned(), definition.input_schema.to_value());
         if let Some(output_schema) = &definition.output_schema {
             schema.insert("outputSchema".to_owned(), output_schema.to_value());
+        } else if let Some(observed) = self.observed() {
+            schema.insert("observed".to_owned(), observed.to_schema());
         }
         if let Some(annotations) = &definition.annotations {
             schema.insert("annotations".to_owned(), annotations.clone());
@@ -166,9 +276,9 @@ impl Catalog {
             }
         }
         for (position, server) in servers.iter().enumerate() {
-            by_name.entry(camel_case(&server.name)).or_insert(position);
+            by_name.entry(typescript_name(&server.name)).or_insert(position);
         }
-        Self { servers, by_name }
+        Self { servers, by_name, index: Mutex::default(), options: options.clone() }
     }
 
     /// The servers' names, in order.
@@ -200,8 +310,7 @@ impl Catalog {
     ) -> Result<Vec<ResolvedTool>, ToolError> {
         let server = self.server(server)?;
         let tools = server.tools(deadline).await?;
-        let permitted = (0..tools.names.len())
-            .filter(|&position| !server.options.strict || !tools.changed.contains(&*tools.names[position]));
+        let permitted = (0..tools.names.len()).filter(|&position| tools.is_usable(server, position));
         Ok(permitted.map(|position| server.resolved(&tools, position)).collect())
     }
 
@@ -226,7 +335,7 @@ impl Catalog {
         }
         let position = tools.position(&server.name, tool)?;
         let resolved = server.resolved(&tools, position);
-        if server.options.strict && tools.changed.contains(&*resolved.tool) {
+        if !tools.is_usable(server, position) {
             let message = format!(
                 "the definition of `{}.{}` is not the one that was accepted; look at it with `cx tools changed` \
                  and accept it with `cx tools accept {}.{}`",
@@ -296,28 +405,143 @@ impl Catalog {
         ToolError::new(ToolErrorCode::ToolNotFound, message)
     }
 
-    /// The tools of all servers in order, and what kept servers from listing theirs. Servers are
-    /// asked at the same time.
-    pub(crate) async fn all_tools(
+    /// The tools that match `query`, best first, and what kept servers from listing theirs; all tools
+    /// in order for a query without words. At most `limit`.
+    pub(crate) async fn search(
         &self,
+        query: &str,
+        limit: usize,
         wanted: impl Fn(&str) -> bool,
+        permitted: impl Fn(&str, &str) -> bool,
         deadline: Instant,
     ) -> (Vec<ResolvedTool>, Vec<ToolError>) {
         let servers: Vec<&Arc<Server>> = self.servers.iter().filter(|server| wanted(&server.name)).collect();
-        let lists = join_all(servers.iter().map(|server| server.discovered(deadline))).await;
-        let mut resolved = Vec::new();
+        let listed = join_all(servers.iter().map(|server| server.discovered(deadline))).await;
+        let mut lists = Vec::new();
         let mut failures = Vec::new();
-        for (server, (tools, failure)) in servers.into_iter().zip(lists) {
-            if let Some(tools) = tools {
-                let permitted = (0..tools.names.len()).filter(|&position| {
-                    !server.options.strict || !tools.changed.contains(&*tools.names[position])
-                });
-                resolved.extend(permitted.map(|position| server.resolved(&tools, position)));
-            }
+        for (server, (tools, failure)) in servers.into_iter().zip(listed) {
+            lists.extend(tools.map(|tools| (server, tools)));
             failures
                 .extend(failure.map(|error| ToolError { server: Some(server.name.to_string()), ..error }));
         }
-        (resolved, failures)
+        (self.ranked(&lists, query, limit, permitted), failures)
+    }
+
+    /// The same among the tools that are known without asking any server.
+    pub(crate) fn search_known(
+        &self,
+        query: &str,
+        limit: usize,
+        permitted: impl Fn(&str, &str) -> bool,
+    ) -> Vec<ResolvedTool> {
+        let lists: Vec<_> =
+            self.servers.iter().filter_map(|server| Some((server, server.load()?.tools))).collect();
+        self.ranked(&lists, query, limit, permitted)
+    }
+
+    fn ranked(
+        &self,
+        lists: &[(&Arc<Server>, Arc<ServerTools>)],
+        query: &str,
+        limit: usize,
+        permitted: impl Fn(&str, &str) -> bool,
+    ) -> Vec<ResolvedTool> {
+        // Where each list begins among all tools.
+        let mut starts = Vec::with_capacity(lists.len());
+        let mut total = 0;
+        for (_, tools) in lists {
+            starts.push(total);
+            total += tools.names.len();
+        }
+        let place = |position: usize| {
+            let list = starts.partition_point(|start| *start <= position) - 1;
+            (list, position - starts[list])
+        };
+        let accept = |position: usize| {
+            let (list, position) = place(position);
+            let (server, tools) = &lists[list];
+            tools.is_usable(server, position) && permitted(&server.name, &tools.names[position])
+        };
+        let resolve = |position: usize| {
+            let (list, position) = place(position);
+            let (server, tools) = &lists[list];
+            server.resolved(tools, position)
+        };
+        if query.trim().is_empty() {
+            return (0..total).filter(|&position| accept(position)).take(limit).map(resolve).collect();
+        }
+        let index = self.index_of(lists);
+        index.search(query, accept).into_iter().take(limit).map(resolve).collect()
+    }
+
+    /// The index of these lists: the one from before if it is of the same.
+    fn index_of(&self, lists: &[(&Arc<Server>, Arc<ServerTools>)]) -> Arc<SearchIndex> {
+        let is_same = |indexed: &&Indexed| {
+            indexed.lists.len() == lists.len()
+                && indexed.lists.iter().zip(lists).all(|(indexed, (_, tools))| Arc::ptr_eq(indexed, tools))
+        };
+        if let Some(indexed) = self.index.lock().as_ref().filter(is_same) {
+            return Arc::clone(&indexed.index);
+        }
+        let definitions = lists.iter().flat_map(|(server, tools)| {
+            tools.list.tools.iter().map(|definition| (&*server.name, definition))
+        });
+        let index = Arc::new(search::index_of(definitions));
+        let lists = lists.iter().map(|(_, tools)| Arc::clone(tools)).collect();
+        *self.index.lock() = Some(Indexed { lists, index: Arc::clone(&index) });
+        index
+    }
+
+    /// TypeScript declarations of the permitted tools that are known without asking any server.
+    pub(crate) fn declarations(&self, permitted: impl Fn(&str, &str) -> bool) -> String {
+        let known: Vec<(Arc<str>, Vec<(ResolvedTool, Option<Shape>)>)> = self
+            .known()
+            .into_iter()
+            .map(|(server, tools)| {
+                let tools = tools.unwrap_or_default().into_iter();
+                let permitted = tools.filter(|tool| permitted(&tool.server, &tool.tool));
+                (
+                    server,
+                    permitted
+                        .map(|tool| (tool.observed(), tool))
+                        .map(|(shape, tool)| (tool, shape))
+                        .collect(),
+                )
+            })
+            .collect();
+        declarations::typescript(known.iter().map(|(name, tools)| {
+            declarations::ServerTools {
+                name,
+                tools: tools
+                    .iter()
+                    .map(|(tool, shape)| ToolTypes {
+                        definition: tool.definition(),
+                        observed: shape.as_ref(),
+                    })
+                    .collect(),
+            }
+        }))
+    }
+
+    /// What differs from the accepted definitions.
+    pub(crate) fn changes(&self) -> std::io::Result<Vec<ToolChange>> {
+        self.options.pins.as_ref().map_or_else(|| Ok(Vec::new()), Pins::changes)
+    }
+
+    /// Accepts a server's tool as it is now, or all of them.
+    pub(crate) fn accept(&self, server: &str, tool: Option<&str>) -> std::io::Result<usize> {
+        self.options.pins.as_ref().map_or(Ok(0), |pins| pins.accept(server, tool))
+    }
+
+    /// Writes what is not on disk yet. Blocks.
+    pub(crate) fn save(&self) {
+        self.options.observed.save();
+    }
+
+    /// Forgets lists and shapes.
+    pub(crate) fn clear_cache(&self) -> std::io::Result<usize> {
+        let lists = self.options.cache.as_ref().map_or(Ok(0), ListCache::clear)?;
+        Ok(lists + self.options.observed.clear()?)
     }
 
     /// What is known of all servers without asking any: each server's name, its tools as
@@ -511,11 +735,11 @@ impl Server {
         }
     }
 
-    fn resolved(&self, tools: &Arc<ServerTools>, position: usize) -> ResolvedTool {
+    fn resolved(self: &Arc<Self>, tools: &Arc<ServerTools>, position: usize) -> ResolvedTool {
         ResolvedTool {
             server: Arc::clone(&self.name),
             tool: Arc::clone(&tools.names[position]),
-            dispatcher: Arc::clone(&self.dispatcher),
+            host: Arc::clone(self),
             tools: Arc::clone(tools),
             position,
         }
@@ -530,9 +754,14 @@ impl ServerTools {
         for (position, name) in names.iter().enumerate() {
             // Of two tools with one name the first is the one that can be called.
             exact.entry(Arc::clone(name)).or_insert(position);
-            camel.entry(camel_case(name)).and_modify(|entry| *entry = None).or_insert(Some(position));
+            camel.entry(typescript_name(name)).and_modify(|entry| *entry = None).or_insert(Some(position));
         }
         Self { list, names, exact, camel, changed }
+    }
+
+    /// Whether the tool is as it was accepted, or that does not matter.
+    fn is_usable(&self, server: &Server, position: usize) -> bool {
+        !server.options.strict || !self.changed.contains(&*self.names[position])
     }
 
     fn position(&self, server: &str, tool: &str) -> Result<usize, ToolError> {
@@ -542,7 +771,7 @@ impl ServerTools {
         let message = match self.camel.get(tool) {
             Some(&Some(position)) => return Ok(position),
             Some(None) => {
-                let names = self.names.iter().map(AsRef::as_ref).filter(|name| camel_case(name) == tool);
+                let names = self.names.iter().map(AsRef::as_ref).filter(|name| typescript_name(name) == tool);
                 let names = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 format!("`{tool}` on server `{server}` could be {names}; use the exact name")
             }

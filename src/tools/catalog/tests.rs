@@ -162,6 +162,7 @@ impl Disk {
             pins: Some(self.pins()),
             strict,
             runtime: Some(Handle::current()),
+            ..CatalogOptions::default()
         }
     }
 
@@ -225,7 +226,7 @@ async fn a_server_that_fails_leaves_the_list_from_before_and_a_warning() {
     fake.fail();
     fake.changed();
     assert_eq!(names(&catalog).await, ["one"]);
-    let (tools, failures) = catalog.all_tools(|_| true, soon()).await;
+    let (tools, failures) = everything(&catalog, soon()).await;
     assert_eq!((tools.len(), failures.len()), (1, 1));
     assert!(failures[0].message.contains("out of date: it is down"), "{}", failures[0]);
     // Without a list from before the failure is the answer.
@@ -281,7 +282,7 @@ async fn di_166_in_strict_mode_a_changed_tool_is_neither_found_nor_called_until_
             assert_eq!(error.code, ToolErrorCode::ToolDenied);
             assert!(error.message.contains("cx tools accept"), "{error}");
         }
-        assert!(catalog.all_tools(|_| true, soon()).await.0.is_empty());
+        assert!(everything(&catalog, soon()).await.0.is_empty());
     }
     // Outside strict mode it is noticed all the same.
     assert_eq!(names(&disk.process(&fake)).await.len(), 3);
@@ -307,10 +308,14 @@ async fn di_168_a_search_waits_once_and_not_long_for_a_server_that_hangs() {
     let far = Instant::now() + Duration::from_secs(30);
     for longest in [DISCOVERY_TIME + Duration::from_secs(1), Duration::from_millis(500)] {
         let began = Instant::now();
-        let (tools, failures) = catalog.all_tools(|_| true, far).await;
+        let (tools, failures) = everything(&catalog, far).await;
         assert!(began.elapsed() < longest, "{:?}", began.elapsed());
         assert_eq!((tools.len(), failures.len()), (1, 1));
         assert_eq!(failures[0].server.as_deref(), Some("s"));
         assert!(failures[0].message.contains("has not listed its tools yet"), "{}", failures[0]);
     }
+}
+
+async fn everything(catalog: &Catalog, deadline: Instant) -> (Vec<ResolvedTool>, Vec<ToolError>) {
+    catalog.search("", usize::MAX, |_| true, |_, _| true, deadline).await
 }
