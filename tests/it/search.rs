@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cx::{Executor, Script, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
+use cx::{Executor, Schema, Script, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
 use cx::{ToolRequest, ToolResult};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -17,10 +17,13 @@ use serde_json::{Value, json};
 struct Recorded(BTreeMap<String, Arc<ToolList>>);
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RecordedTool {
     server: String,
-    #[serde(flatten)]
-    definition: ToolDefinition,
+    name: String,
+    description: Option<String>,
+    input_schema: Schema,
+    output_schema: Option<Schema>,
 }
 
 #[derive(Deserialize)]
@@ -34,7 +37,10 @@ impl Recorded {
     fn read() -> Self {
         let mut lists: BTreeMap<String, ToolList> = BTreeMap::new();
         for tool in read::<Vec<RecordedTool>>("tools.json") {
-            lists.entry(tool.server).or_default().tools.push(tool.definition);
+            let RecordedTool { server, name, description, input_schema, output_schema } = tool;
+            let definition =
+                ToolDefinition { name, description, input_schema, output_schema, annotations: None };
+            lists.entry(server).or_default().tools.push(definition);
         }
         Self(lists.into_iter().map(|(server, list)| (server, Arc::new(list))).collect())
     }

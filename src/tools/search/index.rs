@@ -66,7 +66,7 @@ const PHRASE_VALUE: f32 = 0.5;
 /// right for the servers it was made with and silent about all others. Each is a stem.
 const SYNONYMS: &[&[&str]] = &[
     &["add", "creat", "insert", "make", "new"],
-    &["delet", "drop", "eras", "remov"],
+    &["delet", "drop", "remov"],
     &["fetch", "get", "read", "retriev", "show", "view"],
     &["find", "lookup", "queri", "search"],
     &["get", "list"],

@@ -36,19 +36,23 @@ fn words_match_in_every_form_that_people_write() {
     check("readFile", &[2]);
     check("readfile", &[2]);
     check("READ_FILE", &[2]);
-    check("GitHub list", &[0]);
-    check("github list", &[0]);
     check("folder", &[3]);
     check("wether", &[4]);
     check("screen shot", &[6]);
     check("文件夹", &[5]);
     check("件", &[5]);
+    for brand in ["github", "GitHub", "GITHUB"] {
+        let mut found = index.search(brand, |_| true);
+        found.sort_unstable();
+        assert_eq!(found, [0, 1], "{brand}");
+    }
 }
 
 #[test]
 fn synonyms_are_stems_and_found() {
     for word in SYNONYMS.concat() {
-        assert_eq!(stemmed(word), word);
+        let is_stem = ["", "e"].iter().any(|ending| stemmed(&format!("{word}{ending}")) == word);
+        assert!(is_stem, "{word}");
     }
     assert_eq!(files().search("ticket", |_| true).len(), 2);
 }
