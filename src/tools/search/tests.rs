@@ -22,7 +22,7 @@ fn tools() -> Vec<ResolvedTool> {
     }
     let catalog = Catalog::new(&[Arc::new(tools)], &crate::tools::catalog::CatalogOptions::default());
     let deadline = Instant::now() + Duration::from_secs(5);
-    futures::executor::block_on(catalog.all_tools(|_| true, deadline)).0
+    futures::executor::block_on(catalog.search("", usize::MAX, |_| true, |_, _| true, deadline)).0
 }
 
 #[test]
