@@ -303,7 +303,7 @@ pub(super) fn values_up_to(value: &Value, most: usize) -> Option<usize> {
         match value {
             Value::Array(items) if count + rest.len() + items.len() <= most => rest.extend(items),
             Value::Object(fields) if count + rest.len() + fields.len() <= most => {
-                rest.extend(fields.values())
+                rest.extend(fields.values());
             }
             Value::Array(_) | Value::Object(_) => return None,
             _ => {}

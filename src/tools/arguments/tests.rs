@@ -258,6 +258,13 @@ fn hostile_schemas_compile_or_are_refused_soon() {
         assert_eq!(soon("a chain of references", move || compile(schema).is_err()), first == "d0");
     }
 
+    // As deep as is allowed.
+    let schema = json!({"$defs": chain, "properties": {"x": {"$ref": "#/$defs/d2952"}}});
+    soon("97 levels", move || {
+        let check = compile(schema).unwrap();
+        assert_eq!(message(&check, nested("x", 100, json!(1))), "");
+    });
+
     let doubled: Map<String, Value> = (0..40)
         .map(|at| {
             let next = format!("#/$defs/d{}", at + 1);
@@ -309,6 +316,23 @@ fn hostile_arguments_are_checked_or_passed_soon() {
 
     let recursive = compile(json!({"type": "object", "additionalProperties": {"$ref": "#"}})).unwrap();
     soon("120 levels", move || assert!(message(&recursive, nested("x", 120, json!(5))).contains("found 5")));
+
+    // A dozen references for every level of the arguments, and more than are followed.
+    for (references, checked) in [(11, true), (25, false)] {
+        let defs: Map<String, Value> = (0..references)
+            .map(|at| (format!("d{at}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", at + 1)}]})))
+            .chain([(
+                format!("d{references}"),
+                json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}}),
+            )])
+            .collect();
+        let check = compile(json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/d0"}}}));
+        soon("references at every level", move || {
+            // More references than are followed at all are refused when the schema is compiled.
+            let refused = check.is_ok_and(|check| !message(&check, nested("x", 55, json!(5))).is_empty());
+            assert_eq!(refused, checked, "{references}");
+        });
+    }
 
     let pattern = compile(json!({"properties": {"x": {"pattern": "^(a+)+$"}}})).unwrap();
     soon("a pattern that backtracks", move || {
