@@ -24,6 +24,12 @@ const MOST_STEPS: u64 = 5_000_000;
 /// How many schemas may be on the stack in one check. A frame takes some 500 bytes, and threads have 2 MB.
 const MOST_STACKED: usize = 1_500;
 
+/// Comparisons with constants and names in one check, of some nanoseconds each.
+const MOST_COMPARISONS: usize = 50_000_000;
+
+/// Up to so many constants or names in one keyword, comparisons are not counted: the parser has taken longer.
+const FEW: usize = 64;
+
 /// Keywords whose schemas apply to the same value as their parent.
 const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -52,6 +58,8 @@ pub(super) struct Bounds {
     overlap: u64,
     /// How many schemas apply to one value inside one another.
     in_place_depth: usize,
+    /// How many constants or names the longest list of one schema has: every value can be compared with them all.
+    longest: usize,
     /// How many levels there are, if the schema is not recursive.
     levels: Option<usize>,
 }
@@ -66,10 +74,16 @@ impl Bounds {
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             return Err("it is neither an object nor a boolean".to_owned());
         }
-        let mut graph =
-            Graph { root: schema, in_place: HashMap::new(), depths: HashMap::new(), recursive: false };
+        let mut graph = Graph {
+            root: schema,
+            in_place: HashMap::new(),
+            depths: HashMap::new(),
+            recursive: false,
+            longest: 0,
+        };
         let depth = graph.depth(schema, 0)?;
-        let mut bounds = Self { in_place: 1, overlap: 1, in_place_depth: 1, levels: None };
+        let mut bounds =
+            Self { in_place: 1, overlap: 1, in_place_depth: 1, longest: graph.longest, levels: None };
         for cost in graph.in_place.values().flatten() {
             bounds.in_place = bounds.in_place.max(cost.schemas);
             bounds.overlap = bounds.overlap.max(cost.overlap);
@@ -84,6 +98,9 @@ impl Bounds {
 
     /// Whether a check of `arguments` ends soon.
     pub(super) fn allow(&self, arguments: &Value) -> bool {
+        if self.longest > FEW && values_up_to(arguments, MOST_COMPARISONS / self.longest).is_none() {
+            return false;
+        }
         // The common case costs nothing: what is not recursive and has no alternatives looks at every value once.
         if self.overlap == 1 && self.levels.is_some_and(|levels| levels * self.in_place_depth < MOST_STACKED)
         {
@@ -115,6 +132,7 @@ struct Graph<'a> {
     in_place: HashMap<usize, Option<InPlace>>,
     depths: HashMap<usize, Option<usize>>,
     recursive: bool,
+    longest: usize,
 }
 
 impl<'a> Graph<'a> {
@@ -140,6 +158,15 @@ impl<'a> Graph<'a> {
             return Err("a part of it has an `$id` of its own".to_owned());
         }
         self.in_place(schema, 0)?;
+        let length = |keyword: &Value| match keyword {
+            Value::Array(items) => items.len(),
+            Value::Object(fields) => fields.len(),
+            _ => 0,
+        };
+        let keywords = schema.as_object().into_iter().flatten();
+        // Definitions are looked up, not gone through.
+        let lists = keywords.filter(|(keyword, _)| !matches!(keyword.as_str(), "$defs" | "definitions"));
+        self.longest = self.longest.max(lists.map(|(_, value)| length(value)).max().unwrap_or(0));
         let mut depth = 0;
         for child in self.same_value(schema)?.into_iter().chain(parts(schema)) {
             depth = depth.max(self.depth(child, above + 1)?);
@@ -303,7 +330,7 @@ pub(super) fn values_up_to(value: &Value, most: usize) -> Option<usize> {
         match value {
             Value::Array(items) if count + rest.len() + items.len() <= most => rest.extend(items),
             Value::Object(fields) if count + rest.len() + fields.len() <= most => {
-                rest.extend(fields.values())
+                rest.extend(fields.values());
             }
             Value::Array(_) | Value::Object(_) => return None,
             _ => {}

@@ -258,6 +258,13 @@ fn hostile_schemas_compile_or_are_refused_soon() {
         assert_eq!(soon("a chain of references", move || compile(schema).is_err()), first == "d0");
     }
 
+    // As deep as is allowed.
+    let schema = json!({"$defs": chain, "properties": {"x": {"$ref": "#/$defs/d2952"}}});
+    soon("97 levels", move || {
+        let check = compile(schema).unwrap();
+        assert_eq!(message(&check, nested("x", 100, json!(1))), "");
+    });
+
     let doubled: Map<String, Value> = (0..40)
         .map(|at| {
             let next = format!("#/$defs/d{}", at + 1);
@@ -310,6 +317,23 @@ fn hostile_arguments_are_checked_or_passed_soon() {
     let recursive = compile(json!({"type": "object", "additionalProperties": {"$ref": "#"}})).unwrap();
     soon("120 levels", move || assert!(message(&recursive, nested("x", 120, json!(5))).contains("found 5")));
 
+    // A dozen references for every level of the arguments, and more than are followed.
+    for (references, checked) in [(11, true), (25, false)] {
+        let defs: Map<String, Value> = (0..references)
+            .map(|at| (format!("d{at}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", at + 1)}]})))
+            .chain([(
+                format!("d{references}"),
+                json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}}),
+            )])
+            .collect();
+        let check = compile(json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/d0"}}}));
+        soon("references at every level", move || {
+            // More references than are followed at all are refused when the schema is compiled.
+            let refused = check.is_ok_and(|check| !message(&check, nested("x", 55, json!(5))).is_empty());
+            assert_eq!(refused, checked, "{references}");
+        });
+    }
+
     let pattern = compile(json!({"properties": {"x": {"pattern": "^(a+)+$"}}})).unwrap();
     soon("a pattern that backtracks", move || {
         let text = format!("{}!", "a".repeat(1_000_000));
@@ -320,6 +344,17 @@ fn hostile_arguments_are_checked_or_passed_soon() {
     soon("a million errors", move || {
         let items: Vec<u32> = (0..1_000_000).collect();
         assert_eq!(message(&numbers, json!({ "x": items })), "`x[0]`: expected a string, found 0");
+    });
+
+    let members: Vec<usize> = (1_000_000..1_030_000).collect();
+    let large = compile(json!({"properties": {"x": {"items": {"enum": members}}}})).unwrap();
+    soon("a million values for 30,000 constants", move || {
+        assert!(message(&large, json!({"x": [1]})).contains("or 29990 more"));
+        let items = vec![1_029_999; 1_000_000];
+        assert_eq!(message(&large, json!({ "x": items })), "");
+        // Too many to compare: left to the server.
+        let items = vec![1; 1_000_000];
+        assert_eq!(message(&large, json!({ "x": items })), "");
     });
 
     let unique = compile(json!({"properties": {"x": {"uniqueItems": true}}})).unwrap();

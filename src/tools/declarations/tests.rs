@@ -1,5 +1,5 @@
 use serde_json::json;
-use swc_common::{BytePos, sync::Lrc};
+use swc_common::BytePos;
 use swc_ecma_ast::{Decl, DefaultDecl, Module, ModuleDecl, ModuleItem, Stmt, TsNamespaceBody};
 use swc_ecma_parser::{Parser, StringInput, Syntax, TsSyntax, lexer::Lexer};
 
@@ -40,7 +40,6 @@ fn parse(text: &str) -> Module {
 
 /// Nothing in it runs: only interfaces, `declare const` and `declare module`.
 fn assert_only_declarations(text: &str) {
-    let _keeps_the_import: Option<Lrc<()>> = None;
     for item in parse(text).body {
         match item {
             ModuleItem::Stmt(Stmt::Decl(declaration)) => assert_declaration(&declaration, true, text),
@@ -67,7 +66,7 @@ fn assert_declaration(declaration: &Decl, outermost: bool, text: &str) {
                     }
                     ModuleItem::ModuleDecl(ModuleDecl::ExportNamed(export)) => assert!(export.src.is_none()),
                     ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultExpr(export)) => {
-                        assert!(export.expr.is_ident())
+                        assert!(export.expr.is_ident());
                     }
                     ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(export)) => {
                         assert!(matches!(export.decl, DefaultDecl::TsInterfaceDecl(_)));
@@ -302,6 +301,13 @@ fn nothing_that_a_server_says_becomes_code() {
     let text = declared("all", &tools);
     assert!(!text.chars().any(|character| character.is_control() && character != '\n'), "{text:?}");
     assert!(!crate::tools::names::hidden_text(&text));
+}
+
+#[test]
+fn a_tool_named_new_is_no_constructor() {
+    let text = declared("s", &[tool("new", json!({"type": "object"}))]);
+    assert!(text.contains("  \"new\"(args?"), "{text}");
+    assert!(text.contains("as new }"), "{text}");
 }
 
 #[test]

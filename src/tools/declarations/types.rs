@@ -334,9 +334,14 @@ pub(super) fn string(text: &str) -> String {
     visible(&Value::from(text).to_string())
 }
 
-/// A name as that of a property.
+/// A name as that of a property or method.
 pub(super) fn property(name: &str) -> String {
-    if is_identifier(name) && name.len() <= MOST_NAME { name.to_owned() } else { string(name) }
+    // A bare `new(…)` in an interface is not a method of that name.
+    if is_identifier(name) && name.len() <= MOST_NAME && name != "new" {
+        name.to_owned()
+    } else {
+        string(name)
+    }
 }
 
 /// `text` as a comment of its own lines, which it cannot end. Empty if there is nothing to say.
