@@ -99,6 +99,7 @@ pub(super) struct CallFailure {
 pub(super) struct Connection {
     server: Arc<str>,
     peer: Peer<RoleClient>,
+    handle: Handle,
     signals: Signals,
     /// Whether it has answered anything but the handshake.
     has_answered: AtomicBool,
@@ -205,6 +206,7 @@ impl Connection {
         let connection = Arc::new(Self {
             server,
             peer: peer.clone(),
+            handle: Handle::current(),
             signals: signals.clone(),
             has_answered: AtomicBool::new(false),
             is_counted: AtomicBool::new(false),
@@ -296,7 +298,7 @@ impl Connection {
         let options = PeerRequestOptions::no_options();
         let handle = self.peer.send_cancellable_request(request, options).await?;
         let _listening = self.signals.listen(handle.progress_token.clone(), listener);
-        let mut guard = CancelOnDrop { peer: &self.peer, id: Some(handle.id.clone()) };
+        let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
         let response = handle.await_response().await;
         guard.id = None;
         match response? {
@@ -543,18 +545,18 @@ async fn subscribe(connection: Arc<Connection>) {
 
 /// Tells the server that nobody waits for a request any more, unless it has been answered.
 struct CancelOnDrop<'a> {
-    peer: &'a Peer<RoleClient>,
+    connection: &'a Connection,
     id: Option<RequestId>,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
-        let peer = self.peer.clone();
+        let peer = self.connection.peer.clone();
         let reason = Some("nobody waits any more".to_owned());
         let parameters = CancelledNotificationParam::new(Some(id), reason);
         // Ends at once: the message is queued, or the connection is over.
-        tokio::spawn(async move {
+        self.connection.handle.spawn(async move {
             let cancelled = CancelledNotification::new(parameters);
             let _connection_is_over = peer.send_notification(cancelled.into()).await;
         });

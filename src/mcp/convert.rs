@@ -8,8 +8,10 @@ use rmcp::model::{
     InitializeResult, InputRequiredResult, JsonObject, ListToolsResult, ServerResult, Tool,
 };
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::tools::names::{hidden_text, visible};
 use crate::tools::{Schema, ToolDefinition, ToolError, ToolErrorCode, ToolResult};
 
 /// The error codes under which the transport reports its own findings through rmcp, which has no
@@ -128,7 +130,7 @@ impl<'a> ListBuilder<'a> {
             tracing::warn!(server = self.server, tool = name, "a second tool of this name was left out");
             return;
         }
-        let description = tool.description.map(|text| shortened(&text, DESCRIPTION_BYTES));
+        let description = tool.description.map(|text| shortened(&visible(&text), DESCRIPTION_BYTES));
         let input_schema = self.schema(&name, &tool.input_schema).unwrap_or_else(Schema::any_object);
         let output_schema = tool.output_schema.and_then(|schema| self.schema(&name, &schema));
         let annotations = tool.annotations.and_then(|annotations| serde_json::to_value(annotations).ok());
@@ -139,7 +141,9 @@ impl<'a> ListBuilder<'a> {
     /// The schema, unless it is too large: arguments and results are then not checked, which is
     /// better than a tool that is missing.
     fn schema(&mut self, tool: &str, schema: &JsonObject) -> Option<Schema> {
-        let text = serde_json::to_string(schema).ok()?;
+        let mut schema = Value::Object(schema.clone());
+        show_hidden(&mut schema);
+        let text = serde_json::to_string(&schema).ok()?;
         let bytes = text.len();
         if bytes > SCHEMA_BYTES {
             tracing::warn!(server = self.server, tool, bytes, "a schema was too large and was left out");
@@ -151,6 +155,27 @@ impl<'a> ListBuilder<'a> {
 
     pub(super) fn finish(self, ttl: Option<Duration>) -> crate::tools::ToolList {
         crate::tools::ToolList { tools: self.definitions, ttl }
+    }
+}
+
+/// Writes out what nobody sees in the words of a schema. Not in its other parts: names, patterns and
+/// values have to be what they are.
+fn show_hidden(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(text) if ["description", "title", "$comment"].contains(&name.as_str()) => {
+                        if hidden_text(text) {
+                            *text = visible(text);
+                        }
+                    }
+                    value => show_hidden(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(show_hidden),
+        _ => {}
     }
 }
 

@@ -106,7 +106,8 @@ impl ToolDispatcher for McpServers {
 
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         match self.server(&request.server) {
-            Ok(server) => on_runtime(&self.handle, Arc::clone(server).call(request)).boxed(),
+            // Not in a task of its own: calls pass the gate in the order in which they were made.
+            Ok(server) => Arc::clone(server).call(request).boxed(),
             Err(error) => ready(Err(error)).boxed(),
         }
     }
