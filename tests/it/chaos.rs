@@ -221,6 +221,7 @@ impl Listener {
             .arg(notes)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -268,13 +269,26 @@ pub(crate) struct Measured {
 /// Runs `cx run` with both servers in a process of its own, whose memory is nobody else's. The script
 /// calls the other server all the while.
 pub(crate) fn measured(arguments: &[&str], expression: &str) -> Measured {
+    measured_with(entry(arguments), expression)
+}
+
+/// The same with the faulty server behind an address.
+pub(crate) fn measured_http(arguments: &[&str], expression: &str) -> Measured {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = Listener::new(arguments, &directory.path().join("notes"));
+    measured_with(json!({ "type": "http", "url": listener.url }), expression)
+}
+
+/// The server as a child process in a configuration.
+pub(crate) fn entry(arguments: &[&str]) -> Value {
+    let arguments = [&["stdio"], arguments].concat();
+    json!({ "command": program(), "args": arguments })
+}
+
+fn measured_with(faulty: Value, expression: &str) -> Measured {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("mcp.json");
-    let entry = |arguments: &[&str]| {
-        let arguments = [&["stdio"], arguments].concat();
-        json!({ "command": program(), "args": arguments })
-    };
-    let servers = json!({ "faulty": entry(arguments), "well": entry(&["well"]) });
+    let servers = json!({ "faulty": faulty, "well": entry(&["well"]) });
     std::fs::write(&config, json!({ "mcpServers": servers }).to_string()).unwrap();
     let source = format!(
         "await tools.well.echo({{}});
