@@ -1,12 +1,13 @@
 //! What stands before a server: THREATS UP 226 to 228 and TL 147.
 
 use std::num::NonZeroU32;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cx::RateLimit;
 use serde_json::json;
 
-use crate::chaos::{Stage, builder, runs, stdio};
+use crate::chaos::{Stage, builder, entry, runs, stdio};
 
 /// Five failures open the circuit; then nothing reaches the server, and it is said for how long.
 #[tokio::test]
@@ -85,13 +86,16 @@ async fn up_227_nobody_waits_in_the_queue_for_ever() {
     stage
         .beside(async {
             stage.call("tools.faulty.echo({})").await;
-            let source = "const long = tools.faulty.slow({ ms: 1500 });
-                          const codes = [];
-                          await tools.faulty.echo({}).catch((error) => codes.push(error.code));
-                          await long;
-                          await tools.faulty.echo({});
-                          return codes";
-            assert_eq!(stage.value(source).await, json!(["QUEUE_FULL"]));
+            let long = stage.call("tools.faulty.slow({ ms: 1500 })");
+            let short = async {
+                // The order of calls within one script is not that of their arrival.
+                crate::wait_until(|| stage.noted("executed slow") == 1).await;
+                stage.call("tools.faulty.echo({})").await
+            };
+            let (long, short) = futures::future::join(long, short).await;
+            short.failed("QUEUE_FULL", &[]).within(Duration::from_secs(2));
+            long.returned("slow");
+            stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         })
         .await;
     stage.close().await;
@@ -165,4 +169,44 @@ async fn up_228_many_servers_in_every_condition() {
     let started = Instant::now();
     executor.close().await;
     assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+}
+
+/// Forty servers need a hundred and twenty pipes, and there are not that many: who gets none is told,
+/// who has one keeps it.
+#[test]
+fn up_228_no_descriptors_are_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("mcp.json");
+    let servers: serde_json::Map<_, _> =
+        (0..40).map(|number| (format!("server{number}"), entry(&["well"]))).collect();
+    std::fs::write(&config, json!({ "mcpServers": servers }).to_string()).unwrap();
+    let source = "const seen = await Promise.all(Array.from({ length: 40 }, (_, n) =>
+                      tools[`server${n}`].echo({ n }).then(() => n, (error) => `${error.code} ${error.message}`)));
+                  const well = seen.filter((seen) => typeof seen === 'number');
+                  const again = await Promise.all(well.map((n) => tools[`server${n}`].echo({ n })));
+                  return { failed: seen.filter((seen) => typeof seen === 'string'), again: again.length, well: well.length };";
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -n 64 && exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_cx"),
+            "run",
+            "--timeout",
+            "20s",
+        ])
+        .arg("--mcp-config")
+        .arg(&config)
+        .args(["-e", source])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(seen["well"].as_u64().unwrap() > 0 && seen["well"] == seen["again"], "{seen}");
+    let failed = seen["failed"].as_array().unwrap();
+    assert!(!failed.is_empty(), "the limit is too high for this test: {seen}");
+    for failed in failed {
+        let failed = failed.as_str().unwrap();
+        assert!(failed.starts_with("UPSTREAM_UNAVAILABLE") && failed.contains("open files"), "{failed}");
+    }
 }

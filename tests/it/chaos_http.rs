@@ -5,7 +5,7 @@ use std::time::Duration;
 use cx::{HttpKind, McpServer, McpTransport};
 use serde_json::json;
 
-use crate::chaos::{CALL_TIME, CONNECT_TIME, Stage};
+use crate::chaos::{CALL_TIME, CONNECT_TIME, Stage, measured_http};
 
 /// A deadline and what a busy machine adds.
 fn deadline() -> Duration {
@@ -71,8 +71,8 @@ async fn the_transport_of_2024_works_when_asked_for_and_when_detected() {
 #[tokio::test]
 async fn up_221_statuses_that_refuse_everything() {
     for (mode, parts) in [
-        ("401", &["401", "cx auth login"][..]),
-        ("401-with-metadata", &["cx auth login"]),
+        ("401", &["cx auth login faulty"][..]),
+        ("401-with-metadata", &["cx auth login faulty"]),
         ("403", &["403"]),
         ("405", &["405"]),
         ("500", &["500"]),
@@ -208,6 +208,15 @@ async fn up_222_bodies_that_are_no_answers() {
     }
 }
 
+/// Each of them sends gigabytes; the longest message is 34 MB.
+#[test]
+fn up_222_floods_over_http_take_little_memory() {
+    for mode in ["endless-body", "gzip-bomb", "sse-comment-flood"] {
+        let measured = measured_http(&["http", mode], "tools.faulty.target({})");
+        assert!(measured.peak_megabytes < 250 && measured.seen != "well", "{mode}: {measured:?}");
+    }
+}
+
 #[tokio::test]
 async fn up_223_streams_that_go_wrong() {
     for mode in
@@ -330,6 +339,58 @@ async fn faults_of_the_protocol_are_the_same_over_http() {
                 stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
             })
             .await;
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn up_207_silence_over_http() {
+    let stage = Stage::http(&["http", "silent"]);
+    stage
+        .beside(async {
+            let called = stage.target().await;
+            called.failed("UPSTREAM_UNAVAILABLE", &["faulty"]).within(CONNECT_TIME + deadline());
+        })
+        .await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn up_209_a_server_that_is_gone_in_a_call() {
+    for mode in ["dies-in-call", "dies-after-executing"] {
+        let stage = Stage::http(&["http", mode]);
+        stage
+            .beside(async {
+                let called = stage.target().await;
+                called.failed("UPSTREAM_UNAVAILABLE", &["unknown"]).within(deadline());
+                let called = stage.call("tools.faulty.echo({})").await;
+                called.failed("UPSTREAM_UNAVAILABLE", &[]).within(CONNECT_TIME + deadline());
+            })
+            .await;
+        assert_eq!(stage.noted("executed target"), 1, "{mode}: {}", stage.notes());
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn up_217_floods_over_http() {
+    for mode in ["flood-pings", "flood-sampling-requests", "flood-notifications", "flood-list-changed"] {
+        let stage = Stage::http_with(&["http", mode], |server| server.call_timeout(Duration::from_secs(10)));
+        stage
+            .beside(async {
+                stage.call("tools.faulty.echo({})").await;
+                let called = stage.call("tools.faulty.target({ count: 5_000 })").await;
+                assert!(
+                    called.code.is_empty()
+                        || ["UPSTREAM_UNAVAILABLE", "UPSTREAM_PROTOCOL"].contains(&&*called.code),
+                    "{mode}: {called:?}"
+                );
+                stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
+            })
+            .await;
+        // Neither one list for each announcement nor one answer for each question.
+        assert!(stage.noted("list") <= 10, "{mode}: {} lists", stage.noted("list"));
+        assert!(stage.noted("answered") <= 5_000, "{mode}: {} answers", stage.noted("answered"));
         stage.close().await;
     }
 }

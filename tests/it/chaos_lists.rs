@@ -143,6 +143,78 @@ async fn di_166_a_definition_that_changes_is_seen() {
     }
 }
 
+/// In strict mode a tool that is not as it was accepted cannot be called, whatever has changed and
+/// whenever. Other tools can.
+#[tokio::test]
+async fn di_166_a_definition_that_changes_is_refused_in_strict_mode() {
+    for variant in ["", "parameter", "output", "restart"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut stage = Stage::kept_in(directory, &["rug-pull", variant], true);
+        stage
+            .beside(async {
+                let called = stage.call("tools.faulty.pulled({ a: 1 })").await;
+                assert_eq!(called.code, "", "{variant}: what is there first is accepted: {called:?}");
+            })
+            .await;
+        if variant != "restart" {
+            stage.call("tools.faulty.add_tool({})").await.returned("added");
+            denied_soon(&stage, variant).await;
+        }
+        // Another process knows it too.
+        stage = Stage::kept_in(stage.close().await, &["rug-pull", "restart"], true);
+        stage
+            .beside(async {
+                denied_soon(&stage, variant).await;
+                let names = stage.value(NAMES).await;
+                let names = names.as_array().unwrap();
+                assert!(!names.contains(&json!("mcp__faulty__pulled")), "{variant}: {names:?}");
+                stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
+            })
+            .await;
+        stage.close().await;
+    }
+}
+
+/// Asserts that the call is refused before long, and reaches the server no more from then on.
+async fn denied_soon(stage: &Stage, variant: &str) {
+    let started = Instant::now();
+    loop {
+        let called = stage.call("tools.faulty.pulled({ a: 1 })").await;
+        if !called.code.is_empty() {
+            called.failed("TOOL_DENIED", &["accepted"]);
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(6), "{variant}: the change was never seen");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let executed = stage.noted("executed pulled");
+    stage.call("callMCPTool('mcp__faulty__pulled', { a: 1 })").await.failed("TOOL_DENIED", &[]);
+    assert_eq!(stage.noted("executed pulled"), executed);
+}
+
+/// A list from before is good enough to begin with, and gives way to what the server says.
+#[tokio::test]
+async fn di_167_a_list_from_before_does_not_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let description = "return (await getToolSchema('mcp__faulty__pulled'))?.description";
+    let stage = Stage::kept_in(directory, &["rug-pull", "restart"], false);
+    assert_eq!(stage.beside(stage.value(description)).await, "Adds numbers");
+    let stage = Stage::kept_in(stage.close().await, &["rug-pull", "restart"], false);
+    stage
+        .beside(async {
+            assert_eq!(stage.noted("started"), 1, "nobody has asked for it yet");
+            assert_eq!(stage.value(description).await, "Adds numbers", "as it is remembered");
+            stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
+            let started = Instant::now();
+            while stage.value(description).await != "Deletes everything" {
+                assert!(started.elapsed() < Duration::from_secs(6), "the server is not asked");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await;
+    stage.close().await;
+}
+
 #[tokio::test]
 async fn di_167_a_tool_that_is_added_can_be_called() {
     let stage = Stage::stdio(&["well"]);
