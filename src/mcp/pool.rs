@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all, ready};
+use futures::future::{BoxFuture, join_all, poll_fn, ready};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
@@ -106,8 +106,16 @@ impl ToolDispatcher for McpServers {
 
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         match self.server(&request.server) {
-            // Not in a task of its own: calls pass the gate in the order in which they were made.
-            Ok(server) => Arc::clone(server).call(request).boxed(),
+            Ok(server) => {
+                // Not in a task of its own: calls pass the gate in the order in which they were made,
+                // and two hand-overs between threads are saved.
+                let mut call = Arc::clone(server).call(request).boxed();
+                poll_fn(move |task| {
+                    let _entered = self.handle.enter();
+                    call.poll_unpin(task)
+                })
+                .boxed()
+            }
             Err(error) => ready(Err(error)).boxed(),
         }
     }
