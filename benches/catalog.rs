@@ -93,7 +93,6 @@ fn main() {
     // All lists are read to find out which tool is the first.
     assert_eq!(second.search_known_tools("", 1).len(), 1);
     println!("read from disk: {TOOLS} tools in {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
-    assert_eq!(second.search_known_tools("", usize::MAX).len(), TOOLS);
     let began = Instant::now();
     assert!(!second.search_known_tools("list open pull requests", 10).is_empty());
     println!("first search, which indexes: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);

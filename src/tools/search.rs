@@ -6,7 +6,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ToolDefinition;
-use super::catalog::ResolvedTool;
 
 mod index;
 mod words;
@@ -15,18 +14,6 @@ pub(crate) use index::{Document, SearchIndex};
 
 /// As many parameters of a tool are indexed.
 const MOST_PARAMETERS: usize = 64;
-
-/// The tools that match at least one word of `query`, best first; ties keep their order. All tools,
-/// in order, for a query without words.
-///
-/// Indexes the tools first: who asks the same tools again keeps a [`SearchIndex`].
-pub(crate) fn rank(tools: &[ResolvedTool], query: &str) -> Vec<ResolvedTool> {
-    if query.trim_ascii().is_empty() {
-        return tools.to_vec();
-    }
-    let index = index_of(tools.iter().map(|tool| (&*tool.server, tool.definition())));
-    index.search(query, |_| true).into_iter().map(|position| tools[position].clone()).collect()
-}
 
 /// An index of servers' names and definitions.
 pub(crate) fn index_of<'a>(tools: impl Iterator<Item = (&'a str, &'a ToolDefinition)>) -> SearchIndex {

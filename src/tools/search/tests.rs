@@ -5,8 +5,20 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::tools::ToolError;
-use crate::tools::catalog::Catalog;
+use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::native::{NativeTools, definition, erase};
+
+/// The tools that match at least one word of `query`, best first; ties keep their order. All tools,
+/// in order, for a query without words.
+///
+/// Indexes the tools first: who asks the same tools again keeps a [`SearchIndex`].
+fn rank(tools: &[ResolvedTool], query: &str) -> Vec<ResolvedTool> {
+    if query.trim_ascii().is_empty() {
+        return tools.to_vec();
+    }
+    let index = index_of(tools.iter().map(|tool| (&*tool.server, tool.definition())));
+    index.search(query, |_| true).into_iter().map(|position| tools[position].clone()).collect()
+}
 
 fn tools() -> Vec<ResolvedTool> {
     let mut tools = NativeTools::default();
