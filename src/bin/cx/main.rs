@@ -1,10 +1,12 @@
 //! The `cx` command.
 
 mod args;
+mod config;
 mod diagnostic;
 mod exit;
 mod output;
 mod run;
+mod trust;
 
 use clap::Parser as _;
 
@@ -15,6 +17,8 @@ fn main() {
     let status = match Arguments::try_parse() {
         Ok(arguments) => match arguments.command {
             Command::Run(arguments) => run::run(arguments),
+            Command::Config(command) => config::run(command),
+            Command::Trust(arguments) => trust::run(&arguments),
         },
         Err(error) => {
             // `--help` and `--version` come here too, and are no mistakes.
