@@ -115,7 +115,10 @@ mod report;
 mod store;
 mod tools;
 
-pub use config::ConfigError;
+pub use config::{
+    CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
+    ConfigWarningCode, Directories, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
+};
 pub use error::Error;
 pub use execution::{
     CallProgress, ErrorCode, ExecuteResult, LogLevel, Outcome, Output, Script, ScriptError, ToolCallRecord,

@@ -28,6 +28,18 @@ pub(crate) enum Command {
     ///
     /// Exit status: 0 success (for `status`: signed in), 1 signed out, 2 it failed.
     Auth(AuthArguments),
+
+    /// Show what is configured, and where it comes from
+    #[command(subcommand)]
+    Config(ConfigCommand),
+
+    /// Let a workspace's file start what it says
+    ///
+    /// Files in a workspace, such as `.cx.json` and `.mcp.json`, may only narrow what is allowed
+    /// until a person has read and trusted them. Shows what the file would start and asks. Trust
+    /// ends with the next change to the file. What is trusted is the file, not the programs that it
+    /// names.
+    Trust(TrustArguments),
 }
 
 #[derive(Args, Debug)]
@@ -68,6 +80,44 @@ pub(crate) struct AuthServer {
     /// The server's address, as in the configuration
     #[arg(long, value_name = "URL")]
     pub(crate) url: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show the servers and settings in effect, with secrets masked
+    Show(ShowArguments),
+    /// Print the JSON Schema of cx's own configuration file
+    Schema,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowArguments {
+    /// Show these files of servers as `cx run` would read them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("what").required(true).args(["file", "list", "revoke"]))]
+pub(crate) struct TrustArguments {
+    /// The file to trust
+    pub(crate) file: Option<PathBuf>,
+
+    /// Do not ask
+    #[arg(long, requires = "file")]
+    pub(crate) yes: bool,
+
+    /// List the trusted files
+    #[arg(long)]
+    pub(crate) list: bool,
+
+    /// Trust this file no longer
+    #[arg(long, value_name = "FILE")]
+    pub(crate) revoke: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cx::ScriptError;
+use cx::{ConfigWarning, ScriptError};
 
 use crate::output::printable;
 
@@ -43,6 +43,18 @@ pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
 /// Prints something that went wrong without being a failure.
 pub(crate) fn print_warning(text: &str) {
     let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));
+}
+
+/// Prints what was ignored in the configuration or looks dangerous there, each with what to do.
+pub(crate) fn print_warnings(warnings: &[ConfigWarning]) {
+    let mut stderr = io::stderr().lock();
+    for warning in warnings {
+        // Nothing can be said about a closed stderr.
+        let _ = writeln!(stderr, "warning[{}]: {}", warning.code.as_str(), printable(&warning.to_string()));
+        if let Some(hint) = &warning.hint {
+            let _ = writeln!(stderr, "  help: {}", printable(hint));
+        }
+    }
 }
 
 /// Prints a chain of causes, and a hint where there is one.

@@ -2,10 +2,12 @@
 
 mod args;
 mod auth;
+mod config;
 mod diagnostic;
 mod exit;
 mod output;
 mod run;
+mod trust;
 
 use clap::Parser as _;
 
@@ -17,6 +19,8 @@ fn main() {
         Ok(arguments) => match arguments.command {
             Command::Run(arguments) => run::run(arguments),
             Command::Auth(arguments) => auth::run(arguments),
+            Command::Config(command) => config::run(command),
+            Command::Trust(arguments) => trust::run(&arguments),
         },
         Err(error) => {
             // `--help` and `--version` come here too, and are no mistakes.

@@ -50,6 +50,15 @@ pub(crate) fn print_json(value: &Value) -> io::Result<()> {
     print_line(&value.to_string())
 }
 
+/// Prints lines for people, without control characters.
+///
+/// # Errors
+///
+/// When stdout is closed.
+pub(crate) fn print_text(text: &str) -> io::Result<()> {
+    print_line(printable(text).trim_end_matches('\n'))
+}
+
 fn print_line(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

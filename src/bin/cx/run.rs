@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::RunArguments;
+use crate::config;
 use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output;
@@ -28,22 +29,32 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(4);
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     start_logging();
     let (source, name) = read_source(&arguments)?;
-    let limits = limits(&arguments);
+    let config = config::load(arguments.mcp_config.clone())?;
+    diagnostic::print_warnings(&config.warnings);
+    let limits = limits(&arguments, config.limits);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
     let mut builder = Executor::builder()
         // One script: a second isolate would only be made to be thrown away.
         .warm_isolates(1)
         .total_memory_bytes(Limits::CEILING.memory_bytes)
-        .deny(arguments.deny);
-    if !arguments.allow.is_empty() {
-        builder = builder.allow(arguments.allow);
+        .deny(config.deny);
+    if let Some(allow) = config.allow {
+        builder = builder.allow(allow);
     }
-    for path in arguments.mcp_config {
-        builder = builder.mcp_config_file(path);
+    for server in config.servers {
+        builder = builder.mcp_server(server);
     }
     let executor = builder.build()?;
     let cancel = CancellationToken::new();
-    let mut script = Script::typescript(source).named(&name).limits(limits).cancel_with(cancel.clone());
+    let mut script = Script::typescript(source)
+        .named(&name)
+        .limits(limits)
+        .cancel_with(cancel.clone())
+        .deny(arguments.deny);
+    if !arguments.allow.is_empty() {
+        // On top of the configuration's: a call must pass both.
+        script = script.allow(arguments.allow);
+    }
     if let Some(input) = input {
         script = script.input(input);
     }
@@ -125,8 +136,7 @@ fn watch_interrupts(cancel: CancellationToken) -> anyhow::Result<tokio::task::Jo
     }))
 }
 
-fn limits(arguments: &RunArguments) -> Limits {
-    let default = Limits::default();
+fn limits(arguments: &RunArguments, default: Limits) -> Limits {
     let wall_time = arguments.timeout.unwrap_or(default.wall_time);
     Limits {
         wall_time,

@@ -1,0 +1,83 @@
+//! `cx trust`.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use cx::{Directories, TrustRequest, TrustStore};
+
+use crate::args::TrustArguments;
+use crate::exit::ExitStatus;
+use crate::output;
+
+/// Trusts a file, lists the trusted files, or takes trust away.
+///
+/// # Errors
+///
+/// When the file cannot be read, nobody can be asked, or the list cannot be written.
+pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
+    let directories = Directories::from_environment()
+        .context("there is no place to keep trust in: set HOME, or XDG_STATE_HOME and its like")?;
+    let store = TrustStore::new(&directories);
+    if arguments.list {
+        return list(&store);
+    }
+    if let Some(path) = &arguments.revoke {
+        let was_trusted = store.revoke(path).context("failed to write the list of trusted files")?;
+        if !was_trusted {
+            bail!("`{}` is not trusted; `cx trust --list` shows what is", path.display());
+        }
+        let _ = output::print_text(&format!("no longer trusted: {}", path.display()));
+        return Ok(ExitStatus::Success);
+    }
+    let Some(path) = &arguments.file else { bail!("a file is needed, or --list, or --revoke FILE") };
+    trust(&store, path, arguments.yes)
+}
+
+fn trust(store: &TrustStore, path: &Path, yes: bool) -> anyhow::Result<ExitStatus> {
+    let request = TrustRequest::read(path)?;
+    let mut text = format!("{}\n", request.path.display());
+    if request.description.is_empty() {
+        text.push_str("  starts and changes nothing\n");
+    }
+    for line in &request.description {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {line}");
+    }
+    let _ = output::print_text(&text);
+    if !yes && !is_confirmed()? {
+        let _ = output::print_text("not trusted");
+        return Ok(ExitStatus::Success);
+    }
+    // What was shown is what is trusted: the file is not read again.
+    store.trust(&request).context("failed to write the list of trusted files")?;
+    let _ = output::print_text("trusted, until the file changes");
+    Ok(ExitStatus::Success)
+}
+
+fn is_confirmed() -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("nobody can be asked, because stdin is not a terminal; --yes trusts the file without asking");
+    }
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "Trust this file with exactly this content? [y/N] ").context("failed to ask")?;
+    stderr.flush().context("failed to ask")?;
+    let mut answer = String::new();
+    // Nobody types more than a word.
+    io::stdin().lock().take(100).read_line(&mut answer).context("failed to read the answer")?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+fn list(store: &TrustStore) -> anyhow::Result<ExitStatus> {
+    let files = store.list().context("failed to read the list of trusted files")?;
+    let mut text = String::new();
+    for file in &files {
+        let state = if file.is_unchanged { "" } else { "  (changed since, and so not trusted)" };
+        let _ = writeln!(text, "{}{state}", file.path.display());
+    }
+    if !files.is_empty() {
+        let _ = output::print_text(&text);
+    }
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,187 @@
+//! Text to a tree of values that know where they stand. JSON with comments, and TOML.
+
+use jsonc_parser::ast;
+use jsonc_parser::{CollectOptions, ParseOptions};
+
+use super::error::{Finding, Key, Place, Problem};
+
+/// A value, and where it stands if the parser says so.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) content: Content,
+    pub(super) place: Option<Place>,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Null,
+    Bool(bool),
+    /// As it is written.
+    Number(String),
+    String(String),
+    Array(Vec<Node>),
+    Object(Vec<Member>),
+}
+
+/// A key with its value.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) place: Option<Place>,
+    pub(super) value: Node,
+}
+
+impl Node {
+    /// What kind of value it is, for messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match &self.content {
+            Content::Null => "null",
+            Content::Bool(_) => "a boolean",
+            Content::Number(_) => "a number",
+            Content::String(_) => "a string",
+            Content::Array(_) => "an array",
+            Content::Object(_) => "an object",
+        }
+    }
+
+    pub(super) fn as_object(&self) -> Option<&[Member]> {
+        match &self.content {
+            Content::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match &self.content {
+            Content::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value under a key, if this is an object that has it.
+    pub(super) fn get(&self, name: &str) -> Option<&Self> {
+        self.as_object()?.iter().find(|member| member.name == name).map(|member| &member.value)
+    }
+}
+
+/// Reads JSON with comments and trailing commas, and nothing more lenient: what another program
+/// would read differently is refused. So are keys that are there twice: the last would win, and what
+/// a person reads first would not be what runs.
+pub(super) fn parse_json(text: &str) -> Result<Node, Vec<Finding>> {
+    // Editors on Windows write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines = Lines::new(text);
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let syntax = |message: String, offset: usize| {
+        vec![Finding {
+            problem: Problem::Syntax { format: "JSON", message },
+            place: Some(lines.place(offset)),
+            hint: None,
+        }]
+    };
+    let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &options)
+        .map_err(|error| syntax(error.kind().to_string().to_lowercase(), error.range().start))?;
+    let Some(value) = parsed.value else {
+        return Err(syntax("the file is empty".to_owned(), 0));
+    };
+    let mut findings = Vec::new();
+    let node = json_node(value, &Key::default(), &lines, &mut findings);
+    if findings.is_empty() { Ok(node) } else { Err(findings) }
+}
+
+fn json_node(value: ast::Value<'_>, key: &Key, lines: &Lines<'_>, findings: &mut Vec<Finding>) -> Node {
+    use jsonc_parser::common::Ranged as _;
+    let place = Some(lines.place(value.range().start));
+    let content = match value {
+        ast::Value::NullKeyword(_) => Content::Null,
+        ast::Value::BooleanLit(literal) => Content::Bool(literal.value),
+        ast::Value::NumberLit(literal) => Content::Number(literal.value.to_owned()),
+        ast::Value::StringLit(literal) => Content::String(literal.value.into_owned()),
+        ast::Value::Array(array) => {
+            let items = array.elements.into_iter().enumerate();
+            Content::Array(
+                items.map(|(position, item)| json_node(item, &key.item(position), lines, findings)).collect(),
+            )
+        }
+        ast::Value::Object(object) => {
+            let mut members = Vec::with_capacity(object.properties.len());
+            let mut names = std::collections::HashSet::new();
+            for property in object.properties {
+                let place = Some(lines.place(property.range.start));
+                let name = property.name.into_string();
+                let key = key.child(&name);
+                if !names.insert(name.clone()) {
+                    let problem = Problem::Twice { key: key.clone() };
+                    findings.push(Finding { problem, place, hint: Some("remove one of the two".to_owned()) });
+                }
+                members.push(Member { name, place, value: json_node(property.value, &key, lines, findings) });
+            }
+            Content::Object(members)
+        }
+    };
+    Node { content, place }
+}
+
+/// Reads TOML, which refuses keys that are there twice by itself. Values do not know their places.
+pub(super) fn parse_toml(text: &str) -> Result<Node, Vec<Finding>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    text.parse::<toml::Table>().map(|table| toml_node(toml::Value::Table(table))).map_err(|error| {
+        // Its whole text would show the line, and with it what may be a secret.
+        let problem = Problem::Syntax { format: "TOML", message: error.message().to_owned() };
+        let place = error.span().map(|span| Lines::new(text).place(span.start));
+        vec![Finding { problem, place, hint: None }]
+    })
+}
+
+fn toml_node(value: toml::Value) -> Node {
+    let content = match value {
+        toml::Value::String(text) => Content::String(text),
+        toml::Value::Integer(number) => Content::Number(number.to_string()),
+        toml::Value::Float(number) => Content::Number(number.to_string()),
+        toml::Value::Boolean(value) => Content::Bool(value),
+        toml::Value::Datetime(moment) => Content::String(moment.to_string()),
+        toml::Value::Array(items) => Content::Array(items.into_iter().map(toml_node).collect()),
+        toml::Value::Table(table) => Content::Object(
+            table
+                .into_iter()
+                .map(|(name, value)| Member { name, place: None, value: toml_node(value) })
+                .collect(),
+        ),
+    };
+    Node { content, place: None }
+}
+
+/// Where the lines of a text begin.
+struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Self { text, starts: std::iter::once(0).chain(after_breaks).collect() }
+    }
+
+    fn place(&self, offset: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= offset).max(1);
+        let start = self.starts.get(line - 1).copied().unwrap_or(0);
+        // A minified file has its megabyte on one line: counting all of it for each of its values
+        // would be quadratic. From there on columns are bytes.
+        let before = self.text.get(start..offset).unwrap_or_default();
+        let column = 1 + if before.len() > 4_096 { before.len() } else { before.chars().count() };
+        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        Place { line: number(line), column: number(column) }
+    }
+}

@@ -1,0 +1,97 @@
+//! The process's environment, read once, and the directories that follow from it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Set for every server that is started, one more than this process's own.
+pub(super) const DEPTH: &str = "CX_DEPTH";
+
+/// The variables as they were at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// The process's own. A variable that is not UTF-8 counts as missing.
+    pub(super) fn of_process() -> Self {
+        let variables = std::env::vars_os();
+        Self(
+            variables
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+        )
+    }
+
+    #[cfg(test)]
+    pub(super) fn of<const N: usize>(variables: [(&str, &str); N]) -> Self {
+        Self(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// A variable that holds an absolute path. Empty and relative ones count as missing, as the XDG
+    /// specification says.
+    fn directory(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
+    pub(super) fn home(&self) -> Option<PathBuf> {
+        self.directory("HOME")
+    }
+
+    /// `$XDG_CONFIG_HOME`, or `~/.config`.
+    pub(super) fn config_home(&self) -> Option<PathBuf> {
+        self.directory("XDG_CONFIG_HOME").or_else(|| Some(self.home()?.join(".config")))
+    }
+
+    /// How many executors started one another on the way to this one. What is not a number was not
+    /// written by one.
+    pub(super) fn depth(&self) -> u32 {
+        self.get(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0)
+    }
+}
+
+/// The person's directories for what cx keeps, after the XDG base directory specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Directories {
+    /// What can be fetched again: `$XDG_CACHE_HOME/cx`, or `~/.cache/cx`.
+    pub cache: PathBuf,
+    /// What cannot: trusted files, accepted tool definitions. `$XDG_STATE_HOME/cx`, or
+    /// `~/.local/state/cx`.
+    pub state: PathBuf,
+    /// What the person writes: `$XDG_CONFIG_HOME/cx`, or `~/.config/cx`.
+    pub config: PathBuf,
+}
+
+impl Directories {
+    /// The directories that this process's environment says; they need not exist. `None` if it has
+    /// neither `HOME` nor all of the three, as in some containers.
+    pub fn from_environment() -> Option<Self> {
+        Self::of(&Environment::of_process())
+    }
+
+    pub(super) fn of(environment: &Environment) -> Option<Self> {
+        let below = |name: &str, usual: &str| {
+            let directory = environment.directory(name).or_else(|| Some(environment.home()?.join(usual)));
+            directory.map(|directory| directory.join("cx"))
+        };
+        Some(Self {
+            cache: below("XDG_CACHE_HOME", ".cache")?,
+            state: below("XDG_STATE_HOME", ".local/state")?,
+            config: below("XDG_CONFIG_HOME", ".config")?,
+        })
+    }
+}
+
+/// The variable that every started server is given, with its value, so that an executor that starts
+/// itself through others is noticed.
+pub(crate) fn depth_for_children() -> (&'static str, String) {
+    (DEPTH, Environment::of_process().depth().saturating_add(1).to_string())
+}
+
+/// The path without links and `..`, or as it is if it cannot be had.
+pub(super) fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}

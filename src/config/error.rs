@@ -1,0 +1,180 @@
+//! What can be wrong with a configuration, and where.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::file::LARGEST_FILE;
+
+/// More are not read by anybody; the rest is counted.
+const MOST_SHOWN: usize = 20;
+
+/// A configuration that cannot be used: which file, where, which key, what was expected, what came.
+///
+/// All mistakes of a file are reported at once. Values are never shown: they may be secrets.
+#[derive(Debug)]
+pub struct ConfigError {
+    file: PathBuf,
+    findings: Vec<Finding>,
+}
+
+impl ConfigError {
+    pub(super) fn new(file: impl Into<PathBuf>, findings: Vec<Finding>) -> Self {
+        Self { file: file.into(), findings }
+    }
+
+    /// The file, or what stands for it.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// What to do about the first mistake, where that can be said.
+    pub fn hint(&self) -> Option<&str> {
+        self.findings.first()?.hint.as_deref()
+    }
+}
+
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.findings.first()?.problem {
+            Problem::Unreadable(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    /// One line for each mistake. Hints of all but the first are in brackets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = printable(&self.file.display().to_string());
+        for (position, finding) in self.findings.iter().take(MOST_SHOWN).enumerate() {
+            if position > 0 {
+                formatter.write_str("\n  ")?;
+            }
+            match finding.place {
+                Some(place) => write!(formatter, "{file}:{place}: {}", finding.problem)?,
+                None => write!(formatter, "{file}: {}", finding.problem)?,
+            }
+            if let (true, Some(hint)) = (position > 0, &finding.hint) {
+                write!(formatter, " ({hint})")?;
+            }
+        }
+        if self.findings.len() > MOST_SHOWN {
+            write!(formatter, "\n  and {} more", self.findings.len() - MOST_SHOWN)?;
+        }
+        Ok(())
+    }
+}
+
+/// One mistake.
+#[derive(Debug)]
+pub(super) struct Finding {
+    pub(super) problem: Problem,
+    pub(super) place: Option<Place>,
+    pub(super) hint: Option<String>,
+}
+
+impl From<Problem> for Finding {
+    fn from(problem: Problem) -> Self {
+        Self { problem, place: None, hint: None }
+    }
+}
+
+impl Finding {
+    pub(super) fn unexpected(
+        key: &Key,
+        place: Option<Place>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        let problem =
+            Problem::Unexpected { key: key.clone(), expected: expected.into(), found: found.into() };
+        Self { problem, place, hint: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Problem {
+    #[error("failed to read: {0}")]
+    Unreadable(#[source] io::Error),
+    #[error("expected a regular file, found {0}")]
+    NotAFile(&'static str),
+    #[error("is larger than {} MB", LARGEST_FILE / (1024 * 1024))]
+    TooLarge,
+    #[error("can be changed by others: {0}")]
+    NotOurs(&'static str),
+    #[error("is not UTF-8: byte {0} cannot be read")]
+    NotUtf8(usize),
+    #[error("is not valid {format}: {message}")]
+    Syntax { format: &'static str, message: String },
+    #[error("`{key}`: the key is there twice")]
+    Twice { key: Key },
+    #[error("`{key}`: expected {expected}, found {found}")]
+    Unexpected { key: Key, expected: String, found: String },
+    #[error("`{key}`: unknown key")]
+    UnknownKey { key: Key },
+    #[error("`{key}`: the environment variable `{name}` is not set")]
+    MissingVariable { key: Key, name: String },
+    #[error("`{key}`: `{reference}` is known to the client that the file belongs to, not here")]
+    ForeignReference { key: Key, reference: String },
+    #[error("`{0}` is {1}: cx was started by a server that cx started")]
+    TooDeep(&'static str, u32),
+}
+
+/// Where something stands in a text, both counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.line, self.column)
+    }
+}
+
+/// The path of keys to a value: `mcpServers.fs.args[1]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Key(String);
+
+impl Key {
+    pub(super) fn child(&self, name: &str) -> Self {
+        let separator = if self.0.is_empty() { "" } else { "." };
+        // A name may be anything that JSON allows; what is shown is short and printable.
+        let name: String = printable(name).chars().take(80).collect();
+        Self(format!("{}{separator}{name}", self.0))
+    }
+
+    pub(super) fn item(&self, position: usize) -> Self {
+        Self(format!("{}[{position}]", self.0))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_empty() { "(the whole file)" } else { &self.0 })
+    }
+}
+
+/// `text` on one line, with everything escaped that could move a terminal's cursor, reorder what is
+/// read or hide.
+pub(super) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        let hidden = matches!(character,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}');
+        if character.is_control() || hidden {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}

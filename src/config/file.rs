@@ -1,0 +1,90 @@
+//! Files to bytes: at once, and only what can be a configuration.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::error::{Finding, Problem};
+
+/// Real files have a few kilobytes. What is larger is not a configuration.
+pub(super) const LARGEST_FILE: u64 = 1024 * 1024;
+
+/// Who may stand behind a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A person has named it. Links are followed.
+    Named,
+    /// It is where a person's own files are. Nobody else may be able to change it. Links are
+    /// followed, because many people keep such files elsewhere and link them.
+    User,
+    /// It is in a workspace. Links are not followed: they would show files from elsewhere.
+    Workspace,
+}
+
+/// Reads a file in one go, so that what is hashed is what is parsed. `None` if there is none.
+///
+/// Never waits: a pipe is opened without its writer, and refused.
+pub(super) fn read(path: &Path, origin: Origin) -> Result<Option<Vec<u8>>, Finding> {
+    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    if origin == Origin::Workspace {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = match file {
+        Ok(file) => file,
+        Err(error) => return unopened(path, origin, error),
+    };
+    check(&file, origin)?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(Problem::Unreadable)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(Problem::TooLarge.into());
+    }
+    Ok(Some(bytes))
+}
+
+/// The text of such a file.
+pub(super) fn text(bytes: &[u8]) -> Result<&str, Finding> {
+    std::str::from_utf8(bytes).map_err(|error| Problem::NotUtf8(error.valid_up_to()).into())
+}
+
+fn unopened(path: &Path, origin: Origin, error: io::Error) -> Result<Option<Vec<u8>>, Finding> {
+    let is_link = origin == Origin::Workspace && path.is_symlink();
+    if is_link {
+        let hint = "links in a workspace are not followed: replace it by the file, or name that";
+        return Err(Finding::from(Problem::NotAFile("a link")).hint(hint));
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if origin != Origin::Named => Ok(None),
+        _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            Err(Problem::NotAFile("a device or a pipe").into())
+        }
+        _ => Err(Problem::Unreadable(error).into()),
+    }
+}
+
+/// Looks at what was opened, not at the path: that may be something else by now.
+fn check(file: &File, origin: Origin) -> Result<(), Finding> {
+    let metadata = file.metadata().map_err(Problem::Unreadable)?;
+    if !metadata.is_file() {
+        let found = if metadata.is_dir() { "a directory" } else { "a device or a pipe" };
+        return Err(Problem::NotAFile(found).into());
+    }
+    if metadata.len() > LARGEST_FILE {
+        return Err(Problem::TooLarge.into());
+    }
+    if origin == Origin::User {
+        if metadata.mode() & 0o002 != 0 {
+            return Err(Finding::from(Problem::NotOurs("everybody may write to it")).hint("chmod o-w it"));
+        }
+        let ours = rustix::process::geteuid().as_raw();
+        if ![ours, 0].contains(&metadata.uid()) {
+            return Err(Finding::from(Problem::NotOurs("it belongs to another user"))
+                .hint("make it yours, or name it with --mcp-config"));
+        }
+    }
+    Ok(())
+}

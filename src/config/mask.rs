@@ -1,0 +1,140 @@
+//! What of a configuration may be shown.
+
+use url::Url;
+
+/// What stands for a secret.
+pub(super) const MASK: &str = "***";
+
+/// Prefixes that well-known services give their tokens.
+const TOKEN_PREFIXES: &[&str] = &[
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "eyJ",
+    "ya29.",
+    "npm_",
+    "pypi-",
+    "hf_",
+    "lin_api_",
+    "ntn_",
+    "secret_",
+    "dop_v1_",
+    "shpat_",
+];
+
+/// Words that say that a secret follows.
+const SECRET_WORDS: &[&str] = &[
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "apikey",
+    "api-key",
+    "api_key",
+    "authorization",
+    "bearer",
+    "credential",
+    "access-key",
+    "private-key",
+    "-pat",
+];
+
+/// Arguments without what looks like a secret.
+pub(super) fn arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut follows = false;
+    arguments
+        .into_iter()
+        .map(|argument| {
+            let is_option = argument.starts_with('-');
+            let masked = if follows && !is_option { MASK.to_owned() } else { one_argument(argument) };
+            follows = is_option && !argument.contains('=') && names_secret(argument);
+            masked
+        })
+        .collect()
+}
+
+fn one_argument(argument: &str) -> String {
+    if let Ok(address) = Url::parse(argument)
+        && address.has_host()
+    {
+        return url(&address);
+    }
+    if let Some((name, value)) = argument.split_once(['=', ':'])
+        && (names_secret(name) || looks_like_token(value.trim()))
+    {
+        let separator = argument.chars().nth(name.chars().count()).unwrap_or('=');
+        return format!("{name}{separator}{MASK}");
+    }
+    if argument.split_whitespace().any(looks_like_token) {
+        return MASK.to_owned();
+    }
+    argument.to_owned()
+}
+
+fn names_secret(name: &str) -> bool {
+    let name = name.to_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word)) || name.trim_start_matches('-') == "key"
+}
+
+/// A known prefix, or a long run of letters and digits as nobody writes by hand.
+fn looks_like_token(word: &str) -> bool {
+    let of_token = |character: char| character.is_ascii_alphanumeric() || "_-+=.~".contains(character);
+    if word.len() >= 12 && TOKEN_PREFIXES.iter().any(|prefix| word.starts_with(prefix)) {
+        return true;
+    }
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let letters = word.chars().filter(char::is_ascii_alphabetic).count();
+    word.len() >= 24 && word.chars().all(of_token) && digits >= 4 && letters >= 4 && !word.contains("..")
+}
+
+/// An address without its password, the values of its query, and path segments that look like
+/// tokens.
+pub(super) fn url(url: &Url) -> String {
+    let mut shown = url.clone();
+    if !url.username().is_empty() || url.password().is_some() {
+        // Fails only for addresses without a host, which have neither.
+        let _ = shown.set_password(None);
+        let _ = shown.set_username(MASK);
+    }
+    if url.query().is_some() {
+        let names: Vec<String> = url.query_pairs().map(|(name, _)| name.into_owned()).collect();
+        let mut query = shown.query_pairs_mut();
+        query.clear();
+        for name in names {
+            let name = if looks_like_token(&name) { MASK.to_owned() } else { name };
+            query.append_pair(&name, MASK);
+        }
+        drop(query);
+    }
+    if let Some(fragment) = url.fragment()
+        && !fragment.is_empty()
+    {
+        shown.set_fragment(Some(MASK));
+    }
+    let segments: Vec<String> = url
+        .path()
+        .split('/')
+        .map(|segment| if looks_like_token(segment) { MASK.to_owned() } else { segment.to_owned() })
+        .collect();
+    shown.set_path(&segments.join("/"));
+    shown.to_string()
+}
+
+/// A raw address that may have references in it.
+pub(super) fn raw_url(text: &str) -> String {
+    Url::parse(text)
+        .map_or_else(|_| text.split(['?', '@']).next().unwrap_or_default().to_owned(), |parsed| url(&parsed))
+}

@@ -1,0 +1,103 @@
+//! What is configured, for people and programs to look at. Without secrets.
+
+use serde_json::{Map, Value, json};
+
+use super::own::LIMIT_KEYS;
+use super::{Config, ConfigOrigin, mask};
+use crate::mcp::{HttpKind, McpServer, McpTransport};
+
+impl Config {
+    /// Everything that was settled, where it comes from, and what was left out. The values of
+    /// variables and headers are masked, as is what looks like a secret in arguments and addresses.
+    pub fn to_json(&self) -> Value {
+        let limits: Map<String, Value> =
+            LIMIT_KEYS.iter().map(|key| (key.name.to_owned(), (key.get)(&self.limits).into())).collect();
+        let origins: Map<String, Value> =
+            self.origins.iter().map(|(key, origin)| (key.clone(), origin.to_string().into())).collect();
+        let servers: Map<String, Value> =
+            self.servers.iter().map(|server| (server.name.clone(), self.server(server))).collect();
+        json!({
+            "mcpServers": servers,
+            "allow": self.allow,
+            "deny": self.deny,
+            "strict": self.strict,
+            "limits": limits,
+            "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
+            "origins": origins,
+            "skipped": self.skipped.iter().map(|skipped| json!({
+                "name": skipped.name,
+                "origin": skipped.origin.to_string(),
+                "reason": skipped.reason,
+            })).collect::<Vec<_>>(),
+            "warnings": self.warnings.iter().map(|warning| json!({
+                "code": warning.code.as_str(),
+                "message": warning.message,
+                "origin": warning.origin.as_ref().map(ConfigOrigin::to_string),
+                "hint": warning.hint,
+            })).collect::<Vec<_>>(),
+            "files": self.files.iter().map(|file| json!({
+                "path": file.path.to_string_lossy(),
+                "role": file.role,
+                "status": file.status.as_str(),
+            })).collect::<Vec<_>>(),
+        })
+    }
+
+    fn server(&self, server: &McpServer) -> Value {
+        let mut shown = match &server.transport {
+            McpTransport::Stdio(stdio) => {
+                let written = self.written_arguments.get(&server.name).unwrap_or(&stdio.args);
+                json!({
+                    "type": "stdio",
+                    "command": stdio.command,
+                    "args": mask::arguments(written.iter().map(String::as_str)),
+                    "env": masked(stdio.env.keys()),
+                    "cwd": stdio.cwd.as_ref().map(|cwd| cwd.to_string_lossy()),
+                })
+            }
+            McpTransport::Http(http) => json!({
+                "type": match http.kind {
+                    HttpKind::Detect => "http",
+                    HttpKind::Streamable => "streamable-http",
+                    HttpKind::Sse => "sse",
+                },
+                "url": mask::url(&http.url),
+                "headers": masked(http.headers.keys()),
+                "oauth": http.oauth.as_ref().map(|oauth| json!({
+                    "clientId": oauth.client_id.as_ref().map(|_| mask::MASK),
+                    "clientSecret": oauth.client_secret.as_ref().map(|_| mask::MASK),
+                    "scopes": oauth.scopes,
+                    "clientCredentials": oauth.client_credentials,
+                })),
+            }),
+        };
+        let rules = json!({
+            "allow": server.allow,
+            "deny": server.deny,
+            "timeoutMs": milliseconds(server.call_timeout),
+            "connectTimeoutMs": milliseconds(server.connect_timeout),
+            "idleMs": server.idle_timeout.map(milliseconds),
+            "maxConcurrent": server.max_concurrent,
+            "rateLimit": server.rate_limit.map(|limit| json!({
+                "calls": limit.calls, "perMs": milliseconds(limit.period),
+            })),
+        });
+        if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, rules) {
+            shown.extend(rules);
+            // What is not set says nothing.
+            shown.retain(|_, value| {
+                !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty())
+            });
+            shown.retain(|_, value| value.as_object().is_none_or(|members| !members.is_empty()));
+        }
+        shown
+    }
+}
+
+fn masked<'a>(names: impl Iterator<Item = &'a String>) -> Map<String, Value> {
+    names.map(|name| (name.clone(), mask::MASK.into())).collect()
+}
+
+fn milliseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,156 @@
+//! Nodes to values of a type. What does not fit becomes a finding.
+
+use std::time::Duration;
+
+use super::document::{Content, Member, Node};
+use super::error::{Finding, Key, Place, Problem};
+use super::expand::{Text, without_nul};
+
+/// A node with the path to it.
+#[derive(Clone, Debug)]
+pub(super) struct At<'a> {
+    pub(super) key: Key,
+    pub(super) node: &'a Node,
+}
+
+impl<'a> At<'a> {
+    pub(super) fn unexpected(&self, expected: impl Into<String>) -> Finding {
+        Finding::unexpected(&self.key, self.node.place, expected, self.node.kind())
+    }
+
+    pub(super) fn object(&self) -> Result<&'a [Member], Finding> {
+        self.node.as_object().ok_or_else(|| self.unexpected("an object"))
+    }
+
+    pub(super) fn boolean(&self) -> Result<bool, Finding> {
+        match self.node.content {
+            Content::Bool(value) => Ok(value),
+            _ => Err(self.unexpected("true or false")),
+        }
+    }
+
+    pub(super) fn string(&self) -> Result<String, Finding> {
+        let text = self.node.as_str().ok_or_else(|| self.unexpected("a string"))?;
+        without_nul(&self.key, self.node.place, text)?;
+        Ok(text.to_owned())
+    }
+
+    pub(super) fn text(&self) -> Result<Text, Finding> {
+        Ok(Text { raw: self.string()?, key: self.key.clone(), place: self.node.place })
+    }
+
+    /// An array of strings.
+    pub(super) fn texts(&self) -> Result<Vec<Text>, Finding> {
+        let Content::Array(items) = &self.node.content else {
+            return Err(self.unexpected("an array of strings"));
+        };
+        let text = |(position, node)| At { key: self.key.item(position), node }.text();
+        items.iter().enumerate().map(text).collect()
+    }
+
+    pub(super) fn strings(&self) -> Result<Vec<String>, Finding> {
+        Ok(self.texts()?.into_iter().map(|text| text.raw).collect())
+    }
+
+    /// An object whose values are strings.
+    pub(super) fn pairs(&self) -> Result<Vec<(String, Text)>, Finding> {
+        let pair = |member: &'a Member| {
+            let key = self.key.child(&member.name);
+            Ok((member.name.clone(), At { key, node: &member.value }.text()?))
+        };
+        self.object()?.iter().map(pair).collect()
+    }
+
+    /// A whole number of `unit` within bounds.
+    pub(super) fn number(&self, least: u64, most: u64, unit: &str) -> Result<u64, Finding> {
+        let written = match &self.node.content {
+            Content::Number(written) => Some(written),
+            _ => None,
+        };
+        written
+            .and_then(|written| written.parse().ok())
+            .filter(|value| (least..=most).contains(value))
+            .ok_or_else(|| {
+                let expected = format!("a whole number of {unit} from {least} to {most}");
+                let found = written.map_or_else(
+                    || self.node.kind().to_owned(),
+                    |written| written.chars().take(40).collect(),
+                );
+                Finding::unexpected(&self.key, self.node.place, expected, found)
+            })
+    }
+
+    /// Milliseconds from 1 up.
+    pub(super) fn milliseconds(&self, most: Duration) -> Result<Duration, Finding> {
+        let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+        self.number(1, most, "milliseconds").map(Duration::from_millis)
+    }
+}
+
+/// The members of one object, and where what is wrong with them goes.
+pub(super) struct Fields<'a, 'f> {
+    pub(super) key: &'a Key,
+    pub(super) members: &'a [Member],
+    pub(super) findings: &'f mut Vec<Finding>,
+}
+
+impl<'a> Fields<'a, '_> {
+    /// Reads the first of `names` that is there. What cannot be read counts as missing, and is
+    /// noted.
+    pub(super) fn read<T>(
+        &mut self,
+        names: &[&str],
+        read: impl FnOnce(&At<'a>) -> Result<T, Finding>,
+    ) -> Option<T> {
+        let (name, node) = self.find(names)?;
+        let key = self.key.child(name);
+        match read(&At { key, node }) {
+            Ok(value) => Some(value),
+            Err(finding) => {
+                self.findings.push(finding);
+                None
+            }
+        }
+    }
+
+    /// The first of `names` that is there, with its value.
+    pub(super) fn find(&self, names: &[&str]) -> Option<(&'a str, &'a Node)> {
+        let member = names.iter().find_map(|name| self.members.iter().find(|member| member.name == *name))?;
+        Some((&member.name, &member.value))
+    }
+
+    pub(super) fn has(&self, names: &[&str]) -> bool {
+        self.find(names).is_some()
+    }
+
+    /// Notes every key that is not among `known`.
+    pub(super) fn check_names(&mut self, known: &[&str]) {
+        let unknown = self.members.iter().filter(|member| !known.contains(&member.name.as_str()));
+        for member in unknown {
+            let key = self.key.child(&member.name);
+            self.findings.push(unknown_key(key, &member.name, member.place, known));
+        }
+    }
+}
+
+fn unknown_key(key: Key, name: &str, place: Option<Place>, known: &[&str]) -> Finding {
+    // What other clients call it.
+    let other_name = match name {
+        "disabled" if known.contains(&"enabled") => Some("write `\"enabled\": false`".to_owned()),
+        "timeout" if known.contains(&"timeoutMs") => Some("write `timeoutMs`, in milliseconds".to_owned()),
+        "serverUrl" | "httpUrl" if known.contains(&"url") => Some("write `url`".to_owned()),
+        _ => None,
+    };
+    let nearest = || {
+        // Long names are not worth the time, and resemble none.
+        let name: String = name.chars().take(40).flat_map(char::to_lowercase).collect();
+        known
+            .iter()
+            .map(|known| (strsim::damerau_levenshtein(&known.to_lowercase(), &name), known))
+            .min()
+            .filter(|(distance, known)| *distance <= known.len() / 2)
+            .map(|(_, known)| format!("did you mean `{known}`?"))
+    };
+    let hint = other_name.or_else(nearest).unwrap_or_else(|| format!("known keys: {}", known.join(", ")));
+    Finding { problem: Problem::UnknownKey { key }, place, hint: Some(hint) }
+}
