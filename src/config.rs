@@ -29,7 +29,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use self::environment::Directories;
-#[expect(unused_imports, reason = "for the one place that starts servers")]
 pub(crate) use self::environment::depth_for_children;
 pub use self::error::ConfigError;
 pub use self::trust::{TrustRequest, TrustStore, TrustedFile};

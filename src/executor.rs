@@ -10,13 +10,13 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::config;
+use crate::config::{self, Config};
 use crate::context::ContextOptions;
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Outcome, Script, ScriptError, Usage};
 use crate::js::pool::{IsolatePool, IsolateStats, Job, PoolOptions};
 use crate::limits::Limits;
-use crate::mcp::{McpServer, McpServers, ServerStats};
+use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
 use crate::store::Store;
 use crate::tools::cache::ListCache;
 use crate::tools::catalog::{Catalog, CatalogOptions, ResolvedTool};
@@ -159,6 +159,14 @@ impl Executor {
         let Some(mcp) = &self.inner.mcp else { return Vec::new() };
         let results = mcp.warm().await;
         results.into_iter().map(|(name, result)| (name.to_string(), result)).collect()
+    }
+
+    /// Asks all servers for their tools at once, whatever is known of them. A server that fails or is
+    /// slow holds up no other. Returns each server's name with its failure, in order.
+    pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
+        let Ok(runtime) = self.runtime() else { return Vec::new() };
+        let catalog = Arc::clone(&self.inner.catalog);
+        runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
     }
 
     /// What the MCP servers do at this moment, in the order of the configuration.
@@ -521,6 +529,21 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Takes over a configuration: its servers, what it allows and denies, its limits, and whether it
+    /// is strict. Where lists and accepted definitions are kept is for
+    /// [`cache_directory`](Self::cache_directory) and [`state_directory`](Self::state_directory) to say.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.servers.extend(config.servers);
+        self.limits = config.limits;
+        self.strict |= config.strict;
+        self.deny.extend(config.deny);
+        if let Some(allow) = config.allow {
+            self.allow.get_or_insert_default().extend(allow);
+        }
+        self
+    }
+
     /// Keeps what servers offer and what their tools return the shape of in this directory, so that a
     /// later process knows it without starting them. Default: nowhere. Several processes may share
     /// one.
@@ -581,7 +604,11 @@ impl ExecutorBuilder {
         for path in &self.config_files {
             servers.extend(config::read_mcp_config(path)?);
         }
-        for server in &servers {
+        let (variable, depth) = config::depth_for_children();
+        for server in &mut servers {
+            if let McpTransport::Stdio(stdio) = &mut server.transport {
+                stdio.env.entry(variable.to_owned()).or_insert_with(|| depth.clone());
+            }
             policy.set_server(&server.name, server.allow.as_deref(), &server.deny);
         }
         let mut dispatchers: Vec<Arc<dyn ToolDispatcher>> = Vec::new();

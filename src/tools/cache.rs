@@ -24,8 +24,6 @@ pub(crate) struct ListCache {
 /// A list and how old it is.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedList {
-    /// The server's name in the configuration.
-    pub(crate) server: String,
     pub(crate) list: Arc<ToolList>,
     pub(crate) fetched_at: SystemTime,
 }
@@ -61,7 +59,6 @@ impl ListCache {
             }
         };
         Some(CachedList {
-            server: document.server,
             list: Arc::new(ToolList {
                 tools: document.tools,
                 ttl: document.ttl_ms.map(Duration::from_millis),

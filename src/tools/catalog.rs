@@ -17,7 +17,7 @@ use tokio::time::timeout_at;
 use super::arguments::ArgumentCheck;
 use super::cache::ListCache;
 use super::declarations::{self, ToolTypes};
-use super::names::{full_name, split_full_name, suggestion, typescript_name};
+use super::names::{full_name, python_name, split_full_name, suggestion, typescript_name};
 use super::observed::Observed;
 use super::pins::Pins;
 use super::search::{self, SearchIndex};
@@ -170,7 +170,7 @@ pub(crate) struct ServerTools {
     names: Vec<Arc<str>>,
     exact: HashMap<Arc<str>, usize>,
     /// `None` where two tools have the same form: then neither can be called by it.
-    camel: HashMap<String, Option<usize>>,
+    forms: HashMap<String, Option<usize>>,
     /// The tools that are not as they were accepted.
     changed: HashSet<String>,
 }
@@ -277,6 +277,7 @@ impl Catalog {
         }
         for (position, server) in servers.iter().enumerate() {
             by_name.entry(typescript_name(&server.name)).or_insert(position);
+            by_name.entry(python_name(&server.name)).or_insert(position);
         }
         Self { servers, by_name, index: Mutex::default(), options: options.clone() }
     }
@@ -490,6 +491,15 @@ impl Catalog {
         let lists = lists.iter().map(|(_, tools)| Arc::clone(tools)).collect();
         *self.index.lock() = Some(Indexed { lists, index: Arc::clone(&index) });
         index
+    }
+
+    /// Asks all servers for their tools at once.
+    pub(crate) async fn refresh(&self) -> Vec<(String, Result<(), ToolError>)> {
+        let deadline = Instant::now() + REFRESH_TIME;
+        let refreshed = self.servers.iter().map(|server| async move {
+            (server.name.to_string(), server.refreshed(deadline).await.map(drop))
+        });
+        join_all(refreshed).await
     }
 
     /// TypeScript declarations of the permitted tools that are known without asking any server.
@@ -750,13 +760,18 @@ impl ServerTools {
     fn new(list: Arc<ToolList>, changed: HashSet<String>) -> Self {
         let names: Vec<Arc<str>> = list.tools.iter().map(|definition| Arc::from(&*definition.name)).collect();
         let mut exact = HashMap::new();
-        let mut camel = HashMap::new();
+        let mut forms = HashMap::new();
         for (position, name) in names.iter().enumerate() {
             // Of two tools with one name the first is the one that can be called.
             exact.entry(Arc::clone(name)).or_insert(position);
-            camel.entry(typescript_name(name)).and_modify(|entry| *entry = None).or_insert(Some(position));
+            for form in [typescript_name(name), python_name(name)] {
+                let entry = forms.entry(form).or_insert(Some(position));
+                if *entry != Some(position) {
+                    *entry = None;
+                }
+            }
         }
-        Self { list, names, exact, camel, changed }
+        Self { list, names, exact, forms, changed }
     }
 
     /// Whether the tool is as it was accepted, or that does not matter.
@@ -768,10 +783,12 @@ impl ServerTools {
         if let Some(&position) = self.exact.get(tool) {
             return Ok(position);
         }
-        let message = match self.camel.get(tool) {
+        let message = match self.forms.get(tool) {
             Some(&Some(position)) => return Ok(position),
             Some(None) => {
-                let names = self.names.iter().map(AsRef::as_ref).filter(|name| typescript_name(name) == tool);
+                let names = self.names.iter().map(AsRef::as_ref).filter(|name| {
+                    [typescript_name(name), python_name(name)].iter().any(|form| form == tool)
+                });
                 let names = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 format!("`{tool}` on server `{server}` could be {names}; use the exact name")
             }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::ToolDefinition;
+use super::arguments::ArgumentCheck;
 use super::catalog::ResolvedTool;
 use super::names::full_name;
 
@@ -51,6 +52,12 @@ impl Tool {
     /// `server.tool`, as allow and deny patterns write it.
     pub fn path(&self) -> String {
         format!("{}.{}", self.server, self.definition.name)
+    }
+
+    /// Why the arguments are not checked before a call, if they are not: a schema that is broken, or
+    /// that could take too long.
+    pub fn unchecked(&self) -> Option<String> {
+        ArgumentCheck::compile(&self.definition.input_schema).err()
     }
 
     /// The object that `getToolSchema` gives a script.

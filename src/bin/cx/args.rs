@@ -24,6 +24,20 @@ pub(crate) enum Command {
     /// Exit status: 0 success, 1 the script failed, 2 usage or configuration, 3 a limit was hit,
     /// 130 interrupted.
     Run(RunArguments),
+
+    /// List, search and show the tools of the configured servers
+    ///
+    /// From what is known: a server is asked only with --refresh, or when a script needs it.
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+
+    /// Print TypeScript declarations of what scripts see
+    Types(TypesArguments),
+
+    /// What is kept of servers between runs
+    #[command(subcommand)]
+    Cache(CacheCommand),
+
     /// Sign in to servers behind an address, and out of them
     ///
     /// Exit status: 0 success (for `status`: signed in), 1 signed out, 2 it failed.
@@ -40,6 +54,89 @@ pub(crate) enum Command {
     /// ends with the next change to the file. What is trusted is the file, not the programs that it
     /// names.
     Trust(TrustArguments),
+}
+
+/// Where tools come from, and how to print them.
+#[derive(Args, Debug)]
+pub(crate) struct ToolsSource {
+    /// A file with `mcpServers` instead of the configuration that is found
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
+    /// Start the servers and ask them first
+    #[arg(long)]
+    pub(crate) refresh: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List all tools
+    List {
+        #[command(flatten)]
+        source: ToolsSource,
+
+        /// Only this server's
+        #[arg(long)]
+        server: Option<String>,
+    },
+    /// Find tools by words, best first
+    Search {
+        #[command(flatten)]
+        source: ToolsSource,
+
+        #[arg(required = true)]
+        words: Vec<String>,
+
+        /// At most so many
+        #[arg(long, default_value_t = 10)]
+        limit: usize,
+    },
+    /// Show a tool: what it does, takes and returns
+    Show {
+        #[command(flatten)]
+        source: ToolsSource,
+
+        /// `server.tool` or `mcp__server__tool`
+        name: String,
+    },
+    /// Show which tools are not as they were accepted
+    Changed {
+        #[command(flatten)]
+        source: ToolsSource,
+    },
+    /// Accept tools as they are now
+    #[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
+    Accept {
+        #[command(flatten)]
+        source: ToolsSource,
+
+        /// `server.tool`, or `server` for all of its tools
+        names: Vec<String>,
+
+        /// Everything that differs
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TypesArguments {
+    #[command(flatten)]
+    pub(crate) source: ToolsSource,
+
+    /// Write them to this file, such as `cx.d.ts`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Forget the lists of tools and the shapes of results
+    Clear,
 }
 
 #[derive(Args, Debug)]
@@ -77,9 +174,13 @@ pub(crate) struct AuthServer {
     #[arg(value_name = "SERVER")]
     pub(crate) name: String,
 
-    /// The server's address, as in the configuration
-    #[arg(long, value_name = "URL")]
-    pub(crate) url: String,
+    /// The address of a server that is not in the configuration
+    #[arg(long, value_name = "URL", conflicts_with = "mcp_config")]
+    pub(crate) url: Option<String>,
+
+    /// A file with `mcpServers` instead of the configuration that is found
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,17 +1,16 @@
 //! `cx auth`.
 
-use std::env;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
-use cx::McpServer;
 use cx::auth::{self, AuthStatus};
+use cx::{Directories, McpServer};
 use url::Url;
 
 use crate::args::{AuthArguments, AuthCommand, AuthServer};
-use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output;
+use crate::{config, diagnostic};
 
 /// Signs in to or out of a server, or says whether somebody has.
 ///
@@ -66,7 +65,14 @@ async fn status(arguments: &AuthServer) -> anyhow::Result<ExitStatus> {
 
 /// The server that the arguments name.
 fn find(arguments: &AuthServer) -> anyhow::Result<McpServer> {
-    let address = &arguments.url;
+    let Some(address) = &arguments.url else {
+        let config = config::load(arguments.mcp_config.clone())?;
+        let found = config.servers.into_iter().find(|server| server.name == arguments.name);
+        let name = &arguments.name;
+        return found.with_context(|| {
+            format!("no server `{name}` is configured; see `cx config show`, or give its address with --url")
+        });
+    };
     let url = Url::parse(address).with_context(|| {
         format!("--url `{address}` is not an address; expected one such as https://example.com/mcp")
     })?;
@@ -78,9 +84,7 @@ fn find(arguments: &AuthServer) -> anyhow::Result<McpServer> {
 
 /// Where the person's tokens are when there is no keyring.
 fn state_directory() -> anyhow::Result<PathBuf> {
-    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    set("XDG_STATE_HOME")
-        .or_else(|| set("HOME").map(|home| home.join(".local/state")))
-        .map(|directory| directory.join("cx"))
+    Directories::from_environment()
+        .map(|directories| directories.state)
         .ok_or_else(|| anyhow!("neither `XDG_STATE_HOME` nor `HOME` is an absolute path; set one of them"))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cx::{CONFIG_SCHEMA, Config, ConfigFileStatus, LoadOptions};
+use cx::{CONFIG_SCHEMA, Config, ConfigFileStatus, Directories, Executor, ExecutorBuilder, LoadOptions};
 use serde_json::Value;
 
 use crate::args::{ConfigCommand, ShowArguments};
@@ -22,6 +22,20 @@ pub(crate) fn load(files: Vec<PathBuf>) -> anyhow::Result<Config> {
     let workspace = env::current_dir().context("failed to find the working directory")?;
     let discover = files.is_empty();
     Ok(Config::load(&LoadOptions { workspace, files, discover })?)
+}
+
+/// An executor of that configuration which keeps what it learns in the person's directories.
+pub(crate) fn builder(config: Config) -> ExecutorBuilder {
+    let directories = Directories::from_environment();
+    let mut builder = Executor::builder();
+    let cache = config.cache_directory.clone().or_else(|| Some(directories.as_ref()?.cache.clone()));
+    if let Some(cache) = cache.filter(|_| config.cache_enabled) {
+        builder = builder.cache_directory(cache.join("servers"));
+    }
+    if let Some(directories) = directories {
+        builder = builder.state_directory(directories.state);
+    }
+    builder.config(config)
 }
 
 /// Shows the configuration or its schema.

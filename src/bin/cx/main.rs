@@ -7,6 +7,7 @@ mod diagnostic;
 mod exit;
 mod output;
 mod run;
+mod tools;
 mod trust;
 
 use clap::Parser as _;
@@ -18,6 +19,9 @@ fn main() {
     let status = match Arguments::try_parse() {
         Ok(arguments) => match arguments.command {
             Command::Run(arguments) => run::run(arguments),
+            Command::Tools(command) => tools::run(command),
+            Command::Types(arguments) => tools::types(&arguments),
+            Command::Cache(command) => tools::cache(&command),
             Command::Auth(arguments) => auth::run(arguments),
             Command::Config(command) => config::run(command),
             Command::Trust(arguments) => trust::run(&arguments),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use cx::{CancellationToken, ExecuteResult, Executor, Limits, Script};
+use cx::{CancellationToken, ExecuteResult, Limits, Script};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -33,18 +33,11 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     diagnostic::print_warnings(&config.warnings);
     let limits = limits(&arguments, config.limits);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
-    let mut builder = Executor::builder()
+    let executor = config::builder(config)
         // One script: a second isolate would only be made to be thrown away.
         .warm_isolates(1)
         .total_memory_bytes(Limits::CEILING.memory_bytes)
-        .deny(config.deny);
-    if let Some(allow) = config.allow {
-        builder = builder.allow(allow);
-    }
-    for server in config.servers {
-        builder = builder.mcp_server(server);
-    }
-    let executor = builder.build()?;
+        .build()?;
     let cancel = CancellationToken::new();
     let mut script = Script::typescript(source)
         .named(&name)

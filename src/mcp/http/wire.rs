@@ -112,6 +112,7 @@ impl HttpWire {
         Self { link: Arc::new(link), incoming, _stop: stop.drop_guard() }
     }
 
+    #[cfg(test)]
     pub(super) fn link(&self) -> &Arc<Link> {
         &self.link
     }
