@@ -3,6 +3,8 @@
 
 /// The command, as a process.
 mod cli;
+/// Configuration files as the command finds, trusts and shows them.
+mod config;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
 /// The demo.
