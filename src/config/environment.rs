@@ -26,6 +26,11 @@ impl Environment {
         Self(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
     }
 
+    #[cfg(test)]
+    pub(super) fn from_pairs(variables: &[(String, String)]) -> Self {
+        Self(variables.iter().cloned().collect())
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

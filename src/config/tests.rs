@@ -2,24 +2,40 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{ConfigError, parse_mcp_config, read_mcp_config};
-use crate::mcp::McpServer;
+use super::environment::Environment;
+use super::load::load;
+use super::{Config, ConfigError, LoadOptions, read_mcp_config};
+use crate::limits::Limits;
+use crate::mcp::{HttpKind, McpServer, McpTransport};
+
+mod clients;
+mod precedence;
+mod schema;
+mod untrusted;
 
 fn parse(text: &str) -> Result<Vec<McpServer>, ConfigError> {
-    let environment = |name: &str| match name {
-        "HOME" => Some("/home/ada".to_owned()),
-        "EMPTY" => Some(String::new()),
-        "TRICKY" => Some("${HOME}".to_owned()),
-        _ => None,
-    };
-    parse_mcp_config("mcp.json", text, &environment)
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mcp.json");
+    fs::write(&path, text).unwrap();
+    let environment = Environment::of([("HOME", "/home/ada"), ("EMPTY", ""), ("TRICKY", "${HOME}")]);
+    let options = LoadOptions { workspace: directory.path().to_owned(), files: vec![path], discover: false };
+    load(&options, &environment).map(|config| config.servers)
 }
 
-/// The error of one server's entry, and its hint.
+/// An error without the directory that it was in.
+fn shown(error: &ConfigError) -> String {
+    let directory = error.file().parent().unwrap().display().to_string();
+    error.to_string().replace(&format!("{directory}/"), "")
+}
+
+/// The error of one server's entry without its place, and its hint.
 fn entry_error(entry: &str) -> String {
     let error = parse(&format!(r#"{{"mcpServers": {{"fs": {entry}}}}}"#)).unwrap_err();
     let hint = error.hint().map(|hint| format!(" | {hint}")).unwrap_or_default();
-    format!("{error}{hint}").replace("mcp.json: `mcpServers.fs", "`")
+    let message = shown(&error);
+    let (place, message) = message.split_once(": ").unwrap();
+    assert!(place.starts_with("mcp.json:1:"), "{place}");
+    format!("{message}{hint}").replace("`mcpServers.fs", "`")
 }
 
 #[test]
@@ -46,10 +62,10 @@ fn an_entry_with_everything() {
 
 /// THREATS 183, 185 and 188.
 #[test]
-fn a_mistake_names_its_key_what_was_expected_and_what_came() {
+fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
     for (entry, expected) in [
         ("null", "``: expected an object, found null"),
-        ("{}", "``: expected an object with the key `command`, found an object without it"),
+        ("{}", "``: expected an object with the key `command` or `url`, found an object without it"),
         (r#"{"command": 1}"#, "`.command`: expected a string, found a number"),
         (r#"{"command": " "}"#, "`.command`: expected the name or path of a program, found an empty string"),
         (r#"{"command": "x", "args": "y"}"#, "`.args`: expected an array of strings, found a string"),
@@ -83,7 +99,7 @@ fn a_mistake_names_its_key_what_was_expected_and_what_came() {
         ),
         (
             r#"{"command": "x", "timeoutMs": 1e20}"#,
-            "`.timeoutMs`: expected a whole number of milliseconds from 1 to 3600000, found 1e+20",
+            "`.timeoutMs`: expected a whole number of milliseconds from 1 to 3600000, found 1e20",
         ),
         (
             r#"{"command": "x", "timeoutMs": "5"}"#,
@@ -94,53 +110,163 @@ fn a_mistake_names_its_key_what_was_expected_and_what_came() {
         (r#"{"command": "x", "disabled": true}"#, "`.disabled`: unknown key | write `\"enabled\": false`"),
         (
             r#"{"command": "x", "autoApprove": ["*"]}"#,
-            "`.autoApprove`: unknown key | known keys: type, command, args, env, cwd, timeoutMs, enabled",
-        ),
-        (r#"{"command": "x", "type": "pigeon"}"#, "`.type`: expected `stdio`, found another word"),
-        (
-            r#"{"url": "https://example.com/"}"#,
-            "`.url`: only servers over stdio can be used so far | give the `command` that starts a server on this machine",
+            "`.autoApprove`: unknown key | known keys: type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, rateLimit",
         ),
         (
-            r#"{"type": "sse", "url": "https://example.com/"}"#,
-            "`.type`: only servers over stdio can be used so far | give the `command` that starts a server on this machine",
+            r#"{"command": "x", "type": "pigeon"}"#,
+            "`.type`: expected `stdio`, `http`, `streamable-http` or `sse`, found another word",
+        ),
+        (
+            r#"{"url": "ftp://example.com/"}"#,
+            "`.url`: expected an address that begins with `https://` or `http://`, found another scheme",
+        ),
+        (
+            r#"{"command": "x", "url": "https://example.com/"}"#,
+            "``: expected one of `command` and `url`, found both",
+        ),
+        (
+            r#"{"command": "x", "headers": {}}"#,
+            "`.headers`: expected this key only together with `url`, found it alone",
+        ),
+        (
+            r#"{"url": "https://example.com/", "headers": {"a b": "c"}}"#,
+            "`.headers.a b`: expected the name of an HTTP header, found another",
+        ),
+        (
+            r#"{"url": "https://example.com/", "headers": {"a": "c\nd"}}"#,
+            "`.headers.a`: expected a header's value without control characters, found another",
+        ),
+        (
+            r#"{"command": "x", "maxConcurrent": 0}"#,
+            "`.maxConcurrent`: expected a whole number of calls from 1 to 1024, found 0",
+        ),
+        (
+            r#"{"command": "x", "rateLimit": {"calls": 1, "per": 2}}"#,
+            "`.rateLimit.per`: unknown key | did you mean `perMs`?",
+        ),
+        (
+            r#"{"command": "x", "rateLimit": {"calls": 1}}"#,
+            "`.rateLimit`: expected an object with the keys `calls` and `perMs`, found an object",
+        ),
+        (
+            r#"{"url": "https://example.com/", "oauth": {"clientid": "x"}}"#,
+            "`.oauth.clientid`: unknown key | did you mean `clientId`?",
+        ),
+        (
+            r#"{"command": "x", "args": ["${input:key}"]}"#,
+            "`.args[0]`: `${input}` is known to the client that the file belongs to, not here | write the server into cx's own file, with `${NAME}` from the environment",
         ),
     ] {
         assert_eq!(entry_error(entry), expected, "{entry}");
     }
 }
 
+/// THREATS 185 and 188.
 #[test]
-fn a_mistake_in_the_frame_is_named_too() {
+fn cf_185_a_mistake_in_the_frame_is_named_too() {
     let check = |text: &str, expected: &str| {
-        let message = parse(text).unwrap_err().to_string();
-        assert!(message.starts_with("mcp.json: ") && message.contains(expected), "{message}");
+        let message = shown(&parse(text).unwrap_err());
+        assert!(message.starts_with("mcp.json:") && message.contains(expected), "{message}");
     };
-    check("", "is not valid JSON: EOF while parsing a value at line 1 column 0");
-    check("{\"mcpServers\": {\n  \"a\": }}", "at line 2 column 8");
+    check("", "mcp.json:1:1: is not valid JSON: the file is empty");
+    check("{\"mcpServers\": {\n  \"a\": }}", "mcp.json:2:8: is not valid JSON: ");
+    check("{\"mcpServers\": {'a': 1}}", "is not valid JSON: ");
+    check("{mcpServers: {}}", "is not valid JSON: ");
     check("[]", "`(the whole file)`: expected an object, found an array");
     check("{}", "expected an object with the key `mcpServers`");
     check(r#"{"mcpServer": {}}"#, "`mcpServer`: unknown key");
     check(r#"{"mcpServers": 1}"#, "`mcpServers`: expected an object, found a number");
-    check(r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#, "the key `a` is there twice");
-    check(&"[".repeat(10_000), "recursion limit");
-    let many: Vec<String> = (0..257).map(|number| format!(r#""s{number}": {{"command": "x"}}"#)).collect();
-    check(&format!(r#"{{"mcpServers": {{{}}}}}"#, many.join(",")), "expected at most 256 servers, found 257");
-    for name in ["", "..", ".", "a b", "../x", "__proto__", "ä", "-x", "a/b", &"x".repeat(65)] {
+    check(
+        "{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\"}}}",
+        "mcp.json:2:1: `mcpServers.a`: the key is there twice",
+    );
+    check(&"[".repeat(10_000), "nesting depth");
+    check(&"{\"a\":".repeat(10_000), "nesting depth");
+    let many: Vec<String> = (0..1_001).map(|number| format!(r#""s{number}": {{"command": "x"}}"#)).collect();
+    check(
+        &format!(r#"{{"mcpServers": {{{}}}}}"#, many.join(",")),
+        "expected at most 1000 servers, found 1001",
+    );
+    for name in ["", "..", ".", "a b", "../x", "__proto__", "\u{e4}", "-x", "a/b", &"x".repeat(65)] {
         check(&format!(r#"{{"mcpServers": {{"{name}": {{"command": "x"}}}}}}"#), "a server's name");
     }
-    assert_eq!(parse("// x\n{}").unwrap_err().hint(), Some("JSON has no comments"));
+}
+
+#[test]
+fn comments_and_trailing_commas_are_fine() {
+    let servers = parse("// one\n{\"mcpServers\": {/* two */ \"a\": {\"command\": \"x\",},},}").unwrap();
+    assert_eq!(servers, [McpServer::stdio("a", "x")]);
+}
+
+#[test]
+fn all_mistakes_of_a_file_come_at_once() {
+    let error = parse(
+        "{\"mcpServers\": {\n\"a\": {\"comand\": \"x\", \"timeoutMs\": 0},\n\"b c\": {\"command\": 5}}}",
+    );
+    let message = shown(&error.unwrap_err());
+    let lines: Vec<&str> = message.lines().map(str::trim).collect();
+    assert_eq!(lines.len(), 4, "{message}");
+    assert!(lines[0].starts_with("mcp.json:2:7: `mcpServers.a.comand`: unknown key"), "{message}");
+    assert!(lines[1].starts_with("mcp.json:2:35: `mcpServers.a.timeoutMs`"), "{message}");
+    assert!(lines[2].starts_with("mcp.json:3:8: `mcpServers.b c`: expected a server's name"), "{message}");
+    assert!(lines[3].starts_with("mcp.json:3:20: `mcpServers.b c.command`"), "{message}");
+}
+
+/// THREATS 185: whatever is in a file, reading it ends, and not in a panic.
+#[test]
+fn cf_185_no_bytes_panic() {
+    let text = br#"{"mcpServers": {"a": {"command": "x", "args": ["${HOME}", "%A%", "~"], "env": {"A": "env:B"}}, "b":
+        {"url": "https://u:p@h/?q=1#f", "headers": {"H": "{env:X}"}, "oauth": {"scopes": ["a"]}, "rateLimit": {"calls": 1, "perMs": 2}}},
+        "limits": {"timeoutMs": 1}, "allow": ["a.b"], "import": ["cursor"], /* c */ "cache": {"directory": "~"},}"#;
+    let directory = tempfile::tempdir().unwrap();
+    let environment = Environment::of([("HOME", directory.path().to_str().unwrap())]);
+    let path = directory.path().join(".cx.json");
+    let imported = directory.path().join(".mcp.json");
+    let options = LoadOptions { workspace: directory.path().to_owned(), files: Vec::new(), discover: true };
+    // A small generator of our own: the same mutations in every run.
+    let mut state = 42_u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let (mut fine, mut refused) = (0, 0);
+    for _ in 0..1_500 {
+        let mut bytes = text.to_vec();
+        for _ in 0..=next(4) {
+            let at = next(bytes.len());
+            match next(4) {
+                0 => bytes[at] = u8::try_from(next(256)).unwrap(),
+                1 => drop(bytes.remove(at)),
+                2 => bytes.truncate(at.max(1)),
+                _ => {
+                    let from = next(bytes.len());
+                    let part = bytes[from..(from + next(20)).min(bytes.len())].to_vec();
+                    bytes.splice(at..at, part);
+                }
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+        fs::write(&imported, &bytes).unwrap();
+        match load(&options, &environment) {
+            Ok(config) => drop((config.to_json(), fine += 1)),
+            Err(error) => drop((error.to_string(), refused += 1)),
+        }
+    }
+    assert!(fine > 20 && refused > 100, "{fine} {refused}");
 }
 
 /// THREATS 189.
 #[test]
-fn values_are_not_shown() {
+fn cf_189_values_are_not_shown() {
     for entry in [
         r#"{"command": "x", "env": {"TOKEN": ["geheim"]}}"#,
         r#"{"command": "x", "env": {"TOKEN": "geheim\u0000"}}"#,
         r#"{"command": "x", "args": ["${geheim!}"]}"#,
         r#"{"command": "x", "type": "geheim"}"#,
-        r#"{"url": "https://geheim@example.com"}"#,
+        r#"{"url": "geheim://geheim@example.com"}"#,
+        r#"{"url": "https://example.com", "headers": {"A": "geheim\n"}}"#,
+        r#"{"url": "https://geheim geheim"}"#,
+        r#"{"command": "x", "args": ["${input:geheim}"]}"#,
     ] {
         assert!(!entry_error(entry).contains("geheim"), "{entry}");
     }
@@ -148,7 +274,7 @@ fn values_are_not_shown() {
 
 /// THREATS 184.
 #[test]
-fn odd_files_are_refused_at_once() {
+fn cf_184_odd_files_are_refused_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let check = |path: &Path, expected: &str| {
@@ -162,6 +288,8 @@ fn odd_files_are_refused_at_once() {
     check(&path("link.json"), "expected a regular file, found a device");
     let _listener = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
     check(&path("socket"), "expected a regular file, found a device or a pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    check(&path("pipe"), "expected a regular file, found a device or a pipe");
     fs::write(path("large.json"), vec![b' '; 2 << 20]).unwrap();
     check(&path("large.json"), "is larger than 1 MB");
     fs::write(path("latin1.json"), b"{\"\xfc\": 1}").unwrap();

@@ -15,6 +15,8 @@ mod chaos_lists;
 mod chaos_start;
 /// The command, as a process.
 mod cli;
+/// Configuration files as the command finds, trusts and shows them.
+mod config;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
 /// The demo.

@@ -275,6 +275,7 @@ fn a_wrong_configuration_names_file_key_and_expectation() {
     std::fs::write(&path, r#"{"mcpServers": {"fs": {"command": "x", "args": ["y", 2]}}}"#).unwrap();
     let error = Executor::builder().mcp_config_file(&path).build().unwrap_err();
     assert!(matches!(error, Error::Config(_)));
-    let expected = format!("{}: `mcpServers.fs.args[1]`: expected a string, found a number", path.display());
+    let expected =
+        format!("{}:1:54: `mcpServers.fs.args[1]`: expected a string, found a number", path.display());
     assert_eq!(error.to_string(), expected);
 }

@@ -1,0 +1,251 @@
+//! Which files are read, and which of them wins. THREATS 186 and 188.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::config::{ConfigFileStatus, ConfigWarningCode};
+
+/// A home directory and a workspace.
+pub(super) struct Place {
+    directory: tempfile::TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl Place {
+    pub(super) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Self { directory, variables: Vec::new() };
+        fs::create_dir_all(place.path("home")).unwrap();
+        fs::create_dir_all(place.path("work")).unwrap();
+        let home = place.path("home").display().to_string();
+        place.with("HOME", &home)
+    }
+
+    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(path)
+    }
+
+    pub(super) fn file(self, path: &str, text: &str) -> Self {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    pub(super) fn environment(&self) -> Environment {
+        Environment::from_pairs(&self.variables)
+    }
+
+    pub(super) fn trust(self, path: &str) -> Self {
+        use crate::config::{Directories, TrustRequest, TrustStore};
+        let store = TrustStore::new(&Directories::of(&self.environment()).unwrap());
+        store.trust(&TrustRequest::read(&self.path(path)).unwrap()).unwrap();
+        self
+    }
+
+    pub(super) fn load_with(&self, files: &[&str]) -> Result<Config, ConfigError> {
+        let files = files.iter().map(|file| self.path(file)).collect();
+        let options = LoadOptions { workspace: self.path("work"), files, discover: true };
+        load(&options, &self.environment())
+    }
+
+    pub(super) fn load(&self) -> Config {
+        self.load_with(&[]).unwrap()
+    }
+}
+
+/// A file with the servers of these names, each of which says in its command where it comes from.
+fn servers(from: &str, names: &[&str]) -> String {
+    let entries: Vec<String> =
+        names.iter().map(|name| format!(r#""{name}": {{"command": "{from}"}}"#)).collect();
+    format!(r#"{{"mcpServers": {{{}}}}}"#, entries.join(","))
+}
+
+/// `name=command` of each server.
+pub(super) fn chosen(config: &Config) -> Vec<String> {
+    config
+        .servers
+        .iter()
+        .map(|server| match &server.transport {
+            McpTransport::Stdio(stdio) => format!("{}={}", server.name, stdio.command),
+            McpTransport::Http(http) => format!("{}={}", server.name, http.url),
+        })
+        .collect()
+}
+
+#[test]
+fn cf_186_the_first_in_the_order_wins() {
+    let user =
+        servers("user", &["a", "b", "c", "d"]).replacen('{', r#"{"import": ["windsurf", "cursor"],"#, 1);
+    let place = Place::new()
+        .file("one.json", &servers("one", &["a"]))
+        .file("two.json", &servers("two", &["a", "b"]))
+        .file("work/.cx.json", &servers("workspace", &["b", "c"]))
+        .file("work/.mcp.json", &servers("mcp.json", &["c", "h"]))
+        .file("home/.config/cx/config.json", &user)
+        .file("home/.cursor/mcp.json", &servers("cursor", &["d", "e", "f"]))
+        .file("work/.cursor/mcp.json", &servers("project", &["e"]))
+        .file("home/.codeium/windsurf/mcp_config.json", &servers("windsurf", &["f", "g"]));
+    // Nobody trusts the workspace.
+    let expected = ["a=user", "b=user", "c=user", "d=user", "f=windsurf", "g=windsurf", "e=cursor"];
+    assert_eq!(chosen(&place.load()), expected);
+    let place = place.trust("work/.cx.json").trust("work/.mcp.json").trust("work/.cursor/mcp.json");
+    let config = place.load();
+    let expected = [
+        "b=workspace",
+        "c=workspace",
+        "h=mcp.json",
+        "a=user",
+        "d=user",
+        "f=windsurf",
+        "g=windsurf",
+        "e=project",
+    ];
+    assert_eq!(chosen(&config), expected);
+    let overridden =
+        config.skipped.iter().filter(|skipped| skipped.reason.starts_with("overridden by ")).count();
+    assert_eq!(overridden, 6);
+    // On the command line the later file wins.
+    let config = place.load_with(&["one.json", "two.json"]).unwrap();
+    assert_eq!(chosen(&config)[..3], ["a=two", "b=two", "c=workspace"]);
+}
+
+#[test]
+fn cf_186_a_variable_names_the_one_file() {
+    let place = Place::new()
+        .file("own.json", r#"{"mcpServers": {"a": {"command": "own"}}, "deny": ["a.x"]}"#)
+        .file("work/.cx.json", r#"{"deny": ["b.y"]}"#)
+        .file("home/.config/cx/config.json", &servers("user", &["a", "b"]));
+    let path = place.path("own.json").display().to_string();
+    for name in ["CX_CONFIG", "CODE_EXECUTOR_CONFIG_PATH"] {
+        let mut place = Place { directory: tempfile::tempdir().unwrap(), variables: place.variables.clone() };
+        fs::create_dir_all(place.path("work")).unwrap();
+        place = place.with(name, &path);
+        let config = place.load();
+        assert_eq!(chosen(&config), ["a=own"], "{name}");
+        assert_eq!(config.deny, ["a.x"], "{name}");
+        // A missing file does not fall through to the next.
+        let place = place.with(name, "/nowhere/config.json");
+        let error = place.load_with(&[]).unwrap_err().to_string();
+        assert!(error.starts_with("/nowhere/config.json: failed to read"), "{error}");
+    }
+}
+
+#[test]
+fn cf_186_of_several_names_the_first_counts() {
+    let place = Place::new()
+        .file("home/.code-executor.json", &servers("old", &["a", "b"]))
+        .file("work/.code-executor.json", r#"{"deny": ["a.x"]}"#);
+    let config = place.load();
+    assert_eq!(chosen(&config), ["a=old", "b=old"]);
+    assert_eq!(config.deny, ["a.x"]);
+    let place = place
+        .file("xdg/cx/config.json", &servers("xdg", &["a"]))
+        .file("home/.config/cx/config.json", &servers("unused", &["a"]))
+        .file("work/.cx.json", r#"{"deny": ["a.y"]}"#);
+    let xdg = place.path("xdg").display().to_string();
+    let config = place.with("XDG_CONFIG_HOME", &xdg).load();
+    assert_eq!(chosen(&config), ["a=xdg"]);
+    assert_eq!(config.deny, ["a.y"]);
+    let ignored = config.files.iter().filter(|file| file.status == ConfigFileStatus::Ignored).count();
+    assert_eq!(ignored, 2);
+    assert_eq!(config.warnings.iter().filter(|warning| warning.code == ConfigWarningCode::Unused).count(), 2);
+}
+
+#[test]
+fn settings_are_read_and_know_where_they_come_from() {
+    let place = Place::new().file(
+        "home/.config/cx/config.json",
+        r#"{
+            "allow": ["fs.*", "git.read_*"],
+            "deny": ["*.delete"],
+            "strict": true,
+            "limits": {
+                "timeoutMs": 1001, "cpuTimeMs": 1002, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
+                "maxSourceBytes": 6, "maxArgumentBytes": 7, "maxResultBytes": 8, "maxOutputBytes": 9
+            },
+            "cache": {"enabled": false, "directory": "~/lists"}
+        }"#,
+    );
+    let config = place.load();
+    assert_eq!(config.allow.as_deref().unwrap(), ["fs.*", "git.read_*"]);
+    assert_eq!(config.deny, ["*.delete"]);
+    assert!(config.strict && !config.cache_enabled);
+    assert_eq!(config.cache_directory.as_ref().unwrap(), &place.path("home/lists"));
+    let expected = Limits {
+        wall_time: Duration::from_millis(1001),
+        cpu_time: Duration::from_millis(1002),
+        memory_bytes: 16 << 20,
+        tool_calls: 0,
+        calls_in_flight: 5,
+        source_bytes: 6,
+        argument_bytes: 7,
+        result_bytes: 8,
+        output_bytes: 9,
+    };
+    assert_eq!(config.limits, expected);
+    let path = place.path("home/.config/cx/config.json");
+    let origins = [("deny", 3), ("limits.maxOutputBytes", 7), ("cache.directory", 9)];
+    for (key, line) in origins {
+        assert_eq!(config.origins[key].to_string(), format!("{}:{line}", path.display()), "{key}");
+    }
+}
+
+#[test]
+fn a_mistake_in_a_setting_is_named() {
+    for (text, expected) in [
+        (r#"{"limit": {}}"#, ":1:2: `limit`: unknown key"),
+        (
+            r#"{"limits": {"timeoutMs": 700000}}"#,
+            "`limits.timeoutMs`: expected a whole number of milliseconds from 1 to 600000, found 700000",
+        ),
+        (r#"{"limits": {"timeout": 7}}"#, "`limits.timeout`: unknown key"),
+        (r#"{"import": ["emacs"]}"#, "`import[0]`: expected one of `.mcp.json`, `claude-code`"),
+        (r#"{"allow": ["fs"]}"#, "`allow[0]`: expected a pattern `server.tool`"),
+        (r#"{"strict": 1}"#, "`strict`: expected true or false, found a number"),
+        (r#"{"cache": []}"#, "`cache`: expected an object, found an array"),
+    ] {
+        let error =
+            Place::new().file("home/.config/cx/config.json", text).load_with(&[]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn an_entry_may_narrow_a_server_from_elsewhere() {
+    let place = Place::new()
+        .file(
+            "home/.config/cx/config.json",
+            r#"{"import": ["cursor"], "mcpServers": {"a": {"enabled": false}, "b": {"allow": ["x", "y*"], "deny": ["z"]}, "nobody": {"enabled": false}}}"#,
+        )
+        .file("home/.cursor/mcp.json", &servers("cursor", &["a", "b", "c"]));
+    let config = place.load();
+    assert_eq!(chosen(&config), ["b=cursor", "c=cursor"]);
+    assert_eq!(config.servers[0].allow.as_deref().unwrap(), ["x", "y*"]);
+    assert_eq!(config.servers[0].deny, ["z"]);
+    assert!(config.warnings[0].message.contains("`nobody`"), "{:?}", config.warnings);
+}
+
+#[test]
+fn a_missing_variable_stops_one_server_only() {
+    let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"T": "${NOPE}"}}, "b": {"command": "y"}}}"#;
+    let place = Place::new().file("home/.config/cx/config.json", text).file("named.json", text);
+    let config = place.load();
+    assert_eq!(chosen(&config), ["b=y"]);
+    assert_eq!(config.skipped[0].reason, "`mcpServers.a.env.T`: the environment variable `NOPE` is not set");
+    // Whoever names a file wants all of it.
+    assert!(place.load_with(&["named.json"]).unwrap_err().to_string().contains("`NOPE` is not set"));
+}
+
+#[test]
+fn an_executor_in_an_executor_in_an_executor_is_refused() {
+    for (depth, is_fine) in [("0", true), ("1", true), ("2", false), ("77", false), ("x", true)] {
+        let result = Place::new().with("CX_DEPTH", depth).load_with(&[]);
+        assert_eq!(result.is_ok(), is_fine, "{depth}");
+    }
+}
