@@ -46,11 +46,6 @@ impl Store {
         Self { directory: directory.into() }
     }
 
-    /// Where the documents are.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
     /// The document of that name, or `None` if there is none that can be used.
     ///
     /// # Errors

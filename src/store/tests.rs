@@ -27,7 +27,7 @@ fn what_is_written_is_read_and_removed() {
     assert_eq!(store.names().unwrap(), ["two"]);
     let mode = fs::metadata(store.path("two")).unwrap().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(fs::metadata(store.directory()).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(&store.directory).unwrap().mode() & 0o777, 0o700);
 }
 
 #[test]

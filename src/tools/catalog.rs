@@ -38,7 +38,7 @@ const REFRESHES_PERIOD: Duration = Duration::from_secs(5);
 /// All servers of an executor. Lives as long as the executor; lists are fetched when first needed.
 pub(crate) struct Catalog {
     servers: Vec<Arc<Server>>,
-    /// Exact and camelCase names. An exact name wins over another server's camelCase form.
+    /// Exact names and their forms in both languages. An exact name wins over another server's form.
     by_name: HashMap<String, usize>,
     /// The index of the lists that were searched last.
     index: Mutex<Option<Indexed>>,
@@ -169,7 +169,8 @@ pub(crate) struct ServerTools {
     list: Arc<ToolList>,
     names: Vec<Arc<str>>,
     exact: HashMap<Arc<str>, usize>,
-    /// `None` where two tools have the same form: then neither can be called by it.
+    /// Identifiers in both languages. `None` where two tools have the same form: then neither can be
+    /// called by it.
     forms: HashMap<String, Option<usize>>,
     /// The tools that are not as they were accepted.
     changed: HashSet<String>,
@@ -315,7 +316,7 @@ impl Catalog {
         Ok(permitted.map(|position| server.resolved(&tools, position)).collect())
     }
 
-    /// The tool that a server's and a tool's name mean: the exact names, else their camelCase forms.
+    /// The tool that a server's and a tool's name mean: the exact names, else their forms in either language.
     /// A name that is not in a list from before is looked for in a new one.
     ///
     /// # Errors

@@ -111,11 +111,6 @@ impl HttpWire {
         };
         Self { link: Arc::new(link), incoming, _stop: stop.drop_guard() }
     }
-
-    #[cfg(test)]
-    pub(super) fn link(&self) -> &Arc<Link> {
-        &self.link
-    }
 }
 
 impl Transport<RoleClient> for HttpWire {
