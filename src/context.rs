@@ -139,6 +139,10 @@ impl ExecutionContext {
         self.policies.iter().all(|policy| policy.permits(server, tool))
     }
 
+    fn denies(&self, server: &str, tool: &str) -> bool {
+        self.policies.iter().any(|policy| policy.denies(server, tool))
+    }
+
     fn may_permit_server(&self, server: &str) -> bool {
         self.policies.iter().all(|policy| policy.may_permit_server(server))
     }
@@ -244,7 +248,7 @@ impl ExecutionContext {
             ToolName::Pair { server, tool } => {
                 // A server out of the policy's reach is not started to find that out.
                 if let Ok(server) = self.catalog.server_name(&server)
-                    && !self.may_permit_server(server)
+                    && (!self.may_permit_server(server) || self.denies(server, &tool))
                 {
                     return Err(denied(server, &tool));
                 }
@@ -253,7 +257,7 @@ impl ExecutionContext {
             ToolName::Full(name) => {
                 for (server, tool) in crate::tools::names::split_full_name(&name) {
                     if let Ok(server) = self.catalog.server_name(server)
-                        && !self.may_permit_server(server)
+                        && (!self.may_permit_server(server) || self.denies(server, tool))
                     {
                         return Err(denied(server, tool));
                     }

@@ -56,6 +56,13 @@ impl Policy {
         permitted && self.servers.get(server).is_none_or(|server| server.permits(tool))
     }
 
+    /// Whether a denial names exactly these names, so that a server need not even be started to find
+    /// out which tool is meant.
+    pub(crate) fn denies(&self, server: &str, tool: &str) -> bool {
+        self.deny.iter().any(|pattern| pattern.matches(server, tool))
+            || self.servers.get(server).is_some_and(|server| server.denies(tool))
+    }
+
     /// Whether any tool of `server` can pass, so that a server that is out of reach is not even
     /// started.
     pub(crate) fn may_permit_server(&self, server: &str) -> bool {
@@ -73,7 +80,11 @@ impl ServerPolicy {
     fn permits(&self, tool: &str) -> bool {
         let matches = |pattern: &WildMatch| pattern.matches(tool);
         let allowed = self.allow.as_ref().is_none_or(|patterns| patterns.iter().any(matches));
-        allowed && !self.deny.iter().any(matches)
+        allowed && !self.denies(tool)
+    }
+
+    fn denies(&self, tool: &str) -> bool {
+        self.deny.iter().any(|pattern| pattern.matches(tool))
     }
 
     fn may_permit(&self) -> bool {
