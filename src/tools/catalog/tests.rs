@@ -1,12 +1,16 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::executor::block_on;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
 
+use super::server::{DISCOVERY_TIME, MOST_REFRESHES};
 use super::*;
 use crate::store::Store;
 use crate::tools::native::{NativeTools, definition, erase};
-use crate::tools::{Schema, ToolRequest, ToolResult};
+use crate::tools::{Schema, ToolDefinition, ToolList, ToolRequest, ToolResult};
 
 fn catalog(names: &[&str]) -> Catalog {
     let mut tools = NativeTools::default();

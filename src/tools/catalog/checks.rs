@@ -1,0 +1,68 @@
+//! Compiled checks of arguments, as many as are in use.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use lru::LruCache;
+use parking_lot::Mutex;
+
+use super::list::ServerTools;
+use crate::tools::arguments::ArgumentCheck;
+
+/// How many compiled schemas are kept, those that were used last.
+const KEPT_CHECKS: NonZeroUsize = NonZeroUsize::new(1_000).expect("more than none");
+
+/// Compiled schemas of arguments, by list and position. The list is kept with them, so that its
+/// address means no other.
+pub(crate) struct ArgumentChecks {
+    compiled: Mutex<LruCache<(usize, usize), CheckOf>>,
+}
+
+struct CheckOf {
+    _tools: Arc<ServerTools>,
+    check: Option<Arc<ArgumentCheck>>,
+}
+
+impl Default for ArgumentChecks {
+    fn default() -> Self {
+        Self { compiled: Mutex::new(LruCache::new(KEPT_CHECKS)) }
+    }
+}
+
+impl fmt::Debug for ArgumentChecks {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ArgumentChecks").field("len", &self.compiled.lock().len()).finish()
+    }
+}
+
+impl ArgumentChecks {
+    pub(super) fn get(
+        &self,
+        tools: &Arc<ServerTools>,
+        position: usize,
+        server: &str,
+    ) -> Option<Arc<ArgumentCheck>> {
+        let key = (Arc::as_ptr(tools).addr(), position);
+        if let Some(kept) = self.compiled.lock().get(&key) {
+            return kept.check.clone();
+        }
+        // Compiled out of the lock: a large schema takes milliseconds.
+        let definition = &tools.list.tools[position];
+        let check = match ArgumentCheck::compile(&definition.input_schema) {
+            Ok(check) => Some(Arc::new(check)),
+            Err(problem) => {
+                tracing::warn!(
+                    server,
+                    tool = definition.name,
+                    problem,
+                    "arguments are not checked: the schema"
+                );
+                None
+            }
+        };
+        let kept = CheckOf { _tools: Arc::clone(tools), check: check.clone() };
+        self.compiled.lock().put(key, kept);
+        check
+    }
+}

@@ -1,0 +1,161 @@
+//! One list of tools with its names indexed, and a tool of it that a name turned out to mean.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::server::Server;
+use crate::tools::arguments::ArgumentCheck;
+use crate::tools::declarations::{self, ToolTypes};
+use crate::tools::names::{full_name, python_name, suggestion, typescript_name};
+use crate::tools::shape::Shape;
+use crate::tools::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
+
+/// One server's tools with their names indexed. Immutable; a changed list makes a new one.
+pub(crate) struct ServerTools {
+    pub(super) list: Arc<ToolList>,
+    pub(super) names: Vec<Arc<str>>,
+    pub(super) exact: HashMap<Arc<str>, usize>,
+    /// Identifiers in both languages. `None` where two tools have the same form: then neither can be
+    /// called by it.
+    pub(super) forms: HashMap<String, Option<usize>>,
+    /// The tools that are not as they were accepted.
+    pub(super) changed: HashSet<String>,
+}
+
+/// A tool that a name turned out to mean.
+#[derive(Clone)]
+pub(crate) struct ResolvedTool {
+    pub(crate) server: Arc<str>,
+    pub(crate) tool: Arc<str>,
+    pub(super) host: Arc<Server>,
+    pub(super) tools: Arc<ServerTools>,
+    pub(super) position: usize,
+}
+
+impl ResolvedTool {
+    pub(crate) fn definition(&self) -> &ToolDefinition {
+        &self.tools.list.tools[self.position]
+    }
+
+    pub(crate) fn dispatcher(&self) -> &Arc<dyn ToolDispatcher> {
+        &self.host.dispatcher
+    }
+
+    /// What the tool was seen to return, if its server does not say.
+    pub(crate) fn observed(&self) -> Option<Shape> {
+        let is_unknown = self.definition().output_schema.is_none();
+        let shape =
+            || self.host.options.observed.shape(&self.server, self.host.identity.as_deref(), &self.tool);
+        is_unknown.then(shape).flatten()
+    }
+
+    /// Takes note of what the tool has returned, if its server does not say what that is.
+    pub(crate) fn observe(&self, result: &Value) {
+        if self.definition().output_schema.is_some() {
+            return;
+        }
+        let observed = &self.host.options.observed;
+        if observed.record(&self.server, self.host.identity.as_deref(), &self.tool, result) {
+            observed.save_soon(self.host.options.runtime.as_ref());
+        }
+    }
+
+    /// The tool as a TypeScript function, in one line.
+    pub(crate) fn signature(&self) -> String {
+        let observed = self.observed();
+        declarations::signature(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+    }
+
+    /// The compiled check of the tool's arguments; `None` if its schema cannot be used for that.
+    pub(crate) fn argument_check(&self) -> Option<Arc<ArgumentCheck>> {
+        self.host.options.checks.get(&self.tools, self.position, &self.server)
+    }
+
+    /// The object that scripts see: `ToolSchema`.
+    pub(crate) fn schema(&self) -> Value {
+        let definition = self.definition();
+        let mut schema = Map::new();
+        schema.insert("name".to_owned(), full_name(&self.server, &self.tool).into());
+        schema.insert("server".to_owned(), Value::from(&*self.server));
+        schema.insert("description".to_owned(), definition.description.clone().unwrap_or_default().into());
+        schema.insert("parameters".to_owned(), definition.input_schema.to_value());
+        if let Some(output_schema) = &definition.output_schema {
+            schema.insert("outputSchema".to_owned(), output_schema.to_value());
+        } else if let Some(observed) = self.observed() {
+            schema.insert("observed".to_owned(), observed.to_schema());
+        }
+        if let Some(annotations) = &definition.annotations {
+            schema.insert("annotations".to_owned(), annotations.clone());
+        }
+        Value::Object(schema)
+    }
+
+    /// Name, server and description only.
+    pub(crate) fn summary(&self) -> Value {
+        json!({
+            "name": full_name(&self.server, &self.tool),
+            "server": &*self.server,
+            "description": self.definition().description.clone().unwrap_or_default(),
+        })
+    }
+}
+
+impl ServerTools {
+    pub(super) fn new(list: Arc<ToolList>, changed: HashSet<String>) -> Self {
+        let names: Vec<Arc<str>> = list.tools.iter().map(|definition| Arc::from(&*definition.name)).collect();
+        let mut exact = HashMap::new();
+        let mut forms = HashMap::new();
+        for (position, name) in names.iter().enumerate() {
+            // Of two tools with one name the first is the one that can be called.
+            exact.entry(Arc::clone(name)).or_insert(position);
+            for form in [typescript_name(name), python_name(name)] {
+                let entry = forms.entry(form).or_insert(Some(position));
+                if *entry != Some(position) {
+                    *entry = None;
+                }
+            }
+        }
+        Self { list, names, exact, forms, changed }
+    }
+
+    /// Whether the tool is as it was accepted, or that does not matter.
+    pub(super) fn is_usable(&self, server: &Server, position: usize) -> bool {
+        !server.options.strict || !self.changed.contains(&*self.names[position])
+    }
+
+    pub(super) fn position(&self, server: &str, tool: &str) -> Result<usize, ToolError> {
+        if let Some(&position) = self.exact.get(tool) {
+            return Ok(position);
+        }
+        let message = match self.forms.get(tool) {
+            Some(&Some(position)) => return Ok(position),
+            Some(None) => {
+                let names = self.names.iter().map(AsRef::as_ref).filter(|name| {
+                    [typescript_name(name), python_name(name)].iter().any(|form| form == tool)
+                });
+                let names = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                format!("`{tool}` on server `{server}` could be {names}; use the exact name")
+            }
+            None => {
+                let names = self.names.iter().map(AsRef::as_ref);
+                format!(
+                    "no tool `{}` on server `{server}`{}",
+                    shortened(tool),
+                    suggestion(tool, "tools", names)
+                )
+            }
+        };
+        Err(ToolError::new(ToolErrorCode::ToolNotFound, message).for_tool(server, tool))
+    }
+}
+
+/// The start of a name that came from a script, for a message.
+pub(super) fn shortened(name: &str) -> String {
+    const SHOWN: usize = 100;
+    match name.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
