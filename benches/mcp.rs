@@ -3,7 +3,6 @@
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(clippy::disallowed_methods, reason = "the bare client starts its server itself")]
 
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -31,7 +30,7 @@ fn main() {
 }
 
 fn chaos() -> String {
-    let mut path = PathBuf::from(std::env::current_exe().expect("a path"));
+    let mut path = std::env::current_exe().expect("a path");
     path.pop();
     if path.ends_with("deps") {
         path.pop();

@@ -309,32 +309,20 @@ impl Catalog {
 
     /// TypeScript declarations of the permitted tools that are known without asking any server.
     pub(crate) fn declarations(&self, permitted: impl Fn(&str, &str) -> bool) -> String {
-        let known: Vec<(Arc<str>, Vec<(ResolvedTool, Option<Shape>)>)> = self
-            .known()
-            .into_iter()
-            .map(|(server, tools)| {
-                let tools = tools.unwrap_or_default().into_iter();
-                let permitted = tools.filter(|tool| permitted(&tool.server, &tool.tool));
-                (
-                    server,
-                    permitted
-                        .map(|tool| (tool.observed(), tool))
-                        .map(|(shape, tool)| (tool, shape))
-                        .collect(),
-                )
-            })
-            .collect();
-        declarations::typescript(known.iter().map(|(name, tools)| {
-            declarations::ServerTools {
-                name,
-                tools: tools
-                    .iter()
-                    .map(|(tool, shape)| ToolTypes {
-                        definition: tool.definition(),
-                        observed: shape.as_ref(),
-                    })
-                    .collect(),
-            }
+        let mut known = self.known();
+        for (_, tools) in &mut known {
+            tools.iter_mut().for_each(|tools| tools.retain(|tool| permitted(&tool.server, &tool.tool)));
+        }
+        let tools: Vec<(&Arc<str>, Vec<&ResolvedTool>)> =
+            known.iter().map(|(server, tools)| (server, tools.iter().flatten().collect())).collect();
+        let shapes: Vec<Vec<Option<Shape>>> =
+            tools.iter().map(|(_, tools)| tools.iter().map(|tool| tool.observed()).collect()).collect();
+        declarations::typescript(tools.iter().zip(&shapes).map(|((name, tools), shapes)| {
+            let types = tools
+                .iter()
+                .zip(shapes)
+                .map(|(tool, shape)| ToolTypes { definition: tool.definition(), observed: shape.as_ref() });
+            declarations::ServerTools { name, tools: types.collect() }
         }))
     }
 
