@@ -12,6 +12,7 @@ const {
   MapPrototypeSet,
   NumberIsFinite,
   ObjectDefineProperty,
+  ObjectFreeze,
   ObjectHasOwn,
   ObjectKeys,
   ObjectPrototypeIsPrototypeOf,
@@ -317,6 +318,38 @@ async function getToolSchema(fullName) {
   return await query({ __proto__: null, kind: "schema", name: name("the tool's name", fullName) });
 }
 
+// --- what servers have besides tools ------------------------------------------------------------
+
+const mcp = ObjectFreeze({
+  __proto__: null,
+  servers() {
+    return query({ __proto__: null, kind: "servers" });
+  },
+  async listResources(server) {
+    return await query({ __proto__: null, kind: "listResources", server: name("the server's name", server) });
+  },
+  async readResource(server, uri) {
+    return await query({
+      __proto__: null,
+      kind: "readResource",
+      server: name("the server's name", server),
+      uri: name("the resource's URI", uri),
+    });
+  },
+  async listPrompts(server) {
+    return await query({ __proto__: null, kind: "listPrompts", server: name("the server's name", server) });
+  },
+  async getPrompt(server, prompt, args) {
+    return await query({
+      __proto__: null,
+      kind: "getPrompt",
+      server: name("the server's name", server),
+      name: name("the prompt's name", prompt),
+      arguments: args ?? undefined,
+    });
+  },
+});
+
 // These stay what they are: a script that replaces them by accident gets an error there and not
 // somewhere else.
 const fixed = {
@@ -327,6 +360,7 @@ const fixed = {
   call_tools,
   discoverMCPTools,
   getToolSchema,
+  mcp,
   searchTools,
   search_tools,
   tools,

@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::names::kind;
 use crate::tools::policy::Policy;
-use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolRequest};
+use crate::tools::{ProgressListener, ServerRequest, ToolError, ToolErrorCode, ToolRequest};
 
 /// Calls that may wait for a free slot at once. Only reachable with a large or no call limit; it
 /// bounds what a flood of unawaited calls costs.
@@ -236,7 +236,7 @@ impl ExecutionContext {
         let (resolved, arguments) = self.check_arguments(resolved, &arguments).await?;
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
-        let record = self.begin_record(&resolved, admission.argument_bytes);
+        let record = self.begin_record(&resolved.server, &resolved.tool, admission.argument_bytes);
         let result = self.dispatch(&resolved, arguments).await;
         self.end_record(record, &result);
         result.map_err(|error| error.for_tool(&resolved.server, &resolved.tool))
@@ -334,15 +334,15 @@ impl ExecutionContext {
     }
 
     /// Writes the call down and returns where, or `None` if there are enough records.
-    fn begin_record(&self, resolved: &ResolvedTool, argument_bytes: usize) -> Option<usize> {
+    fn begin_record(&self, server: &str, tool: &str, argument_bytes: usize) -> Option<usize> {
         let mut ledger = self.ledger.lock();
         if ledger.records.len() >= ToolCallRecord::KEPT {
             return None;
         }
         ledger.records.push(Call {
             record: ToolCallRecord {
-                server: resolved.server.to_string(),
-                tool: resolved.tool.to_string(),
+                server: server.to_owned(),
+                tool: tool.to_owned(),
                 status: ToolCallStatus::InFlight,
                 duration: Duration::ZERO,
                 argument_bytes,
@@ -366,6 +366,51 @@ impl ExecutionContext {
                 Err(error) => ToolCallStatus::Failed(error.code),
             };
         }
+    }
+
+    /// Asks a server for what it offers besides tools, as JSON. Counts as a call. The policy sees the
+    /// method as the name of a tool, so lists that name tools one by one do not allow it.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        server: &str,
+        request: ServerRequest,
+    ) -> Result<Value, ToolError> {
+        let argument_bytes = match &request {
+            ServerRequest::ReadResource { uri } => uri.len(),
+            ServerRequest::GetPrompt { name, arguments } => {
+                name.len() + Value::Object(arguments.clone()).to_string().len()
+            }
+            ServerRequest::ListResources | ServerRequest::ListPrompts => 0,
+        };
+        let admission = self.admit(argument_bytes)?;
+        let method = request.method();
+        let (name, dispatcher) = self.catalog.dispatcher(server)?;
+        self.check_policy(name, method)?;
+        // The semaphore is never closed; an error would only mean that the run is over.
+        let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
+        let record = self.begin_record(name, method, admission.argument_bytes);
+        let asked = dispatcher.request(Arc::clone(name), request, self.deadline(), self.cancel.clone());
+        let answer = tokio::select! {
+            biased;
+            answer = asked => answer,
+            () = self.cancel.cancelled() => Err(over()),
+        };
+        let text = answer.and_then(|value| {
+            let text = value.to_string();
+            let most = self.limits.result_bytes;
+            if text.len() > most {
+                let message =
+                    format!("the answer is {} bytes of JSON, at most {most} can be received", text.len());
+                return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
+            }
+            Ok((value, text))
+        });
+        let (value, text) = match text {
+            Ok((value, text)) => (Ok(value), Ok(text)),
+            Err(error) => (Err(error.clone()), Err(error)),
+        };
+        self.end_record(record, &text);
+        value.map_err(|error| error.for_tool(name, method))
     }
 
     /// The permitted tools that match `query`, best first; all of them, in order, for an empty query.

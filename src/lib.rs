@@ -136,6 +136,6 @@ pub use mcp::{
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{
-    KnownServer, Progress, ProgressListener, Schema, Tool, ToolChange, ToolDefinition, ToolDispatcher,
-    ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    KnownServer, Progress, ProgressListener, Schema, ServerRequest, Tool, ToolChange, ToolDefinition,
+    ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
 };

@@ -6,13 +6,13 @@ use futures::FutureExt as _;
 use futures::executor::block_on;
 use futures::future::{LocalBoxFuture, join_all};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::ops::Door;
 use crate::context::{ExecutionContext, ToolName};
 use crate::execution::LogLevel;
 use crate::tools::names::{typescript_binding, typescript_name};
-use crate::tools::{ToolError, ToolErrorCode};
+use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
 /// Marks an answer as an error. No JSON text begins so.
 const FAILURE: char = '!';
@@ -154,9 +154,27 @@ enum Query {
     Schema {
         name: String,
     },
+    /// The names of all servers.
+    Servers,
+    ListResources {
+        server: String,
+    },
+    ReadResource {
+        server: String,
+        uri: String,
+    },
+    ListPrompts {
+        server: String,
+    },
+    GetPrompt {
+        server: String,
+        name: String,
+        #[serde(default)]
+        arguments: Map<String, Value>,
+    },
 }
 
-async fn perform_query(context: &ExecutionContext, query: Query) -> Result<Value, ToolError> {
+async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<Value, ToolError> {
     match query {
         Query::Names { server } => {
             let tools = context.tools(&server).await?;
@@ -184,6 +202,15 @@ async fn perform_query(context: &ExecutionContext, query: Query) -> Result<Value
                     format!("expected detail `names`, `descriptions` or `full`: `{other}`"),
                 )),
             }
+        }
+        Query::Servers => Ok(context.server_names().iter().map(|name| Value::from(&**name)).collect()),
+        Query::ListResources { server } => context.request(&server, ServerRequest::ListResources).await,
+        Query::ReadResource { server, uri } => {
+            context.request(&server, ServerRequest::ReadResource { uri }).await
+        }
+        Query::ListPrompts { server } => context.request(&server, ServerRequest::ListPrompts).await,
+        Query::GetPrompt { server, name, arguments } => {
+            context.request(&server, ServerRequest::GetPrompt { name, arguments }).await
         }
         Query::Schema { name } => {
             let tool = context.tool(tool_name(name)).await?;

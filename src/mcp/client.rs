@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CancelledNotification,
-    CancelledNotificationParam, ClientRequest, ErrorCode, PaginatedRequestParams, ProtocolVersion, RequestId,
-    ServerResult, SubscriptionFilter,
+    CancelledNotificationParam, ClientRequest, CustomRequest, ErrorCode, PaginatedRequestParams,
+    ProtocolVersion, RequestId, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
@@ -16,7 +16,7 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use rmcp::{Peer, RoleClient};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
@@ -287,6 +287,53 @@ impl Connection {
         };
         self.has_answered.store(true, Ordering::Relaxed);
         result.map_err(|error| CallFailure { error, is_unsent: false })
+    }
+
+    /// Sends any other request once and returns its result as it is. Dropping the future tells the
+    /// server that nobody waits any more.
+    pub(super) async fn request(&self, method: &str, parameters: Value) -> Result<Value, CallFailure> {
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
+        let answered = async {
+            let handle =
+                self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+            let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
+            let response = handle.await_response().await;
+            guard.id = None;
+            response
+        };
+        let result = match answered.await {
+            Ok(ServerResult::CustomResult(result)) => Ok(result.0),
+            Ok(_) => Err(convert::unreadable(&self.server, "it answers another question")),
+            Err(ServiceError::McpError(error)) => Err(convert::call_error(&self.server, method, &error)),
+            Err(error) => {
+                let is_unsent = matches!(error, ServiceError::TransportSend(_));
+                return Err(CallFailure { error: self.lost(error, "it was asked").await, is_unsent });
+            }
+        };
+        self.has_answered.store(true, Ordering::Relaxed);
+        result.map_err(|error| CallFailure { error, is_unsent: false })
+    }
+
+    /// Everything that a list method gives, as one array, within the bounds of a list of tools.
+    pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Value, CallFailure> {
+        let mut items: Vec<Value> = Vec::new();
+        let mut cursors: Vec<String> = Vec::new();
+        loop {
+            let parameters = cursors.last().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+            let mut page = self.request(method, parameters).await?;
+            if let Value::Array(more) = page[key].take() {
+                items.extend(more);
+            }
+            let next = page["nextCursor"].as_str().map(str::to_owned);
+            let Some(next) = next.filter(|next| !cursors.contains(next)) else { break };
+            if cursors.len() + 1 >= MOST_PAGES || items.len() >= MOST_TOOLS {
+                tracing::warn!(server = &*self.server, method, "the list does not end");
+                break;
+            }
+            cursors.push(next);
+        }
+        items.truncate(MOST_TOOLS);
+        Ok(Value::Array(items))
     }
 
     async fn call_with_progress(

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolResponse, CallToolResult, CreateTaskResult, DiscoverResult, ErrorCode, ErrorData,
-    InitializeResult, InputRequiredResult, JsonObject, ListToolsResult, ServerResult, Tool,
+    CallToolResponse, CallToolResult, ClientRequest, CreateTaskResult, CustomResult, DiscoverResult,
+    ErrorCode, ErrorData, InitializeResult, InputRequiredResult, JsonObject, ListToolsResult, ServerResult,
+    Tool,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,8 +42,22 @@ pub(super) enum Expected {
     Initialize,
     ListTools,
     CallTool,
-    /// Anything else: nothing that is sent today.
+    /// The end of a subscription.
+    Listen,
+    /// Anything else, which goes to the script as it is.
     Other,
+}
+
+/// What the answer to a request must be.
+pub(super) fn expected(request: &ClientRequest) -> Expected {
+    match request.method() {
+        "server/discover" => Expected::Discover,
+        "initialize" => Expected::Initialize,
+        "tools/list" => Expected::ListTools,
+        "tools/call" => Expected::CallTool,
+        "subscriptions/listen" => Expected::Listen,
+        _ => Expected::Other,
+    }
 }
 
 /// Reads a result as what its request expects.
@@ -69,7 +84,8 @@ pub(super) fn read_result(expected: Expected, result: &RawValue) -> Result<Serve
                 }
             }
         },
-        Expected::Other => serde_json::from_str(text)?,
+        Expected::Listen => serde_json::from_str(text)?,
+        Expected::Other => ServerResult::CustomResult(CustomResult(serde_json::from_str(text)?)),
     })
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage,
     ProgressNotificationParam, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout_at;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, read_result};
+use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, expected, read_result};
 use super::scan::IdScan;
 use super::signals::Signals;
 
@@ -447,16 +447,6 @@ async fn write_messages(
     // Half of a socket that was split does not close by being dropped; a pipe does.
     if writer.shutdown().await.is_err() {
         tracing::debug!("the server's input was closed already");
-    }
-}
-
-fn expected(request: &ClientRequest) -> Expected {
-    match request.method() {
-        "server/discover" => Expected::Discover,
-        "initialize" => Expected::Initialize,
-        "tools/list" => Expected::ListTools,
-        "tools/call" => Expected::CallTool,
-        _ => Expected::Other,
     }
 }
 

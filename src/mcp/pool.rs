@@ -8,13 +8,17 @@ use std::time::Instant;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all, poll_fn, ready};
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::McpServer;
 use super::server::Server;
 use super::stats::ServerStats;
-use crate::tools::{ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
+use crate::tools::{
+    ServerRequest, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+};
 
 /// The MCP servers of one executor. Lives as long as the executor; its processes end with it.
 pub(crate) struct McpServers {
@@ -110,6 +114,26 @@ impl ToolDispatcher for McpServers {
                 // Not in a task of its own: calls pass the gate in the order in which they were made,
                 // and two hand-overs between threads are saved.
                 let mut call = Arc::clone(server).call(request).boxed();
+                poll_fn(move |task| {
+                    let _entered = self.handle.enter();
+                    call.poll_unpin(task)
+                })
+                .boxed()
+            }
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+
+    fn request(
+        &self,
+        server: Arc<str>,
+        request: ServerRequest,
+        deadline: Instant,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, Result<Value, ToolError>> {
+        match self.server(&server) {
+            Ok(server) => {
+                let mut call = Arc::clone(server).request(request, deadline, cancel).boxed();
                 poll_fn(move |task| {
                     let _entered = self.handle.enter();
                     call.poll_unpin(task)

@@ -10,8 +10,10 @@ use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use super::client::{self, CallFailure, Connection, Eras, Start, StartFailure};
 use super::connect::Process;
@@ -21,7 +23,7 @@ use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
 use super::signals::Signals;
 use super::stats::{CallTimes, ServerState, ServerStats};
-use crate::tools::{ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
+use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
 
 /// The pauses before a server is started again that did not start, or died without having answered
 /// anything: from the first to the second, with jitter.
@@ -150,11 +152,54 @@ impl Server {
     /// Calls a tool. It is sent at most once, except that what has certainly not left this process
     /// is sent again over a new connection.
     pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
-        let admitted = self.gate.enter(request.deadline, &request.cancel).await;
+        let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
+        tracing::debug!(server = &*self.name, tool = &*tool, "call");
+        let work = move |connection: Arc<Connection>| {
+            let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
+            async move { connection.call(&tool, arguments, on_progress).await }.boxed()
+        };
+        self.exchange(deadline, cancel, work).await
+    }
+
+    /// Asks for what the server offers besides tools, under the same rules.
+    pub(super) async fn request(
+        self: Arc<Self>,
+        request: ServerRequest,
+        deadline: Instant,
+        cancel: CancellationToken,
+    ) -> Result<Value, ToolError> {
+        let work = move |connection: Arc<Connection>| {
+            let request = request.clone();
+            async move {
+                let method = request.method();
+                match request {
+                    ServerRequest::ListResources => connection.list_all(method, "resources").await,
+                    ServerRequest::ListPrompts => connection.list_all(method, "prompts").await,
+                    ServerRequest::ReadResource { uri } => {
+                        connection.request(method, json!({ "uri": uri })).await
+                    }
+                    ServerRequest::GetPrompt { name, arguments } => {
+                        connection.request(method, json!({ "name": name, "arguments": arguments })).await
+                    }
+                }
+            }
+            .boxed()
+        };
+        self.exchange(deadline, cancel, work).await
+    }
+
+    /// Passes the gate, gets a connection, and does `work` over it within the server's call timeout.
+    async fn exchange<T>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: CancellationToken,
+        work: impl Work<T>,
+    ) -> Result<T, ToolError> {
+        let admitted = self.gate.enter(deadline, &cancel).await;
         let admitted = admitted.map_err(|error| self.with_last_error(error))?;
         let began = Instant::now();
         self.state.lock().last_call = began;
-        let (result, counts) = self.send(request).await;
+        let (result, counts) = self.attempt(deadline, &cancel, work).await;
         self.times.record(began.elapsed(), result.as_ref().err());
         if counts {
             if let Err(error) = &result {
@@ -167,7 +212,12 @@ impl Server {
 
     /// The result, and whether it counts for the breaker: one lost connection or one failed start
     /// is one failure, however many calls it takes with it.
-    async fn send(self: &Arc<Self>, request: ToolRequest) -> (Result<ToolResult, ToolError>, bool) {
+    async fn attempt<T>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: &CancellationToken,
+        work: impl Work<T>,
+    ) -> (Result<T, ToolError>, bool) {
         let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
         let mut may_retry = true;
         loop {
@@ -177,8 +227,8 @@ impl Server {
             };
             let started = tokio::select! {
                 biased;
-                started = timeout_at(request.deadline.into(), start) => started,
-                () = request.cancel.cancelled() => return (Err(cancelled()), false),
+                started = timeout_at(deadline.into(), start) => started,
+                () = cancel.cancelled() => return (Err(cancelled()), false),
             };
             let connection = match started {
                 Ok(Ok(connection)) => connection,
@@ -190,17 +240,15 @@ impl Server {
             };
             // A tool's own time starts now, not when it queued or when its server had to be started.
             let sent = Instant::now();
-            let limit = request.deadline.min(sent + self.settings.call_timeout);
-            tracing::debug!(server = &*self.name, tool = &*request.tool, "call sent");
-            let call = connection.call(&request.tool, request.arguments.clone(), request.on_progress.clone());
+            let limit = deadline.min(sent + self.settings.call_timeout);
             // Leaving this without an answer drops the call, and that tells the server.
             let failure = tokio::select! {
                 biased;
-                result = call => match result {
+                result = work(Arc::clone(&connection)) => match result {
                     Ok(result) => return (Ok(result), true),
                     Err(failure) => failure,
                 },
-                () = request.cancel.cancelled() => return (Err(cancelled()), false),
+                () = cancel.cancelled() => return (Err(cancelled()), false),
                 () = sleep_until(limit.into()) => return (Err(unanswered(limit - sent)), true),
             };
             let CallFailure { error, is_unsent } = failure;
@@ -472,6 +520,11 @@ impl Listing {
         Arc::ptr_eq(&self.connection, connection) && self.list_changes == connection.list_changes()
     }
 }
+
+/// What is done over a connection, and again over another one if it certainly was not sent.
+trait Work<T>: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
+
+impl<T, F> Work<T> for F where F: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
 
 fn unanswered(time: Duration) -> ToolError {
     ToolError::new(

@@ -108,6 +108,11 @@ impl Catalog {
         self.server(name).map(|server| &server.name)
     }
 
+    /// The canonical name of the server that `name` means, and who speaks to it.
+    pub(crate) fn dispatcher(&self, name: &str) -> Result<(&Arc<str>, &Arc<dyn ToolDispatcher>), ToolError> {
+        self.server(name).map(|server| (&server.name, &server.dispatcher))
+    }
+
     /// Every tool of one server, in the server's order.
     pub(crate) async fn tools(
         &self,

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::{Schema, ToolError, ToolResult};
+use super::{Schema, ToolError, ToolErrorCode, ToolResult};
 
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +83,40 @@ impl fmt::Debug for ToolRequest {
     }
 }
 
+/// What a server offers besides tools. Answers are the protocol's own JSON.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ServerRequest {
+    /// All resources that the server lists, as one array.
+    ListResources,
+    /// The contents of a resource.
+    ReadResource {
+        /// Which one.
+        uri: String,
+    },
+    /// All prompts that the server lists, as one array.
+    ListPrompts,
+    /// A prompt's messages.
+    GetPrompt {
+        /// Which one.
+        name: String,
+        /// Its arguments.
+        arguments: Map<String, Value>,
+    },
+}
+
+impl ServerRequest {
+    /// The protocol's method. Policies see it as the name of a tool.
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::ListResources => "resources/list",
+            Self::ReadResource { .. } => "resources/read",
+            Self::ListPrompts => "prompts/list",
+            Self::GetPrompt { .. } => "prompts/get",
+        }
+    }
+}
+
 /// Lists and calls the tools of one or more servers.
 ///
 /// Implemented inside this crate for native tools and for MCP servers, and open to embedders who
@@ -127,6 +162,22 @@ pub trait ToolDispatcher: Send + Sync + 'static {
     /// Everything except a tool's own failure, which is an `Ok` result with
     /// [`ToolResult::is_error`] set.
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>>;
+
+    /// Asks a server for what it offers besides tools. Asked each time: nothing is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`ToolDispatcher::call`]; `ToolNotFound` for servers that have tools only.
+    fn request(
+        &self,
+        server: Arc<str>,
+        _request: ServerRequest,
+        _deadline: Instant,
+        _cancel: CancellationToken,
+    ) -> BoxFuture<'_, Result<Value, ToolError>> {
+        let message = format!("server `{server}` has no resources and no prompts");
+        futures::future::ready(Err(ToolError::new(ToolErrorCode::ToolNotFound, message))).boxed()
+    }
 
     /// Ends connections and child processes. Idempotent; calls made afterwards fail.
     fn close(&self) {}

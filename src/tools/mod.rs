@@ -21,7 +21,9 @@ pub(crate) mod policy;
 pub(crate) mod search;
 pub(crate) mod shape;
 
-pub use dispatch::{Progress, ProgressListener, ToolDefinition, ToolDispatcher, ToolList, ToolRequest};
+pub use dispatch::{
+    Progress, ProgressListener, ServerRequest, ToolDefinition, ToolDispatcher, ToolList, ToolRequest,
+};
 pub use error::{ToolError, ToolErrorCode};
 pub use pins::ToolChange;
 pub use result::ToolResult;

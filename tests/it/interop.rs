@@ -24,7 +24,7 @@ fn node(package: &str) -> String {
     SERVERS.join(modules).join(package).join("dist/index.js").to_str().unwrap().to_owned()
 }
 
-fn everything() -> Executor {
+pub(crate) fn everything() -> Executor {
     executor(McpServer::stdio("everything", "node").args([node("server-everything"), "stdio".to_owned()]))
 }
 

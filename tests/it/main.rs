@@ -29,9 +29,10 @@ mod library;
 mod limits;
 /// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
+/// Judged queries over the tools of real servers: see `tests/search`.
+mod resources;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;
-/// Judged queries over the tools of real servers: see `tests/search`.
 mod search;
 /// The rules of the tree: which room names what.
 mod tidy;

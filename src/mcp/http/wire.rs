@@ -25,7 +25,7 @@ use super::events::{Events, EventsError};
 use super::failure::{Problem, unavailable};
 use super::inbox::{Inbox, Pending, Taken};
 use super::{Deadlines, HttpState, Known};
-use crate::mcp::convert::Expected;
+use crate::mcp::convert::expected;
 use crate::mcp::settings::HttpKind;
 use crate::mcp::sse;
 use crate::tools::ToolError;
@@ -593,13 +593,4 @@ impl Link {
 
 fn pause(attempts: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(2u32.saturating_pow(attempts)).min(LONGEST_PAUSE)
-}
-
-fn expected(request: &ClientRequest) -> Expected {
-    match request.method() {
-        "initialize" => Expected::Initialize,
-        "tools/list" => Expected::ListTools,
-        "tools/call" => Expected::CallTool,
-        _ => Expected::Other,
-    }
 }
