@@ -234,6 +234,8 @@ impl ExecutionContext {
         let resolved = self.resolve(name).await?;
         self.check_policy(&resolved.server, &resolved.tool)?;
         let (resolved, arguments) = self.check_arguments(resolved, &arguments).await?;
+        // Once more, because in a new list the same name may mean another tool.
+        self.check_policy(&resolved.server, &resolved.tool)?;
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
         let record = self.begin_record(&resolved.server, &resolved.tool, admission.argument_bytes);
@@ -255,14 +257,11 @@ impl ExecutionContext {
                 self.catalog.resolve(&server, &tool, deadline).await
             }
             ToolName::Full(name) => {
-                for (server, tool) in crate::tools::names::split_full_name(&name) {
-                    if let Ok(server) = self.catalog.server_name(server)
-                        && (!self.may_permit_server(server) || self.denies(server, tool))
-                    {
-                        return Err(denied(server, tool));
-                    }
-                }
-                self.catalog.resolve_full_name(&name, deadline).await
+                let is_out_of_reach = |server: &str, tool: &str| {
+                    let server = self.catalog.server_name(server);
+                    server.is_ok_and(|server| !self.may_permit_server(server) || self.denies(server, tool))
+                };
+                self.catalog.resolve_full_name(&name, is_out_of_reach, deadline).await
             }
         }
     }

@@ -27,6 +27,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     directory: PathBuf,
+    /// Whether a file that cannot be used is an error instead of none at all.
+    is_binding: bool,
 }
 
 /// What a file holds.
@@ -43,7 +45,15 @@ struct Envelope<'a> {
 impl Store {
     /// The directory, which is made when something is written to it.
     pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+        Self { directory: directory.into(), is_binding: false }
+    }
+
+    /// The same directory for documents that decide something: one that is torn or of another version
+    /// is an error there, because to do without it would decide otherwise.
+    #[must_use]
+    pub(crate) fn binding(mut self) -> Self {
+        self.is_binding = true;
+        self
     }
 
     /// The document of that name, or `None` if there is none that can be used.
@@ -53,7 +63,15 @@ impl Store {
     /// When the file is there and cannot be read, or belongs to somebody else.
     pub(crate) fn read<T: DeserializeOwned>(&self, name: &str, version: u32) -> io::Result<Option<T>> {
         match open(&self.path(name)) {
-            Ok(file) => read_document(file, name, version),
+            Ok(file) => {
+                let document = read_document(file, name, version)?;
+                if document.is_none() && self.is_binding {
+                    let path = self.path(name);
+                    let message = format!("{} is damaged or of another version of cx", path.display());
+                    return Err(io::Error::new(ErrorKind::InvalidData, message));
+                }
+                Ok(document)
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -133,9 +133,13 @@ impl Connection {
         adopt: impl FnOnce(&Arc<Process>) -> bool,
     ) -> Result<Arc<Self>, StartFailure> {
         let server = Arc::clone(&start.server);
-        let (process, pipes) = connect::spawn(config, start.handle)
-            .await
-            .map_err(|error| StartFailure::certain(not_started(&server, config, &error)))?;
+        let spawned = timeout_at(start.deadline.into(), connect::spawn(config, start.handle)).await;
+        let spawned = spawned.unwrap_or_else(|_elapsed| {
+            connect::give_up_spawning();
+            Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the system does not start it"))
+        });
+        let (process, pipes) =
+            spawned.map_err(|error| StartFailure::certain(not_started(&server, config, &error)))?;
         let process = Arc::new(process);
         tracing::info!(server = &*server, process = process.id(), "server started");
         if !adopt(&process) {
@@ -258,6 +262,11 @@ impl Connection {
         self.signals.tool_changes()
     }
 
+    /// Has the connection end, without waiting for that.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
     /// Ends the server: closes its stdin, then asks, then kills. Returns when it is gone.
     pub(super) async fn shutdown(&self) {
         self.stop.cancel();
@@ -317,16 +326,19 @@ impl Connection {
     /// Everything that a list method gives, as one array, within the bounds of a list of tools.
     pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Value, CallFailure> {
         let mut items: Vec<Value> = Vec::new();
+        let mut bytes = 0;
         let mut cursors: Vec<String> = Vec::new();
         loop {
             let parameters = cursors.last().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
             let mut page = self.request(method, parameters).await?;
+            bytes += page.to_string().len();
             if let Value::Array(more) = page[key].take() {
                 items.extend(more);
             }
             let next = page["nextCursor"].as_str().map(str::to_owned);
             let Some(next) = next.filter(|next| !cursors.contains(next)) else { break };
-            if cursors.len() + 1 >= MOST_PAGES || items.len() >= MOST_TOOLS {
+            if cursors.len() + 1 >= MOST_PAGES || items.len() >= MOST_TOOLS || bytes >= convert::SERVER_BYTES
+            {
                 tracing::warn!(server = &*self.server, method, "the list does not end");
                 break;
             }
@@ -612,8 +624,12 @@ impl Drop for CancelOnDrop<'_> {
 
 /// Waits for the end of the server, whoever brings it about, and tidies up behind it.
 async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, drained: JoinHandle<()>) {
-    let Wire { running, ended, writing, .. } = wire;
+    let Wire { running, ended, mut writing, .. } = wire;
     tokio::select! {
+        // The server takes no more input, though it may still have something to say.
+        _over = &mut writing => {
+            let _elapsed = timeout(DRAIN_TIME, ended.cancelled()).await;
+        }
         () = process.ended() => {
             // A descendant may hold the pipe open for ever.
             let _elapsed = timeout(DRAIN_TIME, ended.cancelled()).await;
@@ -627,7 +643,8 @@ async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, d
             }
         }
     }
-    // Whoever takes this one's place may offer something else.
+    // Nothing is sent here any more; whoever takes this one's place may offer something else.
+    connection.stop.cancel();
     connection.signals.connection_lost();
     drop(running);
     // Normally done by now; a server that does not read would keep it waiting.

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -84,24 +84,34 @@ pub(super) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Resul
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The one thread that forks. A child's parent-death signal fires when the *thread* that forked it
-/// ends, so this must be a thread that never ends; tokio's come and go.
+/// The thread that forks. A child's parent-death signal fires when the *thread* that forked it ends,
+/// so this must be a thread that never ends; tokio's come and go.
 ///
 /// Jobs run one after another. Each takes as long as `exec` does.
-fn spawning_thread() -> io::Result<&'static mpsc::Sender<Job>> {
-    static THREAD: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
-    static START: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = START.lock();
-    if let Some(sender) = THREAD.get() {
-        return Ok(sender);
+static SPAWNING: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);
+
+fn spawning_thread() -> io::Result<mpsc::Sender<Job>> {
+    let mut thread = SPAWNING.lock();
+    if let Some(sender) = &*thread {
+        return Ok(sender.clone());
     }
     let (sender, jobs) = mpsc::channel::<Job>();
+    let keep = sender.clone();
     std::thread::Builder::new().name("cx-spawn".to_owned()).spawn(move || {
+        // Kept, so that the thread lives on when it is given up: its children live with it.
+        let _keep = keep;
         for job in jobs {
-            job();
+            // A panic costs its own job; who waits for that sees that the reply is gone.
+            let _panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
         }
     })?;
-    Ok(THREAD.get_or_init(|| sender))
+    Ok(thread.insert(sender).clone())
+}
+
+/// Has another thread start the next process, because this one hangs in the kernel: the program may
+/// be on a file system that does not answer.
+pub(super) fn give_up_spawning() {
+    *SPAWNING.lock() = None;
 }
 
 fn spawn_here(mut command: Command) -> io::Result<(Process, Pipes)> {

@@ -27,7 +27,7 @@ const DESCRIPTION_BYTES: usize = 64 * 1024;
 const SCHEMA_BYTES: usize = 256 * 1024;
 
 /// What all definitions of one server may take together: an index over them is kept in memory.
-const SERVER_BYTES: usize = 16 * 1024 * 1024;
+pub(super) const SERVER_BYTES: usize = 16 * 1024 * 1024;
 
 /// The longest name kept. Names longer than this are no names.
 const NAME_BYTES: usize = 256;
@@ -103,11 +103,18 @@ fn read_tools(text: &str) -> Result<ListToolsResult, serde_json::Error> {
     let mut result = ListToolsResult::with_all_items(Vec::new());
     result.next_cursor = page.next_cursor;
     result.ttl_ms = page.ttl_ms.map(|milliseconds| u64::try_from(milliseconds).unwrap_or(0));
+    let mut malformed = 0_usize;
     for tool in page.tools {
         match serde_json::from_str::<Tool>(tool.get()) {
             Ok(tool) => result.tools.push(tool),
-            Err(error) => tracing::warn!(%error, "a malformed tool definition was left out"),
+            Err(error) => {
+                malformed += 1;
+                tracing::debug!(%error, "a malformed tool definition");
+            }
         }
+    }
+    if malformed > 0 {
+        tracing::warn!(malformed, "malformed tool definitions were left out");
     }
     Ok(result)
 }
@@ -150,7 +157,11 @@ impl<'a> ListBuilder<'a> {
         let input_schema = self.schema(&name, &tool.input_schema).unwrap_or_else(Schema::any_object);
         let output_schema = tool.output_schema.and_then(|schema| self.schema(&name, &schema));
         let annotations = tool.annotations.and_then(|annotations| serde_json::to_value(annotations).ok());
+        // A title is free text too.
+        let annotations =
+            annotations.filter(|annotations: &Value| annotations.to_string().len() <= DESCRIPTION_BYTES);
         self.bytes += name.len() + description.as_ref().map_or(0, String::len);
+        self.bytes += annotations.as_ref().map_or(0, |annotations| annotations.to_string().len());
         self.definitions.push(ToolDefinition { name, description, input_schema, output_schema, annotations });
     }
 

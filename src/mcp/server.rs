@@ -321,7 +321,14 @@ impl Server {
         match result {
             Ok(connection) => {
                 self.generation.fetch_add(1, Ordering::Release);
-                self.state.lock().last_call = Instant::now();
+                let mut state = self.state.lock();
+                state.last_call = Instant::now();
+                if state.closed {
+                    drop(state);
+                    connection.stop();
+                    return Err(client::closed(&self.name));
+                }
+                drop(state);
                 if let Some(idle) = self.settings.idle_timeout {
                     // Ends with the connection.
                     self.handle.spawn(Arc::clone(&self).stop_when_idle(Arc::clone(&connection), idle));
@@ -480,7 +487,11 @@ impl Server {
 
     /// Kills the process without asking.
     pub(super) fn kill(&self) -> Option<Arc<Process>> {
-        let process = self.lock_up().process?;
+        let State { start, process, .. } = self.lock_up();
+        if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
+            connection.stop();
+        }
+        let process = process?;
         process.kill();
         Some(process)
     }

@@ -370,6 +370,17 @@ async fn servers_of_an_older_revision_are_understood() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_no_more_input_is_started_again() {
+    let upstream = Upstream::new("well");
+    assert_eq!(upstream.text("close_input", json!({})).await.unwrap(), "deaf");
+    // The first of these finds out; nothing is known of what became of it.
+    let found_out = quickly(upstream.failure("echo")).await;
+    assert_eq!(found_out.code, UpstreamUnavailable, "{found_out}");
+    assert!(quickly(upstream.call("echo", json!({}))).await.is_ok());
+    assert_eq!(upstream.notes().matches("started").count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_idle_server_is_stopped_and_started_again() {
     let upstream = Upstream::with("well", |server| server.idle_timeout(Duration::from_millis(300)));
     for start in 1..=2 {

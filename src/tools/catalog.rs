@@ -141,7 +141,11 @@ impl Catalog {
         let server = self.server(server).map_err(|error| error.for_tool(server, tool))?;
         let named = |error: ToolError| error.for_tool(&server.name, tool);
         let mut tools = server.tools(deadline).await.map_err(named)?;
-        if tools.position(&server.name, tool).is_err() && !server.is_verified() {
+        let may_be_outdated = match tools.position(&server.name, tool) {
+            Ok(position) => !tools.is_usable(server, position),
+            Err(_) => !server.is_verified(),
+        };
+        if may_be_outdated && server.may_refresh() {
             tools = server.refreshed(deadline).await.map_err(named)?;
         }
         let position = tools.position(&server.name, tool)?;
@@ -165,14 +169,14 @@ impl Catalog {
         deadline: Instant,
     ) -> Result<Option<ResolvedTool>, ToolError> {
         let server = self.server(&tool.server)?;
-        if server.is_verified() {
+        if server.is_verified() || !server.may_refresh() {
             return Ok(None);
         }
         server.refreshed(deadline).await?;
         self.resolve(&tool.server, &tool.tool, deadline).await.map(Some)
     }
 
-    /// The tool that `mcp__server__tool` means.
+    /// The tool that `mcp__server__tool` means, among those that are not out of reach.
     ///
     /// # Errors
     ///
@@ -181,16 +185,20 @@ impl Catalog {
     pub(crate) async fn resolve_full_name(
         &self,
         name: &str,
+        is_out_of_reach: impl Fn(&str, &str) -> bool,
         deadline: Instant,
     ) -> Result<ResolvedTool, ToolError> {
         let known = |server: &str| self.by_name.contains_key(server);
-        let candidates: Vec<(&str, &str)> =
-            split_full_name(name).filter(|(server, _)| known(server)).collect();
+        let (denied, candidates): (Vec<_>, Vec<_>) = split_full_name(name)
+            .filter(|(server, _)| known(server))
+            .partition(|(server, tool)| is_out_of_reach(server, tool));
         let mut found: Vec<ResolvedTool> = Vec::new();
         let mut failure = None;
         for (server, tool) in &candidates {
             match self.resolve(server, tool, deadline).await {
                 Ok(resolved) => found.push(resolved),
+                // Whether that server has the tool is not known: then neither is which one is meant.
+                Err(error) if error.code != ToolErrorCode::ToolNotFound => return Err(error),
                 Err(error) => failure = Some(error),
             }
         }
@@ -201,7 +209,14 @@ impl Catalog {
                 format!("`{name}` means more than one tool; use `tools[server][tool]`"),
             )),
             (None, Some(error)) => Err(error),
-            (None, None) => Err(self.unknown_full_name(name)),
+            (None, None) => Err(match denied.first() {
+                Some((server, tool)) => ToolError::new(
+                    ToolErrorCode::ToolDenied,
+                    format!("this run may not call `{server}.{tool}`"),
+                )
+                .for_tool(server, tool),
+                None => self.unknown_full_name(name),
+            }),
         }
     }
 
@@ -357,7 +372,10 @@ impl Catalog {
     pub(crate) fn known(&self) -> Vec<(Arc<str>, Option<Vec<ResolvedTool>>)> {
         let known = |server: &Arc<Server>| {
             let tools = server.load().map(|known| {
-                (0..known.tools.names.len()).map(|position| server.resolved(&known.tools, position)).collect()
+                (0..known.tools.names.len())
+                    .filter(|&position| known.tools.is_usable(server, position))
+                    .map(|position| server.resolved(&known.tools, position))
+                    .collect()
             });
             (Arc::clone(&server.name), tools)
         };

@@ -105,8 +105,8 @@ impl Observed {
     pub(crate) fn save(&self) {
         let Some(store) = &self.store else { return };
         // The lock is not held while the disk is waited for.
-        let mut unsaved: Vec<(String, BTreeMap<String, Shape>)> = Vec::new();
-        for shapes in self.servers.lock().values_mut() {
+        let mut unsaved: Vec<(Arc<str>, String, BTreeMap<String, Shape>)> = Vec::new();
+        for (server, shapes) in self.servers.lock().iter_mut() {
             let Some(file) = shapes.file.clone() else { continue };
             let new: BTreeMap<String, Shape> = shapes
                 .tools
@@ -114,10 +114,11 @@ impl Observed {
                 .filter_map(|(name, tool)| Some((name.clone(), tool.unsaved.take()?)))
                 .collect();
             if !new.is_empty() {
-                unsaved.push((file, new));
+                unsaved.push((Arc::clone(server), file, new));
             }
         }
-        for (file, new) in unsaved {
+        for (server, file, new) in unsaved {
+            let again = new.clone();
             let added = store.update(&file, VERSION, |known: Option<BTreeMap<String, Shape>>| {
                 let mut tools = known.unwrap_or_default();
                 for (name, shape) in new {
@@ -134,6 +135,11 @@ impl Observed {
             });
             if let Err(error) = added {
                 tracing::warn!(%error, "shapes of results cannot be kept");
+                let mut servers = self.servers.lock();
+                let shapes = servers.entry(server).or_default();
+                for (name, shape) in again {
+                    merge(&mut shapes.tools.entry(name).or_default().unsaved, shape);
+                }
             }
         }
     }

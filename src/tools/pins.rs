@@ -80,7 +80,7 @@ impl ToolChange {
 
 impl Pins {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store }
+        Self { store: store.binding() }
     }
 
     /// Compares a list with what was accepted and takes note of the differences. Returns the tools
@@ -99,12 +99,13 @@ impl Pins {
                 (pins.clone(), pins)
             })?
         };
-        Ok(pins
-            .tools
-            .into_iter()
-            .filter(|(_, pin)| pin.seen != Seen::AsAccepted)
-            .map(|(tool, _)| tool)
-            .collect())
+        Ok(different(pins))
+    }
+
+    /// The tools of a list that are not as they were accepted. Takes note of nothing.
+    pub(crate) fn differing(&self, server: &str, list: &ToolList) -> std::io::Result<HashSet<String>> {
+        let pins = compare(self.store.read(&file_name(server), VERSION)?, server, list);
+        Ok(different(pins))
     }
 
     /// All differences that nobody has accepted yet, by server and tool.
@@ -149,6 +150,10 @@ impl Pins {
             (pins, accepted)
         })
     }
+}
+
+fn different(pins: ServerPins) -> HashSet<String> {
+    pins.tools.into_iter().filter(|(_, pin)| pin.seen != Seen::AsAccepted).map(|(tool, _)| tool).collect()
 }
 
 /// The pins after `list` was seen.

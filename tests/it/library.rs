@@ -341,3 +341,66 @@ async fn denied_tools_are_denied_by_every_name_and_not_listed() {
     );
     assert_eq!(mock.calls.load(Ordering::SeqCst), 1);
 }
+
+/// A server that renames its tool between two lists.
+struct Renamed {
+    tool: &'static str,
+    schema: serde_json::Value,
+    called: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl cx::ToolDispatcher for Renamed {
+    fn servers(&self) -> Vec<Arc<str>> {
+        vec!["fs".into()]
+    }
+
+    fn tools<'a>(
+        &'a self,
+        _server: &'a str,
+        _deadline: std::time::Instant,
+    ) -> futures::future::BoxFuture<'a, Result<Arc<cx::ToolList>, cx::ToolError>> {
+        let tool = cx::ToolDefinition {
+            name: self.tool.to_owned(),
+            description: None,
+            input_schema: self.schema.clone().into(),
+            output_schema: None,
+            annotations: None,
+        };
+        Box::pin(async move { Ok(Arc::new(cx::ToolList { tools: vec![tool], ttl: None })) })
+    }
+
+    fn identity(&self, _server: &str) -> Option<String> {
+        Some("the-same-all-the-time".to_owned())
+    }
+
+    fn call(
+        &self,
+        _request: cx::ToolRequest,
+    ) -> futures::future::BoxFuture<'_, Result<cx::ToolResult, cx::ToolError>> {
+        self.called.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Box::pin(async { Ok(cx::ToolResult::default()) })
+    }
+}
+
+/// A name that is permitted by the list on disk and means a denied tool by the server's own.
+#[tokio::test]
+async fn tl_140_the_policy_holds_for_what_a_name_turns_out_to_mean() {
+    let directory = tempfile::tempdir().unwrap();
+    let called = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let executor = |tool, schema| {
+        Executor::builder()
+            .cache_directory(directory.path())
+            .deny(["fs.delete_file"])
+            .dispatcher(Renamed { tool, schema, called: Arc::clone(&called) })
+            .build()
+            .unwrap()
+    };
+    let source = "return tools.fs.deleteFile({ path: 1 }).then(() => 'called', (error) => error.code)";
+    let strict = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
+    let first = executor("deleteFile", strict);
+    assert_eq!(first.run_ts(source).await.unwrap().value(), Some(&json!("INVALID_ARGUMENTS")));
+    first.close().await;
+    let second = executor("delete_file", json!({ "type": "object" }));
+    assert_eq!(second.run_ts(source).await.unwrap().value(), Some(&json!("TOOL_DENIED")));
+    assert_eq!(called.load(std::sync::atomic::Ordering::SeqCst), 0);
+}

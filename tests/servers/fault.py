@@ -89,6 +89,11 @@ def call(identifier, name, arguments):
         sys.stderr.write("\x1b[31mpanic\x1b[0m: the crash was asked for\n")
         sys.stderr.flush()
         os._exit(7)
+    elif name == "close_input":
+        os.close(0)
+        answer(identifier, text("deaf"))
+        while True:
+            time.sleep(1000)
     elif name == "fail":
         answer(identifier, {**text("it did not work"), "isError": True})
     elif name == "lone_surrogate":

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -13,14 +13,14 @@ use crate::tools::arguments::ArgumentCheck;
 /// How many compiled schemas are kept, those that were used last.
 const KEPT_CHECKS: NonZeroUsize = NonZeroUsize::new(1_000).expect("more than none");
 
-/// Compiled schemas of arguments, by list and position. The list is kept with them, so that its
-/// address means no other.
+/// Compiled schemas of arguments, by list and position. Lists are not kept alive by them; what is of
+/// one that is gone is not used again.
 pub(crate) struct ArgumentChecks {
     compiled: Mutex<LruCache<(usize, usize), CheckOf>>,
 }
 
 struct CheckOf {
-    _tools: Arc<ServerTools>,
+    tools: Weak<ServerTools>,
     check: Option<Arc<ArgumentCheck>>,
 }
 
@@ -44,7 +44,10 @@ impl ArgumentChecks {
         server: &str,
     ) -> Option<Arc<ArgumentCheck>> {
         let key = (Arc::as_ptr(tools).addr(), position);
-        if let Some(kept) = self.compiled.lock().get(&key) {
+        if let Some(kept) = self.compiled.lock().get(&key)
+            // Another list may have been made where an earlier one was.
+            && kept.tools.upgrade().is_some_and(|of| Arc::ptr_eq(&of, tools))
+        {
             return kept.check.clone();
         }
         // Compiled out of the lock: a large schema takes milliseconds.
@@ -61,7 +64,7 @@ impl ArgumentChecks {
                 None
             }
         };
-        let kept = CheckOf { _tools: Arc::clone(tools), check: check.clone() };
+        let kept = CheckOf { tools: Arc::downgrade(tools), check: check.clone() };
         self.compiled.lock().put(key, kept);
         check
     }

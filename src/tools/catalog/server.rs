@@ -82,7 +82,12 @@ impl Server {
                 }
                 Ok(tools)
             }
-            Some(Known { tools, .. }) if !self.may_refresh() => Ok(tools),
+            Some(Known { tools, source })
+                if (!self.options.strict || matches!(source, Source::Server { .. }))
+                    && !self.may_refresh() =>
+            {
+                Ok(tools)
+            }
             Some(Known { tools, .. }) => match self.refreshed(deadline).await {
                 Err(error) if !self.options.strict && error.code != ToolErrorCode::Cancelled => {
                     tracing::warn!(server = %self.name, %error, "the list of tools may be out of date");
@@ -128,7 +133,14 @@ impl Server {
                 && state.known.is_none()
             {
                 let source = Source::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
-                let tools = Arc::new(ServerTools::new(cached.list, HashSet::new()));
+                // So that what is shown without asking the server is what may be used.
+                let changed = match self.options.pins.as_ref().filter(|_| self.options.strict) {
+                    Some(pins) => pins.differing(&self.name, &cached.list).unwrap_or_else(|_unreadable| {
+                        cached.list.tools.iter().map(|tool| tool.name.clone()).collect()
+                    }),
+                    None => HashSet::new(),
+                };
+                let tools = Arc::new(ServerTools::new(cached.list, changed));
                 state.known = Some(Known { tools, source });
             }
         }
@@ -142,7 +154,7 @@ impl Server {
         matches!(&state.known, Some(Known { source: Source::Server { generation: known }, .. }) if *known == generation)
     }
 
-    fn may_refresh(&self) -> bool {
+    pub(super) fn may_refresh(&self) -> bool {
         let mut state = self.state.lock();
         let now = Instant::now();
         while state.refreshes.front().is_some_and(|began| now.duration_since(*began) > REFRESHES_PERIOD) {
@@ -205,7 +217,8 @@ impl Server {
         let present = self.state.lock().known.as_ref().map(|known| Arc::clone(&known.tools));
         let is_same = present.as_ref().is_some_and(|tools| Arc::ptr_eq(&tools.list, &list));
         let tools = match present {
-            Some(tools) if is_same => tools,
+            // What was accepted since then may make a difference.
+            Some(tools) if is_same && tools.changed.is_empty() => tools,
             _ => Arc::new(ServerTools::new(Arc::clone(&list), self.changed(&list).await?)),
         };
         let mut state = self.state.lock();

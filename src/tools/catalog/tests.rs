@@ -59,7 +59,7 @@ fn names_resolve_exactly_and_in_camel_case() {
 #[test]
 fn full_names_that_mean_two_tools_are_refused() {
     let ambiguous = catalog(&["a.b__c", "a__b.c", "a__b.d"]);
-    let resolve = |name: &str| block_on(ambiguous.resolve_full_name(name, soon()));
+    let resolve = |name: &str| block_on(ambiguous.resolve_full_name(name, |_, _| false, soon()));
     assert!(resolve("mcp__a__b__c").err().unwrap().message.contains("more than one tool"));
     assert_eq!(&*resolve("mcp__a__b__d").ok().unwrap().server, "a__b");
     assert!(resolve("mcp__z__d").err().unwrap().message.contains("no server `z`"));
@@ -291,10 +291,51 @@ async fn di_166_in_strict_mode_a_changed_tool_is_neither_found_nor_called_until_
     // Outside strict mode it is noticed all the same.
     assert_eq!(names(&disk.process(&fake)).await.len(), 3);
     assert_eq!(disk.pins().changes().unwrap().len(), 3);
+    // A process that runs already sees it too.
+    let running = disk.strict_process(&fake);
+    assert!(running.resolve("s", "send", soon()).await.is_err());
     disk.pins().accept("s", Some("send")).unwrap();
+    assert!(running.resolve("s", "send", soon()).await.is_ok());
     assert_eq!(names(&disk.strict_process(&fake)).await, ["send"]);
     disk.pins().accept("s", None).unwrap();
     assert_eq!(names(&disk.strict_process(&fake)).await.len(), 3);
+}
+
+#[tokio::test]
+async fn di_166_a_server_that_hides_its_list_gains_nothing() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&["send"]);
+    names(&disk.strict_process(&fake)).await;
+    fake.offer(&["send"], "does it, and more", None);
+    // The changed list is on disk from here on.
+    assert!(disk.strict_process(&fake).resolve("s", "send", soon()).await.is_err());
+    fake.fail();
+    let later = disk.strict_process(&fake);
+    for _ in 0..2 * MOST_REFRESHES {
+        assert!(later.resolve("s", "send", soon()).await.is_err());
+    }
+    assert!(later.search_known("send", 10, |_, _| true).is_empty());
+    assert_eq!(later.known()[0].1.as_ref().map(Vec::len), Some(0));
+    assert!(!later.declarations(|_, _| true).contains("and more"));
+}
+
+#[tokio::test]
+async fn di_166_what_was_accepted_and_cannot_be_read_accepts_nothing() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&["send"]);
+    names(&disk.strict_process(&fake)).await;
+    for entry in std::fs::read_dir(disk.0.path().join("state")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            std::fs::write(path, "{").unwrap();
+        }
+    }
+    let error = disk.strict_process(&fake).resolve("s", "send", soon()).await.err().unwrap();
+    assert_eq!(error.code, ToolErrorCode::ToolDenied);
+    assert!(error.message.contains("damaged"), "{error}");
+    // Outside strict mode it is a warning, and nothing is written over.
+    assert_eq!(names(&disk.process(&fake)).await, ["send"]);
+    assert!(disk.pins().changes().is_err());
 }
 
 /// THREATS 168.
