@@ -94,8 +94,16 @@ impl Store {
         let (document, returned) = change(self.read(name, version)?);
         let document = serde_json::value::to_raw_value(&document)?;
         let envelope = Envelope { version, sha256: sha256(document.get().as_bytes()), document: &document };
+        // One name for each document, which only the holder of its lock uses: what a process that was
+        // killed left behind is removed by the next and does not pile up.
+        let new = format!(".new-{name}");
+        match fs::remove_file(self.directory.join(&new)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut file = tempfile::Builder::new()
-            .prefix(".new-")
+            .prefix(&new)
+            .rand_bytes(0)
             .permissions(fs::Permissions::from_mode(0o600))
             .tempfile_in(&self.directory)?;
         file.write_all(&serde_json::to_vec(&envelope)?)?;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic and start processes")]
 
 /// A server that breaks one rule beside one that breaks none: the stage of the modules below.
+mod cache;
 mod chaos;
 /// Calls that go wrong.
 mod chaos_calls;
@@ -30,6 +31,7 @@ mod limits;
 /// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
 /// Judged queries over the tools of real servers: see `tests/search`.
+mod numbered;
 mod resources;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;

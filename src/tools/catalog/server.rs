@@ -206,6 +206,7 @@ impl Server {
     async fn ask(self: Arc<Self>) -> Result<Arc<ServerTools>, ToolError> {
         // As of before: what changes while the list is on its way is asked for again.
         let generation = self.dispatcher.generation(&self.name);
+        let asked = SystemTime::now();
         let result = self.dispatcher.tools(&self.name, Instant::now() + REFRESH_TIME).await;
         let list = match result {
             Ok(list) => list,
@@ -219,7 +220,7 @@ impl Server {
         let tools = match present {
             // What was accepted since then may make a difference.
             Some(tools) if is_same && tools.changed.is_empty() => tools,
-            _ => Arc::new(ServerTools::new(Arc::clone(&list), self.changed(&list).await?)),
+            _ => Arc::new(ServerTools::new(Arc::clone(&list), self.changed(&list, asked).await?)),
         };
         let mut state = self.state.lock();
         state.failure = None;
@@ -229,9 +230,13 @@ impl Server {
     }
 
     /// Compares a list with what was accepted, and keeps it. On a thread that may wait for the disk.
-    async fn changed(self: &Arc<Self>, list: &Arc<ToolList>) -> Result<HashSet<String>, ToolError> {
+    async fn changed(
+        self: &Arc<Self>,
+        list: &Arc<ToolList>,
+        asked: SystemTime,
+    ) -> Result<HashSet<String>, ToolError> {
         let Some(identity) = self.identity.clone() else { return Ok(HashSet::new()) };
-        let (server, list, asked) = (Arc::clone(self), Arc::clone(list), SystemTime::now());
+        let (server, list) = (Arc::clone(self), Arc::clone(list));
         let work = move || {
             if let Some(cache) = &server.options.cache {
                 cache.save(&identity, &server.name, &list, asked);
