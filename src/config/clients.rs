@@ -138,10 +138,7 @@ impl Client {
     pub(super) fn of_project_file(path: &Path) -> Option<Self> {
         let is_it =
             |template: &&str| template.strip_prefix("./").is_some_and(|template| path.ends_with(template));
-        FILES
-            .iter()
-            .find(|(_, files)| files.iter().any(|template| is_it(template)))
-            .map(|(client, _)| *client)
+        FILES.iter().find(|(_, files)| files.iter().any(is_it)).map(|(client, _)| *client)
     }
 
     /// The servers in one of its files, with what is wrong with some of them. Keys that we do not

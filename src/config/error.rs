@@ -34,14 +34,8 @@ impl ConfigError {
     }
 }
 
-impl std::error::Error for ConfigError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.findings.first()?.problem {
-            Problem::Unreadable(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+// Without a source: the message has all of it.
+impl std::error::Error for ConfigError {}
 
 impl fmt::Display for ConfigError {
     /// One line for each mistake. Hints of all but the first are in brackets.

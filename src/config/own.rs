@@ -139,7 +139,7 @@ pub(super) fn parse(root: &Node, known: &[&str], findings: &mut Vec<Finding>) ->
         let key = key.child("limits");
         match (At { key: key.clone(), node }).object() {
             Ok(members) => {
-                file.limits = limits(&mut Fields { key: &key, members, findings: &mut *fields.findings })
+                file.limits = limits(&mut Fields { key: &key, members, findings: &mut *fields.findings });
             }
             Err(finding) => fields.findings.push(finding),
         }

@@ -59,7 +59,8 @@ pub(crate) fn print_chain(error: &anyhow::Error) {
         text.push_str(": ");
         text.push_str(&cause.to_string());
     }
-    if let Some(hint) = error.downcast_ref::<cx::Error>().and_then(hint) {
+    let of_configuration = || error.downcast_ref::<cx::ConfigError>()?.hint();
+    if let Some(hint) = error.downcast_ref::<cx::Error>().and_then(hint).or_else(of_configuration) {
         text.push_str("\nhint: ");
         text.push_str(hint);
     }
