@@ -331,7 +331,7 @@ fn a_server_that_is_cx_itself_is_skipped() {
 
 #[test]
 fn a_run_uses_what_is_configured_unless_files_are_named() {
-    let user = r#"{"mcpServers": {"a": {"command": "sh"}}, "deny": ["a.x"]}"#;
+    let user = r#"{"mcpServers": {"a": {"command": "sh"}}, "deny": ["a.*"]}"#;
     let place = Place::new()
         .file("home/.config/cx/config.json", user)
         .file("work/named.json", r#"{"mcpServers": {"b": {"command": "sh"}}}"#);
