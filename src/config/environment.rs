@@ -92,7 +92,6 @@ impl Directories {
 
 /// The variable that every started server is given, with its value, so that an executor that starts
 /// itself through others is noticed.
-#[expect(dead_code, reason = "for the one place that starts servers")]
 pub(crate) fn depth_for_children() -> (&'static str, String) {
     (DEPTH, Environment::of_process().depth().saturating_add(1).to_string())
 }

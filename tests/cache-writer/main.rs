@@ -5,7 +5,6 @@
 #![expect(clippy::print_stdout, reason = "a test's program: it says how far it is")]
 
 #[path = "../it/numbered.rs"]
-#[expect(unreachable_pub, reason = "the file is a module of the integration tests as well")]
 mod numbered;
 
 use cx::Executor;

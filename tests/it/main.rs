@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic and start processes")]
 
 /// A server that breaks one rule beside one that breaks none: the stage of the modules below.
+/// Lists on disk, between processes.
 mod cache;
 mod chaos;
 /// Calls that go wrong.
@@ -31,7 +32,9 @@ mod limits;
 /// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
 /// Judged queries over the tools of real servers: see `tests/search`.
+/// A server whose tools all carry one number.
 mod numbered;
+/// What servers have besides tools.
 mod resources;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;

@@ -11,11 +11,11 @@ use futures::future::{BoxFuture, ready};
 use serde_json::{Value, json};
 
 /// How many tools there are: enough for a file of several pages.
-pub const TOOLS: usize = 40;
+pub(crate) const TOOLS: usize = 40;
 
-pub struct Numbered {
+pub(crate) struct Numbered {
     /// What the descriptions say; `None` for a server that is down.
-    pub number: Option<u64>,
+    pub(crate) number: Option<u64>,
 }
 
 impl ToolDispatcher for Numbered {

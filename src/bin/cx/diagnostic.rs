@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cx::{ConfigWarning, ScriptError};
+use cx::{CallProgress, ConfigWarning, Progress, ScriptError};
 
 use crate::output::printable;
 
@@ -43,6 +43,19 @@ pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
 /// Prints something that went wrong without being a failure.
 pub(crate) fn print_warning(text: &str) {
     let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));
+}
+
+/// Prints how far a call has come, for a person who waits.
+pub(crate) fn print_progress(call: &CallProgress) {
+    let Progress { progress, total, message } = &call.progress;
+    let mut text = format!("{}.{}: {progress}", call.server, call.tool);
+    if let Some(total) = total {
+        text.push_str(&format!(" of {total}"));
+    }
+    if let Some(message) = message {
+        text.push_str(&format!(", {message}"));
+    }
+    let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
 }
 
 /// Prints what was ignored in the configuration or looks dangerous there, each with what to do.

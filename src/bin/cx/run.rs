@@ -1,7 +1,7 @@
 //! `cx run`.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +61,9 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
                 cancel.cancel();
             }
         });
+    }
+    if !arguments.json && io::stderr().is_terminal() {
+        script = script.on_progress(diagnostic::print_progress);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
