@@ -7,7 +7,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::document::{Content, Node};
-use super::error::{Finding, Key, Place};
+use super::error::{Finding, Key, Place, Problem};
 use super::expand::{Role, Scope, Text};
 use super::values::{At, Fields};
 use crate::mcp::{HttpKind, McpServer, McpTransport, OAuth, RateLimit};
@@ -93,10 +93,10 @@ pub(super) enum Target {
 /// `oauth`, before references in it are replaced.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OAuthEntry {
-    client_id: Option<Text>,
-    client_secret: Option<Text>,
-    scopes: Vec<String>,
-    client_credentials: bool,
+    pub(super) client_id: Option<Text>,
+    pub(super) client_secret: Option<Text>,
+    pub(super) scopes: Vec<String>,
+    pub(super) client_credentials: bool,
 }
 
 /// Reads one entry, and notes everything that is wrong with it. `None` if it cannot be used.
@@ -130,7 +130,10 @@ pub(super) fn parse(
         let expected = "an object with the key `command` or `url`";
         findings.push(Finding::unexpected(key, node.place, expected, "an object without it"));
     }
-    (findings.len() == before).then_some(entry)
+    // An unknown key takes nothing from what the others say; the reader of the file decides what it is.
+    let is_sound =
+        findings[before..].iter().all(|finding| matches!(finding.problem, Problem::UnknownKey { .. }));
+    (is_sound && (entry.target.is_some() || narrows)).then_some(entry)
 }
 
 /// What may be used of it, and how long to wait.

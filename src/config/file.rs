@@ -28,6 +28,10 @@ pub(super) enum Origin {
 ///
 /// Never waits: a pipe is opened without its writer, and refused.
 pub(super) fn read(path: &Path, origin: Origin) -> Result<Option<Vec<u8>>, Finding> {
+    if origin == Origin::Workspace && has_link(path) {
+        let hint = "links in a workspace are not followed: replace it by the directory, or name the file";
+        return Err(Finding::from(Problem::NotAFile("something behind a link")).hint(hint));
+    }
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     if origin == Origin::Workspace {
         flags |= OFlags::NOFOLLOW;
@@ -44,6 +48,15 @@ pub(super) fn read(path: &Path, origin: Origin) -> Result<Option<Vec<u8>>, Findi
         return Err(Problem::TooLarge.into());
     }
     Ok(Some(bytes))
+}
+
+/// Whether one of the directories right above the file is a link: `.cursor` in `.cursor/mcp.json`.
+/// What is above the workspace is the person's own.
+fn has_link(path: &Path) -> bool {
+    let hidden = |directory: &&Path| {
+        directory.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    path.ancestors().skip(1).take_while(hidden).any(Path::is_symlink)
 }
 
 /// The text of such a file.

@@ -1,6 +1,6 @@
 //! Which files are read, what each may say, and which of them wins.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::clients::{Client, ClientFile};
@@ -395,8 +395,10 @@ impl Loader<'_> {
     fn add_denied(&mut self, path: &Path, deny: Option<&Placed<Vec<String>>>) {
         let Some(deny) = deny else { return };
         self.note_origin("deny", path, deny.place);
+        let known: HashSet<String> = self.config.deny.iter().cloned().collect();
+        let mut new = HashSet::new();
         for pattern in &deny.value {
-            if !self.config.deny.contains(pattern) {
+            if !known.contains(pattern) && new.insert(pattern) {
                 self.config.deny.push(pattern.clone());
             }
         }

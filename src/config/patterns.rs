@@ -22,7 +22,12 @@ pub(super) fn intersection(left: &[String], right: &[String]) -> Vec<String> {
         for right in right {
             let (Some(left), Some(right)) = (normal(left), normal(right)) else { continue };
             if let (Some(server), Some(tool)) = (narrower(left.0, right.0), narrower(left.1, right.1)) {
-                let pattern = format!("{server}.{tool}");
+                // So that it reads as one server and one tool again.
+                let pattern = if server.contains('.') {
+                    format!("mcp__{server}__{tool}")
+                } else {
+                    format!("{server}.{tool}")
+                };
                 if !common.contains(&pattern) {
                     common.push(pattern);
                 }

@@ -206,9 +206,21 @@ fn server_lines(entry: &Entry, lines: &mut Vec<String>) {
                 line("directory", &cwd.raw);
             }
         }
-        Some(Target::Http { url, headers, .. }) => {
+        Some(Target::Http { url, headers, oauth, .. }) => {
             line("address", &url.raw);
             headers.iter().for_each(|(name, text)| line("header", &named(name, &text.raw)));
+            if let Some(oauth) = oauth {
+                let secrets = [("clientId", &oauth.client_id), ("clientSecret", &oauth.client_secret)];
+                for (name, text) in secrets {
+                    text.iter().for_each(|text| line("signs in with", &named(name, &text.raw)));
+                }
+                if oauth.client_credentials {
+                    line("signs in", "by itself, without a person");
+                }
+                if !oauth.scopes.is_empty() {
+                    line("asks for", &oauth.scopes.join(" "));
+                }
+            }
         }
         None => {}
     }
@@ -228,9 +240,13 @@ fn named(name: &str, raw: &str) -> String {
             .push(reference.strip_prefix("env:").unwrap_or(reference).split(":-").next().unwrap_or_default());
     }
     references.extend(raw.split("{env:").skip(1).filter_map(|part| part.split('}').next()));
-    let between = raw.split('%').skip(1).step_by(2);
+    // Every text between two signs, because which sign opens depends on what is set.
+    let between: Vec<&str> = raw.split('%').collect();
+    let between = between.get(1..between.len().saturating_sub(1)).unwrap_or_default();
     references.extend(
-        between.filter(|name| !name.is_empty() && !name.contains(|c: char| !c.is_alphanumeric() && c != '_')),
+        between
+            .iter()
+            .filter(|name| !name.is_empty() && !name.contains(|c: char| !c.is_alphanumeric() && c != '_')),
     );
     references.dedup();
     if !references.is_empty() {

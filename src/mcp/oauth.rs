@@ -105,23 +105,42 @@ impl Authorization {
     ///
     /// When there is a token that has expired and cannot be renewed now, or when it would be sent
     /// in clear.
-    pub(super) async fn token(&self, url: &Url) -> Result<Option<Token>, ToolError> {
+    pub(super) async fn token(self: &Arc<Self>, url: &Url) -> Result<Option<Token>, ToolError> {
         let token = match self.fresh() {
             Some(known) => known,
             None => {
-                let _one_at_a_time = self.renewing.lock().await;
-                match self.fresh() {
-                    Some(known) => known,
-                    None => self.load().await?,
-                }
+                let this = Arc::clone(self);
+                self.to_its_end(async move {
+                    let _one_at_a_time = this.renewing.lock().await;
+                    match this.fresh() {
+                        Some(known) => Ok(known),
+                        None => this.load().await,
+                    }
+                })
+                .await?
             }
         };
+        self.for_address(url, token)
+    }
+
+    /// The token, unless it would be sent where it can be read.
+    fn for_address(&self, url: &Url, token: Option<Token>) -> Result<Option<Token>, ToolError> {
         match token {
             Some(_) if !is_private(url) => {
                 Err(self.unavailable("is behind `http`, where tokens could be read; use `https`"))
             }
             token => Ok(token),
         }
+    }
+
+    /// Does `work` to its end even if nobody waits for it any more: an authorization server that has
+    /// given out a new refresh token takes the old one no longer, so it must be stored.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let ended = tokio::spawn(work).await;
+        ended.unwrap_or_else(|_runtime_ends| Err(self.unavailable("did not renew the sign-in")))
     }
 
     /// Another token instead of one that the server did not accept; `None` if a person has to sign
@@ -131,10 +150,16 @@ impl Authorization {
     ///
     /// As [`Authorization::token`].
     pub(super) async fn renew(
-        &self,
+        self: &Arc<Self>,
         url: &Url,
         rejected: Option<&Token>,
     ) -> Result<Option<Token>, ToolError> {
+        let (this, rejected) = (Arc::clone(self), rejected.cloned());
+        let token = self.to_its_end(async move { this.renewed(rejected.as_ref()).await }).await?;
+        self.for_address(url, token)
+    }
+
+    async fn renewed(&self, rejected: Option<&Token>) -> Result<Option<Token>, ToolError> {
         {
             let _one_at_a_time = self.renewing.lock().await;
             let is_rejected = |token: &Token| rejected.is_some_and(|rejected| rejected.0 == token.0);
@@ -152,10 +177,10 @@ impl Authorization {
             }
             if loaded.is_some() {
                 *self.known.lock() = Known::Nothing;
-                self.renew_now().await?;
+                return self.renew_now().await;
             }
         }
-        self.token(url).await
+        Ok(None)
     }
 
     /// What is known without waiting: a token that is still good, or that there is none.
@@ -227,6 +252,11 @@ impl Authorization {
     }
 
     async fn exchange(&self) -> Result<(), RmcpError> {
+        if !is_private(&self.url) {
+            // Before anything secret is sent, and not only before the token is.
+            let problem = "is behind `http`, where what is sent could be read; use `https`";
+            return Err(RmcpError::InternalError(problem.to_owned()));
+        }
         let mut manager = manager(&self.url, &self.tokens).await?;
         if self.config.client_credentials {
             return client_credentials(&mut manager, &self.url, &self.config).await;

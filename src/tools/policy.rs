@@ -69,8 +69,8 @@ impl Policy {
         let allowed = self
             .allow
             .as_ref()
-            .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.server.matches(server)));
-        let denied = self.deny.iter().any(|pattern| pattern.every_tool && pattern.server.matches(server));
+            .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches_server(server)));
+        let denied = self.deny.iter().any(|pattern| pattern.matches_all_of(server));
         let permitted = allowed && !denied;
         permitted && self.servers.get(server).is_none_or(ServerPolicy::may_permit)
     }
@@ -94,9 +94,16 @@ impl ServerPolicy {
 }
 
 /// `server.tool` or `mcp__server__tool`, each half with `*` for any run of characters; `*` alone is
-/// every tool.
+/// every tool. Names may have dots and `__` themselves: a pattern means every server and tool whose
+/// names put together read as it does.
 #[derive(Clone, Debug)]
 struct Pattern {
+    readings: Vec<Reading>,
+}
+
+/// One way to tell a pattern's server from its tool.
+#[derive(Clone, Debug)]
+struct Reading {
     server: WildMatch,
     tool: WildMatch,
     every_tool: bool,
@@ -104,26 +111,47 @@ struct Pattern {
 
 impl Pattern {
     fn parse(option: &'static str, text: &str) -> Result<Self, Error> {
-        let halves = if text == "*" {
-            Some(("*", "*"))
-        } else if let Some(full_name) = text.strip_prefix("mcp__") {
-            full_name.split_once("__")
+        // More separators than this are nobody's names.
+        const MOST_READINGS: usize = 16;
+        let readings: Vec<Reading> = if text == "*" {
+            vec![Reading::new("*", "*")]
         } else {
-            text.split_once('.')
+            let (names, separator) =
+                text.strip_prefix("mcp__").map_or((text, "."), |full_name| (full_name, "__"));
+            names
+                .match_indices(separator)
+                .map(|(at, separator)| (&names[..at], &names[at + separator.len()..]))
+                .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+                .take(MOST_READINGS)
+                .map(|(server, tool)| Reading::new(server, tool))
+                .collect()
         };
-        let Some((server, tool)) = halves.filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        else {
+        if readings.is_empty() {
             // `fs*` could mean the server `fs`, or `fsx` too. Refusing beats guessing.
             return Err(Error::InvalidOptions {
                 option,
                 problem: format!("expected `server.tool`, `server.*`, `mcp__server__tool` or `*`: `{text}`"),
             });
-        };
-        Ok(Self { server: WildMatch::new(server), tool: WildMatch::new(tool), every_tool: tool == "*" })
+        }
+        Ok(Self { readings })
     }
 
     fn matches(&self, server: &str, tool: &str) -> bool {
-        self.server.matches(server) && self.tool.matches(tool)
+        self.readings.iter().any(|reading| reading.server.matches(server) && reading.tool.matches(tool))
+    }
+
+    fn matches_server(&self, server: &str) -> bool {
+        self.readings.iter().any(|reading| reading.server.matches(server))
+    }
+
+    fn matches_all_of(&self, server: &str) -> bool {
+        self.readings.iter().any(|reading| reading.every_tool && reading.server.matches(server))
+    }
+}
+
+impl Reading {
+    fn new(server: &str, tool: &str) -> Self {
+        Self { server: WildMatch::new(server), tool: WildMatch::new(tool), every_tool: tool == "*" }
     }
 }
 

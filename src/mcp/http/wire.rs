@@ -187,7 +187,7 @@ impl Link {
                         }
                         // Since 2026-07-28 closing the response says it.
                         if !self.negotiated.lock().is_modern {
-                            self.post_control(body, headers);
+                            self.post_control(body, headers, false);
                         }
                         Ok(None)
                     }
@@ -427,7 +427,14 @@ impl Link {
             };
             sleep(events.retry().unwrap_or_else(|| pause(resumes))).await;
             resumes += 1;
-            events = self.open_stream(Some(&last_id)).await?;
+            events = self.open_stream(Some(&last_id)).await.map_err(|problem| {
+                // Whatever kept the stream from going on: the call itself was received.
+                let server = &self.client.server;
+                let cause = problem.into_error_data(server).message;
+                Problem::Failed(unavailable(format!(
+                    "server `{server}` broke off before it answered; whether the call took effect is unknown: {cause}"
+                )))
+            })?;
         }
     }
 
@@ -451,7 +458,7 @@ impl Link {
     async fn take(self: &Arc<Self>, text: &[u8], id: Option<i64>) {
         for taken in self.inbox.take(text, id).await {
             if let Taken::Asked(answer) = taken {
-                self.post_control(answer.to_string().into_bytes(), HeaderMap::new());
+                self.post_control(answer.to_string().into_bytes(), HeaderMap::new(), true);
             }
         }
     }
@@ -553,9 +560,14 @@ impl Link {
         }
     }
 
-    /// Posts a message that has no answer, without waiting for it.
-    fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap) {
+    /// Posts a message that has no answer, without waiting for it. Too many answers at once are the
+    /// server's fault; too many of our own cancellations are not sent, which costs the server work but
+    /// no other run its connection.
+    fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap, is_answer: bool) {
         let Ok(permit) = Arc::clone(&self.control).try_acquire_owned() else {
+            if !is_answer {
+                return;
+            }
             tracing::warn!(server = &*self.client.server, "the server asks faster than it takes answers");
             self.state.end("asked too much at once");
             return;

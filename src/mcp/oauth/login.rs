@@ -126,6 +126,9 @@ pub(super) async fn login_with(
     let config = http.oauth.clone().unwrap_or_default();
     let failed = |problem: String| AuthError::Failed { server: server.name.clone(), problem };
     let too_slow = || failed(format!("no answer within {} s", EXCHANGE_TIME.as_secs()));
+    if !super::is_private(&http.url) {
+        return Err(failed("it is behind `http`, where what is sent could be read; use `https`".to_owned()));
+    }
     let mut manager = manager(&http.url, &tokens).await.map_err(|error| failure(server, &error))?;
     if config.client_credentials {
         let exchanged = timeout(EXCHANGE_TIME, client_credentials(&mut manager, &http.url, &config)).await;

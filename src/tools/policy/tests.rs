@@ -74,3 +74,19 @@ fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
     narrow.set_server("fs", Some(&strings(&["*"])), &[]);
     assert!(narrow.permits("fs", "list") && !narrow.permits("fs", "read_file"));
 }
+
+#[test]
+fn tl_142_names_with_separators_are_what_a_pattern_reads_as() {
+    let denied = |pattern: &str, server: &str, tool: &str| {
+        let policy = Policy::new(None, &[pattern.to_owned()]).unwrap();
+        assert_eq!(policy.denies(server, tool), !policy.permits(server, tool));
+        policy.denies(server, tool)
+    };
+    assert!(denied("my.server.delete", "my.server", "delete"));
+    assert!(denied("my.server.*", "my.server", "delete"));
+    assert!(denied("mcp__a__b__delete", "a__b", "delete"));
+    assert!(denied("mcp__a__b__delete", "a", "b__delete"));
+    assert!(!denied("my.server.delete", "server", "delete"));
+    assert!(!denied("fs.*", "fs.evil", "x"));
+    assert!(Policy::new(None, &["fs*".to_owned()]).is_err());
+}
