@@ -1,6 +1,8 @@
 //! The integration tests: one binary, a module for each subject.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic and start processes")]
 
+/// What is kept from one process to the next, and what is left when processes are killed.
+mod cache;
 /// A server that breaks one rule beside one that breaks none: the stage of the modules below.
 mod chaos;
 /// Calls that go wrong.
@@ -21,6 +23,10 @@ mod escape;
 mod examples;
 /// Servers that we did not write.
 mod interop;
+/// The same behind an address, with and without a token.
+mod interop_http;
+/// The same in Python: one SDK of before, one of now.
+mod interop_python;
 /// The library as an embedder uses it.
 mod library;
 /// Limits in pairs: obeyed and violated.
