@@ -13,21 +13,40 @@ directory=${1:-${CX_INTEROP_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/cx/interop}}
 python=${PYTHON:-python3}
 
 # What was installed is known by the lock files and by the interpreters, which the results depend on.
-wanted=$( (cat "$here/package-lock.json" "$here/requirements.txt"; node --version; "$python" --version) | sha256sum)
-if [ -f "$directory/installed" ] && [ "$(cat "$directory/installed")" = "$wanted" ]; then
+wanted=$( (cat "$here/package-lock.json" "$here/requirements.txt" "$here/requirements-old.txt"
+    node --version
+    "$python" --version) | sha256sum)
+is_installed() {
+    [ -f "$directory/installed" ] && [ "$(cat "$directory/installed")" = "$wanted" ]
+}
+if is_installed; then
+    exit 0
+fi
+
+# Two runs at once take turns; the second finds everything done. The kernel frees the lock with the
+# process, so that a run that was killed blocks nobody.
+mkdir -p "$directory"
+exec 9>"$directory/lock"
+if command -v flock >/dev/null; then
+    flock 9
+fi
+if is_installed; then
     exit 0
 fi
 
 # The mark is written last, so that a run that was interrupted is started anew.
-mkdir -p "$directory"
-rm -rf "$directory/installed" "$directory/node" "$directory/python"
+rm -rf "$directory/installed" "$directory/node" "$directory/python" "$directory/python-old"
 mkdir "$directory/node"
 cp "$here/package.json" "$here/package-lock.json" "$directory/node/"
 (cd "$directory/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
 
-"$python" -m venv "$directory/python"
-"$directory/python/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --require-hashes --only-binary :all: -r "$here/requirements.txt"
+install_python() {
+    "$python" -m venv "$directory/$1"
+    "$directory/$1/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --require-hashes --only-binary :all: -r "$here/$2"
+}
+install_python python requirements.txt
+install_python python-old requirements-old.txt
 
 printf '%s\n' "$wanted" > "$directory/installed"
 echo "installed the interoperability servers in $directory" >&2

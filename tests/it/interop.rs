@@ -19,9 +19,24 @@ static SERVERS: LazyLock<PathBuf> = LazyLock::new(|| {
     directory
 });
 
-fn node(package: &str) -> String {
+pub(crate) fn node(package: &str) -> String {
     let modules = "node/node_modules/@modelcontextprotocol";
     SERVERS.join(modules).join(package).join("dist/index.js").to_str().unwrap().to_owned()
+}
+
+/// A program of the servers in Python.
+pub(crate) fn python(program: &str) -> String {
+    SERVERS.join("python/bin").join(program).to_str().unwrap().to_owned()
+}
+
+/// The same on the old SDK.
+pub(crate) fn python_old(program: &str) -> String {
+    SERVERS.join("python-old/bin").join(program).to_str().unwrap().to_owned()
+}
+
+/// A file beside the lock files.
+pub(crate) fn script(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop").join(name).to_str().unwrap().to_owned()
 }
 
 pub(crate) fn everything() -> Executor {
@@ -34,22 +49,21 @@ fn filesystem(directory: &Path) -> Executor {
 }
 
 fn time() -> Executor {
-    let program = SERVERS.join("python/bin/mcp-server-time");
-    executor(McpServer::stdio("time", program.to_str().unwrap()).args(["--local-timezone", "UTC"]))
+    executor(McpServer::stdio("time", python("mcp-server-time")).args(["--local-timezone", "UTC"]))
 }
 
-fn executor(server: McpServer) -> Executor {
+pub(crate) fn executor(server: McpServer) -> Executor {
     Executor::builder().mcp_server(server).build().unwrap()
 }
 
 /// Runs a script and returns its value.
-async fn value(executor: &Executor, source: &str, input: Value) -> Value {
+pub(crate) async fn value(executor: &Executor, source: &str, input: Value) -> Value {
     let result = executor.run(cx::Script::typescript(source).input(input)).await.unwrap();
     result.value().cloned().unwrap_or_else(|| panic!("{source}: {}", result.to_json()))
 }
 
 /// Calls a tool as `call_tool` does: `{ok: true, result}` or `{ok: false, error}`.
-async fn call(executor: &Executor, server: &str, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn call(executor: &Executor, server: &str, tool: &str, arguments: Value) -> Value {
     let input = json!({ "server": server, "tool": tool, "arguments": arguments });
     value(executor, "return call_tool(input.server, input.tool, input.arguments)", input).await
 }
@@ -234,5 +248,44 @@ async fn times_are_converted() {
     let nowhere = call(&executor, "time", "get_current_time", json!({ "timezone": "Mars/Base" })).await;
     assert_eq!(nowhere["error"]["code"], "TOOL_ERROR");
     assert!(nowhere["error"]["message"].as_str().unwrap().contains("Mars/Base"), "{nowhere}");
+    executor.close().await;
+}
+
+#[tokio::test]
+async fn memory_is_kept_in_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("memory.jsonl");
+    let memory = || {
+        let server = McpServer::stdio("memory", "node").args([node("server-memory")]);
+        executor(server.env("MEMORY_FILE_PATH", file.to_str().unwrap()))
+    };
+    let first = memory();
+    let source = r#"
+        const entities = [{ name: "Ada", entityType: "person", observations: ["writes programs"] }];
+        await tools.memory.createEntities({ entities });
+        return (await tools.memory.readGraph({})).entities.map((entity) => entity.name);
+    "#;
+    assert_eq!(value(&first, source, Value::Null).await, json!(["Ada"]));
+    first.close().await;
+    let second = memory();
+    let found = call(&second, "memory", "search_nodes", json!({ "query": "programs" })).await;
+    assert_eq!(found["result"]["entities"][0]["name"], "Ada", "{found}");
+    second.close().await;
+}
+
+#[tokio::test]
+async fn thoughts_follow_each_other() {
+    let executor = executor(McpServer::stdio("thinking", "node").args([node("server-sequential-thinking")]));
+    let source = r#"
+        const totalThoughts = 2;
+        const think = (thoughtNumber) => tools.thinking.sequentialthinking({
+            thought: "so", thoughtNumber, totalThoughts, nextThoughtNeeded: thoughtNumber < totalThoughts,
+        });
+        await think(1);
+        return think(2);
+    "#;
+    let second = value(&executor, source, Value::Null).await;
+    assert_eq!(second["thoughtHistoryLength"], 2, "{second}");
+    assert_eq!(second["nextThoughtNeeded"], false, "{second}");
     executor.close().await;
 }

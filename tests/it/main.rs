@@ -1,9 +1,9 @@
 //! The integration tests: one binary, a module for each subject.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic and start processes")]
 
-/// A server that breaks one rule beside one that breaks none: the stage of the modules below.
-/// Lists on disk, between processes.
+/// What is kept from one process to the next, and what is left when processes are killed.
 mod cache;
+/// A server that breaks one rule beside one that breaks none: the stage of the modules below.
 mod chaos;
 /// Calls that go wrong.
 mod chaos_calls;
@@ -25,6 +25,10 @@ mod escape;
 mod examples;
 /// Servers that we did not write.
 mod interop;
+/// The same behind an address, with and without a token.
+mod interop_http;
+/// The same in Python: one SDK of before, one of now.
+mod interop_python;
 /// The library as an embedder uses it.
 mod library;
 /// Limits in pairs: obeyed and violated.
@@ -32,8 +36,6 @@ mod limits;
 /// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
 /// Judged queries over the tools of real servers: see `tests/search`.
-/// A server whose tools all carry one number.
-mod numbered;
 /// What servers have besides tools.
 mod resources;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
