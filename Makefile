@@ -33,6 +33,7 @@ deny:
 	cargo deny --locked check licenses bans sources
 
 bench: v8
+	cargo build --release --locked --example chaos
 	cargo bench --locked
 
 v8:

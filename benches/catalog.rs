@@ -50,6 +50,32 @@ impl ToolDispatcher for Recorded {
 }
 
 fn main() {
+    // Memory is measured in a process of its own, which has never held anything else.
+    if let Some(directory) = std::env::args().skip(1).find(|argument| std::path::Path::new(argument).is_dir())
+    {
+        return measure(std::path::Path::new(&directory));
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path());
+    #[expect(clippy::disallowed_methods, reason = "this very program again")]
+    let status = std::process::Command::new(std::env::current_exe().expect("a path"))
+        .arg(directory.path())
+        .status()
+        .expect("it starts");
+    assert!(status.success());
+}
+
+fn executor(directory: &std::path::Path, lists: Vec<Arc<ToolList>>, is_down: bool) -> Executor {
+    Executor::builder()
+        .warm_isolates(1)
+        .cache_directory(directory)
+        .dispatcher(Recorded { lists, is_down })
+        .build()
+        .expect("an executor")
+}
+
+/// Writes the lists of all servers to the cache.
+fn write(directory: &std::path::Path) {
     let text = include_str!("../tests/search/tools.json");
     let recorded: Vec<Value> = serde_json::from_str(text).expect("the recorded tools");
     let definition = |number: usize| {
@@ -68,27 +94,19 @@ fn main() {
             Arc::new(ToolList { tools, ttl: None })
         })
         .collect();
-    drop(recorded);
-    let queries: Vec<Value> =
-        serde_json::from_str(include_str!("../tests/search/queries.json")).expect("the judged queries");
-    let queries: Vec<&str> = queries.iter().filter_map(|query| query["query"].as_str()).collect();
-    let directory = tempfile::tempdir().expect("a directory");
-    let executor = |lists: Vec<Arc<ToolList>>, is_down: bool| {
-        Executor::builder()
-            .warm_isolates(1)
-            .cache_directory(directory.path())
-            .dispatcher(Recorded { lists, is_down })
-            .build()
-            .expect("an executor")
-    };
-    let first = executor(lists, false);
+    let first = executor(directory, lists, false);
     let found = block_on(first.run("return (await discoverMCPTools()).length")).expect("a run");
     assert_eq!(found.value(), Some(&json!(TOOLS)), "{}", found.to_json());
     block_on(first.close());
-    drop(first);
+}
 
+fn measure(directory: &std::path::Path) {
+    let queries: Vec<Value> =
+        serde_json::from_str(include_str!("../tests/search/queries.json")).expect("the judged queries");
+    let queries: Vec<&str> = queries.iter().filter_map(|query| query["query"].as_str()).collect();
+    let second = executor(directory, Vec::new(), true);
+    block_on(second.warm());
     let before = resident_megabytes();
-    let second = executor(Vec::new(), true);
     let began = Instant::now();
     // All lists are read to find out which tool is the first.
     assert_eq!(second.search_known_tools("", 1).len(), 1);
