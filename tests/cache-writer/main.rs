@@ -4,7 +4,6 @@
 //! Arguments: the cache directory, the state directory, this writer's name (`a` or `b`) and the number
 //! of the round. Prints `listed N` when the N-th list is on disk and `closed FIELD` when the shape
 //! of what its tools returned is, which has that field.
-#![expect(clippy::print_stdout, reason = "a test's program: it reports on stdout")]
 
 use std::io::Write as _;
 use std::sync::Arc;

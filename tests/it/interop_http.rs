@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use cx::auth::{self, AuthStatus};
 use cx::{CallProgress, CancellationToken, ErrorCode, Executor, HttpKind, McpServer, McpTransport, Script};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::interop::{call, executor, node, python, script, value};
 
@@ -106,10 +108,7 @@ fn revision(executor: &Executor) -> String {
 /// Lists, calls, hears of progress and cancels.
 async fn check_everything(listening_at: &Listening, kind: HttpKind) {
     let executor = executor(listening_at.server(kind));
-    let started = Instant::now();
-    let connected = executor.connect_servers().await;
-    println!("{:?} {kind:?}: {:?} {}", listening_at.url, started.elapsed(), revision(&executor));
-    assert_eq!(connected, [("remote".to_owned(), Ok(()))]);
+    assert_eq!(executor.connect_servers().await, [("remote".to_owned(), Ok(()))]);
     let names =
         value(&executor, "return (await discoverMCPTools({})).map((tool) => tool.name)", Value::Null).await;
     assert_eq!(names.as_array().unwrap().len(), 13, "{names}");
@@ -157,9 +156,8 @@ async fn server_everything_over_server_sent_events() {
 async fn fastmcp_over_http() {
     let server = Listening::fastmcp("open");
     let executor = server.executor();
-    let started = Instant::now();
     assert_eq!(executor.connect_servers().await, [("remote".to_owned(), Ok(()))]);
-    println!("FastMCP: {:?} {}", started.elapsed(), revision(&executor));
+    assert_eq!(revision(&executor), "2026-07-28");
     crate::interop_python::check_fastmcp(&executor, "remote").await;
     executor.close().await;
 }
@@ -174,7 +172,6 @@ async fn fastmcp_with_a_bearer_token() {
         }
         let executor = executor(refused);
         let answer = call(&executor, "remote", "add", json!({ "a": 1, "b": 2 })).await;
-        println!("{header:?} {answer}");
         assert_eq!(answer["error"]["code"], "UPSTREAM_UNAVAILABLE", "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains("sign in") || message.contains("401"), "{message}");
@@ -184,4 +181,42 @@ async fn fastmcp_with_a_bearer_token() {
     let executor = executor(server.server(HttpKind::Detect).header("Authorization", "Bearer interop-token"));
     assert_eq!(call(&executor, "remote", "add", json!({ "a": 1, "b": 2 })).await["result"], 3);
     executor.close().await;
+}
+
+/// The whole way: refused, discovery, registration, the person's consent (which this server gives
+/// itself), tokens, a call, and signing out.
+#[tokio::test]
+async fn fastmcp_with_oauth() {
+    let listening_at = Listening::fastmcp("oauth");
+    let server = listening_at.server(HttpKind::Detect);
+    let directory = tempfile::tempdir().unwrap();
+    let executor =
+        || Executor::builder().state_directory(directory.path()).mcp_server(server.clone()).build().unwrap();
+    let add = json!({ "a": 1, "b": 2 });
+
+    let signed_out = executor();
+    let answer = call(&signed_out, "remote", "add", add.clone()).await;
+    assert_eq!(answer["error"]["code"], "UPSTREAM_UNAVAILABLE", "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("cx auth login remote"), "{message}");
+    signed_out.close().await;
+    assert_eq!(auth::status(&server, directory.path()).await.unwrap(), AuthStatus::SignedOut);
+
+    // What a browser does: opens the address and follows where it is sent.
+    let mut browser = None;
+    let open = |address: &Url| {
+        let code = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20).read()";
+        browser = Some(Command::new(python("python")).args(["-c", code, address.as_str()]).spawn().unwrap());
+    };
+    let login = auth::login(&server, directory.path(), open);
+    tokio::time::timeout(START_TIME, login).await.expect("in time").unwrap();
+    assert!(browser.expect("the address is shown").wait().unwrap().success(), "the last page is there");
+    let status = auth::status(&server, directory.path()).await.unwrap();
+    assert!(matches!(status, AuthStatus::SignedIn { renews: true, .. }), "{status:?}");
+
+    let signed_in = executor();
+    assert_eq!(call(&signed_in, "remote", "add", add.clone()).await["result"], 3);
+    signed_in.close().await;
+    auth::logout(&server, directory.path()).await.unwrap();
+    assert_eq!(auth::status(&server, directory.path()).await.unwrap(), AuthStatus::SignedOut);
 }
