@@ -46,7 +46,7 @@ pub(crate) fn page(server: &Server, id: &Value, cursor: Option<&str>) -> String 
         }
         _ => {}
     }
-    let mut page = json!({ "tools": tools, "ttlMs": 0, "cacheScope": "private" });
+    let mut page = json!({ "tools": tools, "ttlMs": 3_600_000, "cacheScope": "private" });
     if let Some(next) = next {
         page["nextCursor"] = next.into();
     }
@@ -133,7 +133,9 @@ fn giant(id: &Value, tools: &[Value], variant: &str) -> String {
             "x".repeat(10 << 20)
         )),
     }
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{list}],"ttlMs":0,"cacheScope":"private"}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{list}],"ttlMs":3600000,"cacheScope":"private"}}}}"#
+    )
 }
 
 /// Text with characters that a person does not see: zero width, other direction, terminal, tags.
