@@ -196,6 +196,14 @@ impl Directories {
         let current = version_of(current.iter().map(String::as_str));
         assert!(current.round == round, "{current:?} is not of round {round}");
     }
+
+    /// The files that processes did not finish.
+    fn leftovers(&self) -> Vec<PathBuf> {
+        let files =
+            |directory: PathBuf| std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        let all = files(self.cache()).chain(files(self.state()));
+        all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".new-")).collect()
+    }
 }
 
 impl std::fmt::Display for Version {
@@ -246,6 +254,9 @@ fn nothing_is_lost_when_two_processes_are_killed_200_times() {
         }
     }
     assert!(directories.fields.len() > 20, "the kills leave time to write: {:?}", directories.fields);
+    let leftovers = directories.leftovers();
+    // At most one for each document: of its list, its shapes and its accepted definitions.
+    assert!(leftovers.len() <= 3, "{} unfinished files after {ROUNDS} rounds", leftovers.len());
 }
 
 /// A server of `tests/chaos` and the directories of those who use it one after the other.
