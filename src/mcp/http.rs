@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use client::{HttpClient, cause, pool};
 pub(super) use events::Events;
-pub(super) use failure::{Problem, sign_in, tool_error};
+pub(super) use failure::{Problem, is_own_code, sign_in, tool_error};
 #[cfg(test)]
 pub(super) use headers::base64;
 pub(super) use wire::{HttpWire, Link};

@@ -6,7 +6,6 @@
 //! server's requests itself (all but `ping` are refused: no capability is offered) and passes on
 //! nothing but answers to requests that are pending.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::{Future, ready};
 use std::io;
@@ -16,12 +15,10 @@ use std::time::{Duration, Instant};
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage,
-    ProgressNotificationParam, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
@@ -29,6 +26,7 @@ use tokio::time::timeout_at;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, expected, read_result};
+use super::message::{Envelope, ProgressNotification, answer_to, read_error};
 use super::scan::IdScan;
 use super::signals::Signals;
 
@@ -100,19 +98,6 @@ struct Waiting {
 struct Message {
     line: Vec<u8>,
     is_answer: bool,
-}
-
-/// The top level of an incoming message; what is inside is read when it is known what it must be.
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
 }
 
 /// What became of one line.
@@ -231,14 +216,10 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     }
 
     fn read_notification(&self, method: &str, line: &[u8]) -> Read {
-        #[derive(Deserialize)]
-        struct Notification {
-            params: ProgressNotificationParam,
-        }
         match method {
             "notifications/tools/list_changed" => self.signals.tools_changed(),
             "notifications/progress" => {
-                if let Ok(Notification { params }) = serde_json::from_slice(line) {
+                if let Ok(ProgressNotification { params }) = serde_json::from_slice(line) {
                     self.signals.progress(params);
                 }
             }
@@ -316,15 +297,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
 
     /// Answers a request of the server.
     fn answer(&self, method: &str, id: &RawValue) -> Read {
-        // Echoed as it came, so it has to be what an id may be.
-        let is_id =
-            id.get().len() <= 256 && matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
-        let Some(outgoing) = self.outgoing.as_ref().filter(|_| is_id) else { return Read::Nothing };
-        let answer = if method == "ping" {
-            json!({ "jsonrpc": "2.0", "id": id, "result": {} })
-        } else {
-            let error = json!({ "code": ErrorCode::METHOD_NOT_FOUND.0, "message": "this client does not support it" });
-            json!({ "jsonrpc": "2.0", "id": id, "error": error })
+        let Some((outgoing, answer)) = self.outgoing.as_ref().zip(answer_to(method, id)) else {
+            return Read::Nothing;
         };
         if outgoing.waiting.answers.load(Ordering::Relaxed) >= MOST_WAITING_ANSWERS {
             tracing::warn!(server = %self.server, "the server asks without reading the answers");
@@ -448,14 +422,6 @@ async fn write_messages(
     if writer.shutdown().await.is_err() {
         tracing::debug!("the server's input was closed already");
     }
-}
-
-fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Error> {
-    let mut error: ErrorData = serde_json::from_str(error.get())?;
-    if error.code == UNREADABLE_ANSWER || error.code == OVERSIZED_ANSWER {
-        error.code = ErrorCode::INTERNAL_ERROR;
-    }
-    Ok(error)
 }
 
 fn line_of(message: &serde_json::Value) -> Vec<u8> {

@@ -16,6 +16,7 @@ mod convert;
 mod gate;
 mod http;
 mod lines;
+mod message;
 pub mod oauth;
 mod scan;
 mod server;

@@ -71,7 +71,7 @@ pub(in crate::mcp) fn tool_error(error: &ErrorData) -> Option<ToolError> {
 }
 
 /// Whether a server uses a code that is this client's own.
-pub(super) fn is_own_code(code: ErrorCode) -> bool {
+pub(in crate::mcp) fn is_own_code(code: ErrorCode) -> bool {
     [HTTP_FAILURE, UNREADABLE_ANSWER, OVERSIZED_ANSWER].contains(&code)
 }
 

@@ -1,24 +1,20 @@
 //! What comes from a server: answers to pending requests, and little else.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use rmcp::model::{
-    ErrorCode, ErrorData, JsonRpcMessage, ProgressNotificationParam, RequestId, ServerJsonRpcMessage,
-    ServerResult,
-};
-use serde::Deserialize;
+use rmcp::model::{ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::{Problem, is_own_code};
+use super::failure::Problem;
 use super::headers::Promotions;
 use crate::mcp::convert::{Expected, read_result};
+use crate::mcp::message::{Envelope, ProgressNotification, answer_to, read_error};
 use crate::mcp::scan::IdScan;
 use crate::mcp::signals::Signals;
 
@@ -47,23 +43,6 @@ pub(super) struct Inbox {
     /// What the older handshake settled. Kept before its answer is passed on, because the next
     /// message already carries it.
     pub(super) version: Mutex<Option<HeaderValue>>,
-}
-
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Notification {
-    params: ProgressNotificationParam,
 }
 
 /// What became of one message.
@@ -195,7 +174,7 @@ impl Inbox {
         match method {
             "notifications/tools/list_changed" => self.signals.tools_changed(),
             "notifications/progress" => {
-                if let Ok(Notification { params }) = serde_json::from_slice(text) {
+                if let Ok(ProgressNotification { params }) = serde_json::from_slice(text) {
                     self.signals.progress(params);
                 }
             }
@@ -212,30 +191,6 @@ impl Inbox {
         // Fails when rmcp has gone, and then nobody waits for it.
         let _gone = self.messages.send(message).await;
     }
-}
-
-/// What a request of the server is answered: `ping`, and that nothing else is offered.
-fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
-    // Echoed as it came, so it has to be what an id may be.
-    let is_id =
-        id.get().len() <= 256 && matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
-    is_id.then(|| {
-        if method == "ping" {
-            json!({ "jsonrpc": "2.0", "id": id, "result": {} })
-        } else {
-            let message = "this client does not support it";
-            let error = json!({ "code": ErrorCode::METHOD_NOT_FOUND.0, "message": message });
-            json!({ "jsonrpc": "2.0", "id": id, "error": error })
-        }
-    })
-}
-
-fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Error> {
-    let mut error: ErrorData = serde_json::from_str(error.get())?;
-    if is_own_code(error.code) {
-        error.code = ErrorCode::INTERNAL_ERROR;
-    }
-    Ok(error)
 }
 
 /// The JSON-RPC error in the body of an HTTP error, if there is one.

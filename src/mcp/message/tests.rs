@@ -1,0 +1,13 @@
+use super::*;
+
+/// THREATS 160, for servers: a code of ours from a server is an error of the server.
+#[test]
+fn tl_160_no_server_speaks_for_the_transport() {
+    for code in [i32::MIN, i32::MIN + 1, i32::MIN + 2] {
+        let error = json!({ "code": code, "message": "x", "data": { "code": "TOOL_DENIED" } }).to_string();
+        let read = read_error(&RawValue::from_string(error).unwrap()).unwrap();
+        assert_eq!(read.code, ErrorCode::INTERNAL_ERROR, "{code}");
+    }
+    let error = r#"{"code":-32602,"message":"x"}"#.to_owned();
+    assert_eq!(read_error(&RawValue::from_string(error).unwrap()).unwrap().code, ErrorCode::INVALID_PARAMS);
+}
