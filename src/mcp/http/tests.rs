@@ -527,13 +527,26 @@ async fn up_224_nobody_there_and_nobody_answering_end_within_the_deadline() {
 
 #[tokio::test]
 async fn up_224_what_is_not_tls_is_not_spoken_to_in_clear() {
-    let fake = Fake::start(|_, mut stream| async move { respond(&mut stream, "200 OK", "", "").await }).await;
-    let mut url = fake.url.clone();
-    url.set_scheme("https").unwrap();
+    // Answers in clear, whatever is said: a server that only waits would race two equal deadlines.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("https://{}/mcp", listener.local_addr().unwrap())).unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&heard);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = [0; 4096];
+            let count = stream.read(&mut buffer).await.unwrap_or(0);
+            log.lock().extend_from_slice(&buffer[..count]);
+            respond(&mut stream, "200 OK", "", "").await;
+        }
+    });
     let error = start_error(&url).await;
     assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
     assert!(error.message.contains("cannot be reached"), "{}", error.message);
-    assert!(fake.asked.lock().is_empty());
+    let heard = heard.lock();
+    // 22: a TLS handshake record.
+    assert_eq!(heard.first(), Some(&22));
+    assert!(!heard.windows(5).any(|window| window == b"POST "), "{heard:?}");
 }
 
 #[tokio::test]
