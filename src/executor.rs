@@ -14,9 +14,10 @@ use crate::config::{self, Config};
 use crate::context::ContextOptions;
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Outcome, Script, ScriptError, Usage};
-use crate::js::pool::{IsolatePool, IsolateStats, Job, PoolOptions};
+use crate::js::engine::V8Engine;
 use crate::limits::Limits;
 use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
+use crate::pool::{Job, Pool, PoolStats};
 use crate::store::Store;
 use crate::tools::cache::ListCache;
 use crate::tools::catalog::{Catalog, CatalogOptions, ResolvedTool};
@@ -41,7 +42,7 @@ struct Inner {
     catalog: Arc<Catalog>,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
     mcp: Option<Arc<McpServers>>,
-    isolates: IsolatePool,
+    isolates: Pool<V8Engine>,
     admission: Admission,
     /// Ends every run when the executor is closed.
     closed: CancellationToken,
@@ -239,7 +240,7 @@ impl Executor {
     }
 
     /// What the isolates do at this moment.
-    pub fn isolate_stats(&self) -> IsolateStats {
+    pub fn isolate_stats(&self) -> PoolStats {
         self.inner.isolates.stats()
     }
 
@@ -634,7 +635,7 @@ impl ExecutorBuilder {
             strict: self.strict,
             runtime: Some(runtime.handle().clone()),
         };
-        let isolates = IsolatePool::new(PoolOptions { warm, memory_bytes: self.limits.memory_bytes })
+        let isolates = Pool::new(V8Engine { memory_bytes: self.limits.memory_bytes }, warm)
             .map_err(start("the isolates' threads"))?;
         Ok(Executor {
             inner: Arc::new(Inner {

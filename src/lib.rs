@@ -108,12 +108,15 @@ mod context;
 mod error;
 mod execution;
 mod executor;
+mod failure;
 mod js;
 mod limits;
 mod mcp;
+mod pool;
 mod report;
 mod store;
 mod tools;
+mod watchdog;
 
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
@@ -125,7 +128,6 @@ pub use execution::{
     ToolCallStatus, Usage,
 };
 pub use executor::{Executor, ExecutorBuilder};
-pub use js::pool::IsolateStats;
 pub use limits::Limits;
 /// Signing in to servers behind an address.
 pub use mcp::oauth as auth;
@@ -135,6 +137,7 @@ pub use mcp::{
 };
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
+pub use pool::PoolStats;
 pub use tools::{
     KnownServer, Progress, ProgressListener, Schema, ServerRequest, Tool, ToolChange, ToolDefinition,
     ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,

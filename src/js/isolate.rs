@@ -10,8 +10,8 @@ use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
 use super::ops::{self, Door};
 use super::strip::strip;
-use super::watchdog::Stop;
 use crate::context::ExecutionContext;
+use crate::watchdog::Stop;
 
 /// The startup snapshot that build.rs made from `js/`.
 static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
@@ -136,7 +136,7 @@ pub(crate) enum RawOutcome {
 pub(crate) struct Isolate {
     runtime: JsRuntime,
     start: v8::Global<v8::Function>,
-    run: v8::Global<v8::Function>,
+    main: v8::Global<v8::Function>,
     modules: Rc<ServerModules>,
     pub(crate) meter: Arc<MemoryMeter>,
     pub(crate) stop: Arc<Stop>,
@@ -155,11 +155,14 @@ impl Isolate {
         let modules = Rc::new(ServerModules::default());
         let mut runtime = restore(&meter, &modules, memory_bytes)?;
         memory::watch_heap(&mut runtime, &meter);
-        stop.attach(runtime.v8_isolate().thread_safe_handle());
+        let handle = runtime.v8_isolate().thread_safe_handle();
+        stop.attach(move || {
+            handle.terminate_execution();
+        });
         let (start, run) = take_entry_points(&mut runtime)?;
-        let mut isolate = Self { runtime, start, run, modules, meter, stop };
+        let mut isolate = Self { runtime, start, main: run, modules, meter, stop };
         isolate.rehearse()?;
-        isolate.memory_bytes();
+        isolate.count_memory();
         Ok(isolate)
     }
 
@@ -183,7 +186,7 @@ impl Isolate {
     ///
     /// Returns when the function's promise settles, when nothing can settle it any more, or soon
     /// after the run's token is cancelled. What else the script started is abandoned.
-    pub(crate) async fn execute(&mut self, context: &Arc<ExecutionContext>, code: String) -> RawOutcome {
+    pub(crate) async fn run(&mut self, context: &Arc<ExecutionContext>, code: String) -> RawOutcome {
         let door: Rc<dyn Door> = Rc::new(RunDoor::new(Arc::clone(context)));
         {
             let state = self.runtime.op_state();
@@ -240,7 +243,7 @@ impl Isolate {
         let Some(main) = main else {
             return Err(failure(scope, &self.stop));
         };
-        let run = v8::Local::new(scope, &self.run);
+        let run = v8::Local::new(scope, &self.main);
         let Some(promise) = run.call(scope, undefined, &[main]) else {
             return Err(failure(scope, &self.stop));
         };
@@ -267,7 +270,7 @@ impl Isolate {
     }
 
     /// Bytes of heap and buffers at this moment.
-    pub(crate) fn memory_bytes(&mut self) -> usize {
+    pub(crate) fn count_memory(&mut self) -> usize {
         let bytes = self.runtime.v8_isolate().get_heap_statistics().used_heap_size();
         self.meter.note_heap(bytes);
         self.meter.used()

@@ -10,7 +10,7 @@ use std::thread;
 
 use deno_core::{JsRuntime, v8};
 
-use super::watchdog::{Stop, StopReason};
+use crate::watchdog::{Stop, StopReason};
 
 /// What V8 may allocate beyond the limit while it unwinds a script that passed it.
 ///

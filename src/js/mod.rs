@@ -1,10 +1,9 @@
 //! The V8 room: TypeScript in, an outcome out. The only place that names deno_core, v8 or swc.
 //!
-//! [`pool::IsolatePool`] keeps threads, each with one warm [`isolate::Isolate`]. A run takes a
-//! thread, is stripped and executed there, and the isolate is dropped on that thread. The
-//! [`watchdog`] ends runs at their limits and answers in the thread's place if it never does.
+//! [`engine::V8Engine`] makes isolates for the pool's threads. A run is stripped and executed there, and
+//! the isolate is dropped on that thread.
 
-pub(crate) mod pool;
+pub(crate) mod engine;
 
 mod door;
 mod isolate;
@@ -14,4 +13,3 @@ mod ops;
 mod platform;
 mod report;
 mod strip;
-mod watchdog;

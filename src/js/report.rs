@@ -4,13 +4,11 @@ use serde::Deserialize;
 
 use super::isolate::RawOutcome;
 use super::strip::{Place, Positions, StripError, StripErrorKind};
-use super::watchdog::StopReason;
 use crate::context::ExecutionContext;
 use crate::execution::{ErrorCode, Outcome, ScriptError};
+use crate::failure;
 use crate::tools::ToolErrorCode;
-
-/// A source line longer than this is shown from around the error's column.
-const SHOWN_LINE: usize = 400;
+use crate::watchdog::StopReason;
 
 /// What the guest's `describe` reports of a thrown value.
 #[derive(Default, Deserialize)]
@@ -76,7 +74,7 @@ impl Evidence<'_> {
                     .with_hint("filter in the script and return only what matters"),
                 )
             }
-            RawOutcome::Stopped => Outcome::Failed(stopped(self.stopped, self.context)),
+            RawOutcome::Stopped => Outcome::Failed(failure::stopped(self.stopped, self.context)),
             RawOutcome::Broken(message) => {
                 Outcome::Failed(ScriptError::new(ErrorCode::RuntimeError, message))
             }
@@ -172,41 +170,8 @@ pub(crate) fn strip_failed(error: StripError, source: &str) -> ScriptError {
 
 /// Writes a place of the source, and that line's text, into an error.
 pub(crate) fn set_place(error: &mut ScriptError, source: &str, place: Option<Place>) {
-    let Some(place) = place else {
-        return;
-    };
-    error.line = Some(place.line);
-    error.column = Some(place.column);
-    let index = usize::try_from(place.line.saturating_sub(1)).unwrap_or(usize::MAX);
-    error.source_line = source
-        .lines()
-        .nth(index)
-        .filter(|line| line.len() <= SHOWN_LINE)
-        .map(|line| line.trim_start_matches('\u{feff}').to_owned());
-}
-
-/// The error of a run that was stopped.
-pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) -> ScriptError {
-    let limits = &context.limits;
-    match reason {
-        Some(StopReason::Timeout) => ScriptError::new(
-            ErrorCode::Timeout,
-            format!("the script ran longer than {:?}", limits.wall_time),
-        )
-        .with_hint(
-            "do less per run, run calls at the same time with Promise.all, or ask for a longer timeout",
-        ),
-        Some(StopReason::Cpu) => ScriptError::new(
-            ErrorCode::CpuLimit,
-            format!("the script used more than {:?} of CPU time", limits.cpu_time),
-        )
-        .with_hint("waiting for tools is free; look for a loop that does not end"),
-        Some(StopReason::Memory) => ScriptError::new(
-            ErrorCode::MemoryLimit,
-            format!("the script used more than {} bytes of memory", limits.memory_bytes),
-        )
-        .with_hint("keep only what is needed of each result"),
-        Some(StopReason::Cancelled) | None => ScriptError::new(ErrorCode::Cancelled, "the run was cancelled"),
+    if let Some(place) = place {
+        failure::set_place(error, source, place.line, place.column);
     }
 }
 

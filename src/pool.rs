@@ -1,9 +1,10 @@
-//! Threads that hold warm isolates: each isolate serves one run, then is dropped and replaced.
+//! Threads that hold warm instances of an engine: V8 isolates, or interpreters in WebAssembly. Each
+//! serves one run, then is dropped and replaced.
 //!
-//! A thread is ready when its isolate is warm. Runs are handed to ready threads; without one a new
-//! thread is started. After a run the thread warms another isolate if there are too few, else it
-//! ends. So the number of idle isolates settles at [`PoolOptions::warm`], and that of threads at as
-//! many runs as there are at once.
+//! A thread is ready when its instance is warm. Runs are handed to ready threads; without one a new
+//! thread is started. After a run the thread warms another instance if there are too few, else it
+//! ends. So the number of idle instances settles at `warm`, and that of threads at as many runs as
+//! there are at once.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -15,16 +16,11 @@ use futures::FutureExt as _;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use super::isolate::{Isolate, RawOutcome};
-use super::loader::export_names;
-use super::platform;
-use super::report::{self, Evidence};
-use super::strip::{Stripped, strip};
-use super::watchdog::{CpuMeter, StopReason, Watchdog, Watched};
 use crate::context::{ContextOptions, ExecutionContext, Measured};
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Outcome, ScriptError};
-use crate::tools::names::nearest;
+use crate::failure;
+use crate::watchdog::{CpuMeter, Stop, StopReason, Watchdog, Watched};
 
 /// With more lost threads than this the engine takes no more runs: each may hold a core and a
 /// heap, and only the end of the process frees them.
@@ -36,13 +32,58 @@ const PATIENT_TICKS: u32 = 3;
 /// Priority of a thread that cannot be stopped: the weakest, so that it only takes what is left over.
 const LOST_THREAD_NICENESS: i32 = 19;
 
-/// What a pool is made with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PoolOptions {
-    /// Idle isolates to keep ready.
-    pub(crate) warm: usize,
-    /// Heap that isolates are made with. A run that may use more gets more.
-    pub(crate) memory_bytes: usize,
+/// What runs scripts of one language.
+pub(crate) trait Engine: Send + Sync + Sized + 'static {
+    /// What threads are called, with a number behind it.
+    const THREAD: &'static str;
+    /// Made ahead of time on a thread, used for one run, and dropped there.
+    type Instance: Instance<Self>;
+    /// A source that is ready to be executed.
+    type Prepared;
+
+    /// Runs `task` on a new thread.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system refuses it.
+    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+    /// Makes an instance and everything in it that needs no script. The thread's runtime is entered.
+    ///
+    /// # Errors
+    ///
+    /// Says in words why there is none.
+    fn make(&self) -> impl Future<Output = Result<Self::Instance, String>>;
+
+    /// Does what can be done with a source before it takes an instance.
+    ///
+    /// # Errors
+    ///
+    /// The run's error, for a source that cannot be run; the instance serves another run then.
+    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Self::Prepared, ScriptError>;
+
+    /// Called every 10 ms while there are runs.
+    fn tick(&self) {}
+}
+
+/// One use of an engine. Never leaves its thread.
+pub(crate) trait Instance<E: Engine> {
+    /// How it is stopped.
+    fn stop(&self) -> &Arc<Stop>;
+
+    /// Sets how much memory its run may use, in bytes.
+    fn set_memory_limit(&mut self, bytes: usize);
+
+    /// Runs a script to its end, or to soon after its context was cancelled.
+    fn execute(
+        &mut self,
+        context: &Arc<ExecutionContext>,
+        source: &str,
+        prepared: E::Prepared,
+    ) -> impl Future<Output = Outcome>;
+
+    /// Bytes of memory that the run uses.
+    fn memory_bytes(&self) -> usize;
 }
 
 /// A run on its way to a thread.
@@ -54,13 +95,15 @@ pub(crate) struct Job {
     pub(crate) permit: Box<dyn Any + Send>,
 }
 
-/// A pool of isolates. Dropping it ends the idle threads; busy ones end after their run.
-pub(crate) struct IsolatePool {
-    shared: Arc<Shared>,
+/// A pool of instances. Dropping it ends the idle threads; busy ones end after their run.
+pub(crate) struct Pool<E: Engine> {
+    shared: Arc<Shared<E>>,
 }
 
-struct Shared {
-    options: PoolOptions,
+struct Shared<E> {
+    engine: E,
+    /// Idle instances to keep ready.
+    warm: usize,
     state: Mutex<State>,
     /// A job came, or the pool is closed: for threads.
     work: Condvar,
@@ -70,13 +113,13 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Job>,
-    /// Threads that hold a warm isolate and wait.
+    /// Threads that hold a warm instance and wait.
     ready: usize,
-    /// Threads that make an isolate.
+    /// Threads that make an instance.
     warming: usize,
     /// Threads whose run was answered without them.
     lost: usize,
-    /// Ticks in a row at which isolates were missing.
+    /// Ticks in a row at which instances were missing.
     short_ticks: u32,
     /// Threads that ever were, to name them.
     started: usize,
@@ -85,11 +128,11 @@ struct State {
     warm_waiters: Vec<oneshot::Sender<()>>,
 }
 
-/// The pool's state at one moment.
+/// What the instances of one language do at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct IsolateStats {
-    /// Isolates that are warm and idle.
+pub struct PoolStats {
+    /// Instances that are warm and idle.
     pub ready: usize,
     /// Threads that were given up because their script cannot be stopped.
     pub lost: usize,
@@ -97,16 +140,17 @@ pub struct IsolateStats {
     pub waiting: usize,
 }
 
-impl IsolatePool {
-    /// Starts the watchdog and as many threads as there shall be warm isolates. Does not wait for
+impl<E: Engine> Pool<E> {
+    /// Starts the watchdog and as many threads as there shall be warm instances. Does not wait for
     /// them.
     ///
     /// # Errors
     ///
     /// When the operating system refuses a thread.
-    pub(crate) fn new(options: PoolOptions) -> io::Result<Self> {
+    pub(crate) fn new(engine: E, warm: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            options,
+            engine,
+            warm,
             state: Mutex::default(),
             work: Condvar::new(),
             watchdog: Watchdog::default(),
@@ -114,9 +158,14 @@ impl IsolatePool {
         let watchdog = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("cx-watchdog".to_owned())
-            .spawn(move || watchdog.watchdog.run(|| watchdog.maintain()))?;
+            .spawn(move || {
+                watchdog.watchdog.run(|| {
+                    watchdog.engine.tick();
+                    watchdog.maintain();
+                });
+            })?;
         let pool = Self { shared };
-        for _ in 0..options.warm {
+        for _ in 0..warm {
             pool.shared.start_thread()?;
         }
         Ok(pool)
@@ -146,12 +195,12 @@ impl IsolatePool {
         }
     }
 
-    /// Completes when all isolates that shall be warm are.
-    pub(crate) fn warm(&self) -> impl Future<Output = ()> + use<> {
+    /// Completes when all instances that shall be warm are.
+    pub(crate) fn warm(&self) -> impl Future<Output = ()> + use<E> {
         let (sender, receiver) = oneshot::channel();
         {
             let mut state = self.shared.state.lock();
-            if state.ready >= self.shared.options.warm {
+            if state.ready >= self.shared.warm {
                 let _ = sender.send(());
             } else {
                 state.warm_waiters.push(sender);
@@ -161,13 +210,13 @@ impl IsolatePool {
     }
 
     /// The pool's state now.
-    pub(crate) fn stats(&self) -> IsolateStats {
+    pub(crate) fn stats(&self) -> PoolStats {
         let state = self.shared.state.lock();
-        IsolateStats { ready: state.ready, lost: state.lost, waiting: state.waiting.len() }
+        PoolStats { ready: state.ready, lost: state.lost, waiting: state.waiting.len() }
     }
 }
 
-impl Drop for IsolatePool {
+impl<E: Engine> Drop for Pool<E> {
     fn drop(&mut self) {
         let waiting = {
             let mut state = self.shared.state.lock();
@@ -182,7 +231,7 @@ impl Drop for IsolatePool {
     }
 }
 
-impl Shared {
+impl<E: Engine> Shared<E> {
     fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let number = {
             let mut state = self.state.lock();
@@ -191,25 +240,26 @@ impl Shared {
             state.started
         };
         let shared = Arc::clone(self);
-        let started = platform::spawn(format!("cx-js-{number}"), Box::new(move || shared.work()));
+        let name = format!("{}-{number}", E::THREAD);
+        let started = self.engine.spawn(name, Box::new(move || shared.work()));
         if started.is_err() {
             self.state.lock().warming -= 1;
         }
         started
     }
 
-    /// Starts a thread when runs have used up the warm isolates for a while. Called by the watchdog at
-    /// each tick while there are runs: a run that is over soon warms the next isolate on its own
+    /// Starts a thread when runs have used up the warm instances for a while. Called by the watchdog at
+    /// each tick while there are runs: a run that is over soon warms the next instance on its own
     /// thread, and starting another beside it would only get in its way.
     fn maintain(self: &Arc<Self>) {
         let wanting = {
             let mut state = self.state.lock();
-            let short = !state.closed && state.ready + state.warming < self.options.warm;
+            let short = !state.closed && state.ready + state.warming < self.warm;
             state.short_ticks = if short { state.short_ticks + 1 } else { 0 };
             state.short_ticks >= PATIENT_TICKS
         };
         if wanting && let Err(error) = self.start_thread() {
-            tracing::warn!(%error, "no thread for a warm isolate");
+            tracing::warn!(%error, "no thread for a warm instance");
         }
     }
 
@@ -235,26 +285,23 @@ impl Shared {
             }
         };
         loop {
-            let made = {
-                let _entered = runtime.enter();
-                catch_unwind(AssertUnwindSafe(|| Isolate::new(self.options.memory_bytes)))
-            };
-            let mut isolate = match made {
-                Ok(Ok(isolate)) => isolate,
-                Ok(Err(message)) => return self.isolate_failed(message),
-                Err(panic) => return self.isolate_failed(panic_message(&panic)),
+            let made = catch_unwind(AssertUnwindSafe(|| runtime.block_on(self.engine.make())));
+            let mut instance = match made {
+                Ok(Ok(instance)) => instance,
+                Ok(Err(message)) => return self.making_failed(message),
+                Err(panic) => return self.making_failed(panic_message(&panic)),
             };
             let mut used = false;
             while !used {
                 let Some(job) = self.next_job() else {
                     return;
                 };
-                used = self.perform(&runtime, &mut isolate, job);
+                used = self.perform(&runtime, &mut instance, job);
             }
             {
-                // Dropping an isolate polls nothing, but V8 may post tasks while it is torn down.
+                // Dropping an instance polls nothing, but V8 may post tasks while it is torn down.
                 let _entered = runtime.enter();
-                drop(isolate);
+                drop(instance);
             }
             if !self.another() {
                 return;
@@ -262,9 +309,9 @@ impl Shared {
         }
     }
 
-    /// No isolate can be made. The run that waits longest is told, so that none waits for ever.
-    fn isolate_failed(&self, message: String) {
-        tracing::error!(message, "an isolate could not be made");
+    /// No instance can be made. The run that waits longest is told, so that none waits for ever.
+    fn making_failed(&self, message: String) {
+        tracing::error!(message, threads = E::THREAD, "an instance could not be made");
         self.state.lock().warming -= 1;
         self.fail_one(|| Error::WorkerLost { message });
     }
@@ -276,12 +323,12 @@ impl Shared {
         }
     }
 
-    /// Waits for a run, with a warm isolate in hand. `None` when the thread shall end.
+    /// Waits for a run, with a warm instance in hand. `None` when the thread shall end.
     fn next_job(&self) -> Option<Job> {
         let mut state = self.state.lock();
         state.warming -= 1;
         state.ready += 1;
-        if state.ready >= self.options.warm {
+        if state.ready >= self.warm {
             for waiter in state.warm_waiters.drain(..) {
                 let _ = waiter.send(());
             }
@@ -292,7 +339,7 @@ impl Shared {
                 return Some(job);
             }
             // More threads than wanted are left over from a time with more runs at once.
-            if state.closed || state.ready > self.options.warm.max(1) {
+            if state.closed || state.ready > self.warm.max(1) {
                 state.ready -= 1;
                 return None;
             }
@@ -300,31 +347,36 @@ impl Shared {
         }
     }
 
-    /// After a run: whether this thread shall make another isolate.
+    /// After a run: whether this thread shall make another instance.
     fn another(&self) -> bool {
         let mut state = self.state.lock();
         let idle = state.ready + state.warming;
-        let wanted = !state.closed && (idle < self.options.warm || state.waiting.len() > idle);
+        let wanted = !state.closed && (idle < self.warm || state.waiting.len() > idle);
         if wanted {
             state.warming += 1;
         }
         wanted
     }
 
-    /// Runs a job. Returns whether the isolate is used up: a script that cannot be stripped leaves
+    /// Runs a job. Returns whether the instance is used up: a script that cannot be prepared leaves
     /// it untouched.
-    fn perform(self: &Arc<Self>, runtime: &tokio::runtime::Runtime, isolate: &mut Isolate, job: Job) -> bool {
+    fn perform(
+        self: &Arc<Self>,
+        runtime: &tokio::runtime::Runtime,
+        instance: &mut E::Instance,
+        job: Job,
+    ) -> bool {
         let Job { source, context, reply, permit } = job;
         let cpu = CpuMeter::start();
         let context = Arc::new(ExecutionContext::new(context));
         // Whoever asked may have gone while the run waited; then nothing of it must happen.
-        let stripped = if context.cancel.is_cancelled() {
-            Err(report::stopped(None, &context))
+        let prepared = if context.cancel.is_cancelled() {
+            Err(failure::stopped(None, &context))
         } else {
-            strip(&source, context.limits.source_bytes).map_err(|error| report::strip_failed(error, &source))
+            self.engine.prepare(&context, &source)
         };
-        let stripped = match stripped {
-            Ok(stripped) => stripped,
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 let outcome = Outcome::Failed(error);
                 drop(permit);
@@ -334,20 +386,20 @@ impl Shared {
                 return false;
             }
         };
-        isolate.meter.set_limit(context.limits.memory_bytes);
+        instance.set_memory_limit(context.limits.memory_bytes);
         let reply = Arc::new(Mutex::new(Some((reply, permit))));
         let watched = Arc::new(Watched {
             context: Arc::clone(&context),
-            stop: Arc::clone(&isolate.stop),
+            stop: Arc::clone(instance.stop()),
             cpu,
             give_up: self.give_up(Arc::clone(&context), Arc::clone(&reply), cpu),
             state: Mutex::default(),
         });
         self.watchdog.watch(Arc::clone(&watched));
         let run = catch_unwind(AssertUnwindSafe(|| {
-            runtime.block_on(execute(isolate, &context, &source, stripped))
+            runtime.block_on(instance.execute(&context, &source, prepared))
         }));
-        let memory_bytes = isolate.meter.used();
+        let memory_bytes = instance.memory_bytes();
         let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes };
         watched.done();
         match reply.lock().take() {
@@ -361,7 +413,7 @@ impl Shared {
                 };
                 drop(permit);
                 let _ = reply.send(result);
-                // Whoever waits for the reply comes first: making the next isolate takes two
+                // Whoever waits for the reply comes first: making the next instance takes two
                 // milliseconds, and the scheduler often wakes the waiter on this very core.
                 std::thread::yield_now();
             }
@@ -390,7 +442,7 @@ impl Shared {
                 tracing::debug!(%error, "a lost thread keeps its priority");
             }
             tracing::error!(?reason, "a script cannot be stopped; its thread is given up");
-            let outcome = Outcome::Failed(report::stopped(Some(reason), &context));
+            let outcome = Outcome::Failed(failure::stopped(Some(reason), &context));
             let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes: 0 };
             drop(permit);
             let _ = reply.send(Ok(context.finish(outcome, measured)));
@@ -399,69 +451,6 @@ impl Shared {
 }
 
 type SharedReply = Arc<Mutex<Option<(oneshot::Sender<Result<ExecuteResult, Error>>, Box<dyn Any + Send>)>>>;
-
-/// Runs a stripped script in an isolate.
-async fn execute(
-    isolate: &mut Isolate,
-    context: &Arc<ExecutionContext>,
-    source: &str,
-    stripped: Stripped,
-) -> Outcome {
-    if let Err(error) = check_imports(context, source, &stripped).await {
-        return Outcome::Failed(error);
-    }
-    let Stripped { code, positions, .. } = stripped;
-    let raw = isolate.execute(context, code).await;
-    if !matches!(raw, RawOutcome::Stopped) {
-        isolate.memory_bytes();
-    }
-    let evidence = Evidence {
-        context,
-        source,
-        positions: &positions,
-        stopped: isolate.stop.reason(),
-        buffer_refused: isolate.meter.has_refused(),
-    };
-    evidence.outcome(raw)
-}
-
-/// Checks the static imports before anything runs, as linking a module would.
-async fn check_imports(
-    context: &Arc<ExecutionContext>,
-    source: &str,
-    stripped: &Stripped,
-) -> Result<(), ScriptError> {
-    for import in &stripped.imports {
-        let server = import.specifier.strip_prefix("mcp:").unwrap_or_default();
-        let listing = Arc::clone(context).in_runtime(async { context.tools(server).await });
-        let tools = tokio::select! {
-            biased;
-            tools = listing => tools,
-            () = context.cancel.cancelled() => return Err(report::stopped(None, context)),
-        };
-        let tools = tools.map_err(|error| {
-            let mut failed = ScriptError::new(ErrorCode::SyntaxError, error.message);
-            failed.tool_code = Some(error.code);
-            report::set_place(&mut failed, source, Some(import.place));
-            failed
-        })?;
-        let exports: Vec<String> = tools.iter().flat_map(export_names).collect();
-        for name in &import.names {
-            if name.name == "default" || exports.contains(&name.name) {
-                continue;
-            }
-            let near = nearest(&name.name, exports.iter().map(String::as_str));
-            let mut failed = ScriptError::new(
-                ErrorCode::SyntaxError,
-                format!("server `{server}` has no tool `{}`", name.name),
-            );
-            failed.hint = (!near.is_empty()).then(|| format!("did you mean `{}`?", near.join("`, `")));
-            report::set_place(&mut failed, source, Some(name.place));
-            return Err(failed);
-        }
-    }
-    Ok(())
-}
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

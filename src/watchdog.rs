@@ -1,14 +1,14 @@
 //! Ends runs at their limits, and answers in place of threads that never do.
 //!
-//! One thread for all runs of a pool. V8 has built-in functions that look at no interrupt: such a
-//! thread cannot be stopped from outside, so no reply may depend on it. At the limit the run is
-//! asked to stop, again and again; if it has not after [`GRACE`], its reply is sent without it.
+//! One thread for all runs of a pool. V8 has built-in functions that look at no interrupt, and a
+//! listener of the embedder's may block: such a thread cannot be stopped from outside, so no reply may
+//! depend on it. At the limit the run is asked to stop, again and again; if it has not after [`GRACE`],
+//! its reply is sent without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use deno_core::v8;
 use parking_lot::{Condvar, Mutex};
 
 use crate::context::ExecutionContext;
@@ -34,29 +34,26 @@ pub(crate) enum StopReason {
     Cancelled = 4,
 }
 
-/// The order to stop, which V8's callbacks, the watchdog and the run's thread share.
+/// The order to stop, which the engine's callbacks, the watchdog and the run's thread share.
 #[derive(Default)]
 pub(crate) struct Stop {
     reason: AtomicU8,
-    isolate: Mutex<Option<v8::IsolateHandle>>,
+    interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
 }
 
 impl Stop {
-    /// Names the isolate that has to stop.
-    pub(crate) fn attach(&self, isolate: v8::IsolateHandle) {
-        *self.isolate.lock() = Some(isolate);
+    /// Says how the engine is interrupted. An engine that looks at [`reason`](Self::reason) often
+    /// enough needs none.
+    pub(crate) fn attach(&self, interrupt: impl Fn() + Send + 'static) {
+        *self.interrupt.lock() = Some(Box::new(interrupt));
     }
 
-    /// Stops whatever runs in the isolate. Safe to call from V8's callbacks: it sets a flag that V8
+    /// Stops whatever runs. Safe to call from the engine's callbacks: it sets flags that the engine
     /// looks at later.
     pub(crate) fn request(&self, reason: StopReason) {
         let _ = self.reason.compare_exchange(0, reason as u8, Ordering::Relaxed, Ordering::Relaxed);
-        self.terminate();
-    }
-
-    fn terminate(&self) {
-        if let Some(isolate) = &*self.isolate.lock() {
-            isolate.terminate_execution();
+        if let Some(interrupt) = &*self.interrupt.lock() {
+            interrupt();
         }
     }
 
@@ -120,7 +117,7 @@ impl Watched {
         // Formatting an error runs the script's code again after a first termination; so fire until
         // the thread says that it is done.
         self.stop.request(reason);
-        // Nothing wakes an isolate that waits for a tool but this.
+        // Nothing wakes a script that waits for a tool but this.
         self.context.cancel.cancel();
         let since = *state.stopping_since.get_or_insert(now);
         if now.duration_since(since) >= GRACE && !state.given_up {
