@@ -105,6 +105,7 @@
 
 mod config;
 mod context;
+mod door;
 mod error;
 mod execution;
 mod executor;

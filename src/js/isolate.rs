@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use deno_core::{JsRuntime, OpDecl, PollEventLoopOptions, RuntimeOptions, v8};
 
-use super::door::{RunDoor, start_options};
+use super::door::start_options;
 use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
 use super::ops::{self, Door};
 use super::strip::strip;
 use crate::context::ExecutionContext;
+use crate::door::RunDoor;
 use crate::watchdog::Stop;
 
 /// The startup snapshot that build.rs made from `js/`.

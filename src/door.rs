@@ -1,0 +1,175 @@
+//! The door of one run, the same for every engine: text in, [`ExecutionContext`], text out.
+//!
+//! An answer is JSON text, or [`FAILURE`] and an error as a JSON object.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::context::{ExecutionContext, ToolName};
+use crate::execution::LogLevel;
+use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
+
+/// Marks an answer as an error. No JSON text begins so.
+const FAILURE: char = '!';
+
+pub(crate) struct RunDoor {
+    context: Arc<ExecutionContext>,
+}
+
+impl RunDoor {
+    pub(crate) fn new(context: Arc<ExecutionContext>) -> Self {
+        Self { context }
+    }
+
+    /// Calls a tool. What can be checked at once is, before this returns.
+    pub(crate) fn call(
+        &self,
+        name: ToolName,
+        arguments: String,
+    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
+        self.context.call(name, arguments)
+    }
+
+    /// Answers a question about servers and tools.
+    pub(crate) fn query(&self, request: &str) -> impl Future<Output = String> + Send + use<> {
+        let context = Arc::clone(&self.context);
+        let request = serde_json::from_str::<Query>(request);
+        let answer = async move {
+            let request = request
+                .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
+            tokio::select! {
+                biased;
+                answer = perform_query(&context, request) => answer,
+                () = context.cancel.cancelled() => {
+                    Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))
+                }
+            }
+        };
+        Arc::clone(&self.context).in_runtime(answer).map(|answer| text(answer.map(|value| value.to_string())))
+    }
+
+    /// Prints text. One newline at its end is not kept.
+    pub(crate) fn log(&self, level: LogLevel, mut text: String) {
+        if text.ends_with('\n') {
+            text.pop();
+        }
+        self.context.log(level, text);
+    }
+
+    /// Shows a content block; an empty answer is success.
+    pub(crate) fn emit(&self, block: &str) -> String {
+        let emitted = serde_json::from_str(block)
+            .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, format!("emit: {error}")))
+            .and_then(|value| self.context.emit(value, block.len()));
+        text(emitted.map(|()| String::new()))
+    }
+
+    /// Ends the run.
+    pub(crate) fn cancel(&self) {
+        self.context.cancel.cancel();
+    }
+}
+
+/// A question of a script.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
+enum Query {
+    /// The names of a server's tools.
+    Names {
+        server: String,
+    },
+    /// A server by name; asked only for names that are wrong, for the error.
+    Server {
+        server: String,
+    },
+    Search {
+        query: String,
+        server: Option<String>,
+        limit: Option<f64>,
+        detail: String,
+    },
+    Schema {
+        name: String,
+    },
+    /// The names of all servers.
+    Servers,
+    ListResources {
+        server: String,
+    },
+    ReadResource {
+        server: String,
+        uri: String,
+    },
+    ListPrompts {
+        server: String,
+    },
+    GetPrompt {
+        server: String,
+        name: String,
+        #[serde(default)]
+        arguments: Map<String, Value>,
+    },
+}
+
+async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<Value, ToolError> {
+    match query {
+        Query::Names { server } => {
+            let tools = context.tools(&server).await?;
+            Ok(tools.iter().map(|tool| Value::from(&*tool.tool)).collect())
+        }
+        Query::Server { server } => {
+            context.tools(&server).await?;
+            Ok(Value::Null)
+        }
+        Query::Search { query, server, limit, detail } => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the conversion saturates, which is what a limit should do"
+            )]
+            let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+            let tools = context.search(&query, server.as_deref(), limit).await?;
+            let tools = tools.iter();
+            match detail.as_str() {
+                "full" => Ok(tools.map(|tool| tool.schema()).collect()),
+                "descriptions" => Ok(tools.map(|tool| tool.summary()).collect()),
+                "names" => Ok(tools.map(|tool| tool.summary()["name"].take()).collect()),
+                other => Err(ToolError::new(
+                    ToolErrorCode::InvalidArguments,
+                    format!("expected detail `names`, `descriptions` or `full`: `{other}`"),
+                )),
+            }
+        }
+        Query::Servers => Ok(context.server_names().iter().map(|name| Value::from(&**name)).collect()),
+        Query::ListResources { server } => context.request(&server, ServerRequest::ListResources).await,
+        Query::ReadResource { server, uri } => {
+            context.request(&server, ServerRequest::ReadResource { uri }).await
+        }
+        Query::ListPrompts { server } => context.request(&server, ServerRequest::ListPrompts).await,
+        Query::GetPrompt { server, name, arguments } => {
+            context.request(&server, ServerRequest::GetPrompt { name, arguments }).await
+        }
+        Query::Schema { name } => {
+            let tool = context.tool(tool_name(name)).await?;
+            Ok(tool.map_or(Value::Null, |tool| tool.schema()))
+        }
+    }
+}
+
+/// `mcp__server__tool`, or `server.tool` as allow and deny patterns write it.
+pub(crate) fn tool_name(name: String) -> ToolName {
+    match name.split_once('.') {
+        Some((server, tool)) if !name.starts_with("mcp__") => {
+            ToolName::Pair { server: server.to_owned(), tool: tool.to_owned() }
+        }
+        _ => ToolName::Full(name),
+    }
+}
+
+/// An answer as it crosses the door.
+pub(crate) fn text(answer: Result<String, ToolError>) -> String {
+    answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_wire()))
+}
