@@ -18,7 +18,9 @@ use wasmtime::{Engine, ResourceLimiter, StoreContextMut};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream, WasiCli, WasiCliView as _};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView as _};
 use wasmtime_wasi::p2::bindings::{cli, clocks, random};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, DynPollable, IoError, OutputStream, Pollable, StreamResult,
+};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -189,9 +191,7 @@ pub(crate) fn linker<R: Send + 'static>(
         let mut refused = linker.instance(name)?;
         for (function, item) in instance.exports(engine) {
             match item.ty {
-                ComponentItem::Resource(_) => {
-                    refused.resource(function, ResourceType::host::<Nothing>(), |_, _| Ok(()))?;
-                }
+                ComponentItem::Resource(_) => refused.resource(function, resource(function), |_, _| Ok(()))?,
                 ComponentItem::ComponentFunc(signature) => refuse(&mut refused, function, &signature)?,
                 // Types; there is nothing to define.
                 _ => {}
@@ -229,6 +229,17 @@ struct Table;
 
 impl HasData for Table {
     type Data<'a> = &'a mut ResourceTable;
+}
+
+/// The type behind a resource. The interfaces of files and sockets name again what `wasi:io` has.
+fn resource(name: &str) -> ResourceType {
+    match name {
+        "error" => ResourceType::host::<IoError>(),
+        "input-stream" => ResourceType::host::<DynInputStream>(),
+        "output-stream" => ResourceType::host::<DynOutputStream>(),
+        "pollable" => ResourceType::host::<DynPollable>(),
+        _ => ResourceType::host::<Nothing>(),
+    }
 }
 
 /// What stands behind every handle of a file, a directory or a socket: there are none.
