@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cx::{
-    Executor, Schema, Script, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
+    Executor, Language, Schema, Script, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
     ToolRequest, ToolResult,
 };
 use futures::FutureExt as _;
@@ -67,7 +67,7 @@ fn main() {
 
 fn executor(directory: &std::path::Path, lists: Vec<Arc<ToolList>>, is_down: bool) -> Executor {
     Executor::builder()
-        .warm_isolates(1)
+        .warm_instances(1)
         .cache_directory(directory)
         .dispatcher(Recorded { lists, is_down })
         .build()
@@ -105,7 +105,7 @@ fn measure(directory: &std::path::Path) {
         serde_json::from_str(include_str!("../tests/search/queries.json")).expect("the judged queries");
     let queries: Vec<&str> = queries.iter().filter_map(|query| query["query"].as_str()).collect();
     let second = executor(directory, Vec::new(), true);
-    block_on(second.warm());
+    block_on(second.warm(Language::TypeScript)).expect("an engine");
     let before = resident_megabytes();
     let began = Instant::now();
     // All lists are read to find out which tool is the first.

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use cx::{Executor, Script};
+use cx::{Executor, Language, Script};
 use futures::executor::block_on;
 
 /// Runs measured, after a few that are not.
@@ -12,7 +12,7 @@ const RUNS: usize = 2_000;
 const UNMEASURED: usize = 100;
 
 fn main() {
-    let executor = Executor::builder().warm_isolates(2).build().expect("an executor");
+    let executor = Executor::builder().warm_instances(2).build().expect("an executor");
     let mut source = String::from("interface Row { a: number; b?: string }\n");
     while source.len() < 18_000 {
         source.push_str(
@@ -35,7 +35,7 @@ fn report(name: &str, executor: &Executor, source: &str) {
     let mut cpu = Vec::new();
     let mut queue = Vec::new();
     for run in 0..RUNS + UNMEASURED {
-        block_on(executor.warm());
+        block_on(executor.warm(Language::TypeScript)).expect("an engine");
         let started = Instant::now();
         let result = block_on(executor.run(Script::typescript(source))).expect("the executor works");
         let took = started.elapsed();
@@ -65,8 +65,8 @@ fn report(name: &str, executor: &Executor, source: &str) {
 fn isolate_megabytes() -> f64 {
     const MORE: usize = 20;
     let with = |warm: usize| {
-        let executor = Executor::builder().warm_isolates(warm).build().expect("an executor");
-        block_on(executor.warm());
+        let executor = Executor::builder().warm_instances(warm).build().expect("an executor");
+        block_on(executor.warm(Language::TypeScript)).expect("an engine");
         let resident = resident_megabytes();
         drop(executor);
         resident

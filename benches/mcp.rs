@@ -6,7 +6,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cx::{Executor, Limits, McpServer, Script};
+use cx::{Executor, Language, Limits, McpServer, Script};
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -71,7 +71,7 @@ async fn overhead() {
             bare.call_tool(parameters).await.expect("an answer");
         }
         let bare_time = began.elapsed();
-        executor.warm().await;
+        executor.warm(Language::TypeScript).await.expect("an engine");
         let began = Instant::now();
         let result = executor.run(Script::typescript(&*source)).await.expect("the executor works");
         assert!(result.error().is_none(), "{}", result.to_json());
@@ -95,7 +95,7 @@ async fn concurrency() {
     let source = "await Promise.all(Array.from({ length: 64 }, () => tools.chaos.slow({ ms: 50 })))";
     let mut times = Vec::new();
     for _ in 0..=ROUNDS {
-        executor.warm().await;
+        executor.warm(Language::TypeScript).await.expect("an engine");
         let began = Instant::now();
         let result = executor.run(Script::typescript(source)).await.expect("the executor works");
         assert!(result.error().is_none(), "{}", result.to_json());
@@ -114,7 +114,7 @@ async fn start() {
             McpServer::stdio(format!("s{number}"), chaos()).args(["stdio", "slow-start", "300"])
         });
         let executor = executor(servers);
-        executor.warm().await;
+        executor.warm(Language::TypeScript).await.expect("an engine");
         let began = Instant::now();
         let result = executor
             .run(Script::typescript(

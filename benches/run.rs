@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use cx::{Executor, Limits};
+use cx::{Executor, Language, Limits};
 use futures::executor::block_on;
 use serde_json::{Value, json};
 
 fn executor(warm: usize) -> Executor {
     Executor::builder()
-        .warm_isolates(warm)
+        .warm_instances(warm)
         .limits(Limits { tool_calls: 0, ..Limits::default() })
         .tool("native.echo", json!({ "type": "object" }), |arguments: Value| async move {
             Ok::<_, String>(arguments)
@@ -27,7 +27,7 @@ fn executor(warm: usize) -> Executor {
 fn warm_runs(executor: &Executor, source: &str, count: u64) -> Duration {
     let mut total = Duration::ZERO;
     for _ in 0..count {
-        block_on(executor.warm());
+        block_on(executor.warm(Language::TypeScript)).expect("an engine");
         let started = Instant::now();
         let result = block_on(executor.run_ts(source)).expect("the executor works");
         total += started.elapsed();

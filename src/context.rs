@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::execution::{
-    CallProgress, CallProgressListener, ExecuteResult, LogLevel, Outcome, Output, OutputListener,
+    CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output, OutputListener,
     ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::limits::Limits;
@@ -32,6 +32,7 @@ const BLOCK_OVERHEAD_BYTES: usize = 256;
 /// One run's share of the host. Shared by the script's thread, the watchdog and the waiting caller;
 /// every decision about a call is made here, so no engine can forget one.
 pub(crate) struct ExecutionContext {
+    pub(crate) language: Language,
     pub(crate) limits: Limits,
     /// The script's name in stack traces.
     pub(crate) name: String,
@@ -94,6 +95,7 @@ pub(crate) enum ToolName {
 
 /// What makes up an [`ExecutionContext`].
 pub(crate) struct ContextOptions {
+    pub(crate) language: Language,
     pub(crate) limits: Limits,
     pub(crate) name: String,
     pub(crate) input: Option<String>,
@@ -114,6 +116,7 @@ impl ExecutionContext {
     pub(crate) fn new(options: ContextOptions) -> Self {
         let slots = options.limits.calls_in_flight as usize;
         Self {
+            language: options.language,
             limits: options.limits,
             name: options.name,
             input: options.input,

@@ -23,6 +23,7 @@ use crate::tools::{Progress, ToolErrorCode};
 /// ```
 #[derive(Clone)]
 pub struct Script {
+    pub(crate) language: Language,
     pub(crate) source: String,
     pub(crate) name: String,
     pub(crate) input: Option<Value>,
@@ -32,6 +33,16 @@ pub struct Script {
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
+}
+
+/// What a script is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Language {
+    /// TypeScript or JavaScript, in V8.
+    TypeScript,
+    /// Python, in CPython compiled to WebAssembly.
+    Python,
 }
 
 /// Is called with each piece of output as it is printed, on the script's own thread.
@@ -55,9 +66,23 @@ pub struct CallProgress {
 impl Script {
     /// TypeScript or JavaScript source, in any of the forms that the README lists.
     pub fn typescript(source: impl Into<String>) -> Self {
+        Self::new(Language::TypeScript, source.into())
+    }
+
+    /// Python source, in any of the forms that the README lists.
+    pub fn python(source: impl Into<String>) -> Self {
+        Self::new(Language::Python, source.into())
+    }
+
+    fn new(language: Language, source: String) -> Self {
+        let name = match language {
+            Language::TypeScript => "script.ts",
+            Language::Python => "script.py",
+        };
         Self {
-            source: source.into(),
-            name: "script.ts".to_owned(),
+            language,
+            source,
+            name: name.to_owned(),
             input: None,
             limits: None,
             allow: None,
@@ -68,14 +93,14 @@ impl Script {
         }
     }
 
-    /// The name that stack traces show instead of `script.ts`.
+    /// The name that stack traces show instead of `script.ts` or `script.py`.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The JSON value that the script sees as `input`. Without it `input` is `null`.
+    /// The JSON value that the script sees as `input` (Python: `inputs`). Without it that is `null` (`None`).
     #[must_use]
     pub fn input(mut self, input: Value) -> Self {
         self.input = Some(input);
@@ -151,6 +176,7 @@ impl fmt::Debug for Script {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Script")
+            .field("language", &self.language)
             .field("name", &self.name)
             .field("source_bytes", &self.source.len())
             .field("limits", &self.limits)
@@ -251,7 +277,7 @@ impl fmt::Display for ScriptError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorCode {
-    /// The source is not TypeScript.
+    /// The source is not TypeScript, or not Python.
     SyntaxError,
     /// The source is TypeScript that cannot be turned into JavaScript without type information.
     TranspileError,
@@ -262,7 +288,7 @@ pub enum ErrorCode {
     Timeout,
     /// The script's own CPU time passed its limit.
     CpuLimit,
-    /// Heap and array buffers passed their limit.
+    /// Memory passed its limit: V8's heap and array buffers, or the interpreter's memory.
     MemoryLimit,
     /// The script ended on the error of a call beyond [`Limits::tool_calls`].
     MaxToolCallsExceeded,
@@ -319,7 +345,7 @@ impl fmt::Display for ErrorCode {
 /// One piece of a run's output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// A line that the script printed through `console`.
+    /// A line that the script printed through `console` or `print`.
     Log {
         /// Which of the console's methods.
         level: LogLevel,
@@ -336,9 +362,9 @@ pub enum Output {
 pub enum LogLevel {
     /// `console.debug`.
     Debug,
-    /// `console.log`, `console.info` and everything that prints like them.
+    /// `console.log`, `console.info` and everything that prints like them, and Python's `sys.stdout`.
     Info,
-    /// `console.warn`.
+    /// `console.warn`, and Python's `sys.stderr`.
     Warn,
     /// `console.error`.
     Error,
@@ -388,7 +414,8 @@ pub struct Usage {
     pub queue_time: Duration,
     /// CPU time of the script's thread, parsing included.
     pub cpu_time: Duration,
-    /// Bytes of V8 heap and array buffers when the script ended.
+    /// Bytes of V8 heap and array buffers when the script ended; in Python all of the interpreter's memory,
+    /// its own part included.
     pub memory_bytes: usize,
     /// Tool calls in all, refused ones included.
     pub tool_calls: u64,

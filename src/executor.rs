@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::context::ContextOptions;
+use crate::engines::{CompileListener, EngineOptions, Engines};
 use crate::error::Error;
-use crate::execution::{ErrorCode, ExecuteResult, Outcome, Script, ScriptError, Usage};
-use crate::js::engine::V8Engine;
+use crate::execution::{ErrorCode, ExecuteResult, Language, Outcome, Script, ScriptError, Usage};
 use crate::limits::Limits;
 use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
-use crate::pool::{Job, Pool, PoolStats};
+use crate::pool::{Job, PoolStats};
+use crate::python::compiled::CompileProgress;
 use crate::store::Store;
 use crate::tools::cache::ListCache;
 use crate::tools::catalog::{Catalog, CatalogOptions, ResolvedTool};
@@ -27,7 +28,7 @@ use crate::tools::pins::Pins;
 use crate::tools::policy::Policy;
 use crate::tools::{KnownServer, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError};
 
-/// Runs scripts. Cheap to clone; all clones share the isolates, the connections and the limits.
+/// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
 /// Works from any tokio runtime, from several, and from none: it has threads of its own. When the
 /// last clone is dropped, upstream servers are killed and running scripts are stopped.
@@ -42,7 +43,7 @@ struct Inner {
     catalog: Arc<Catalog>,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
     mcp: Option<Arc<McpServers>>,
-    isolates: Pool<V8Engine>,
+    engines: Engines,
     admission: Admission,
     /// Ends every run when the executor is closed.
     closed: CancellationToken,
@@ -55,7 +56,7 @@ impl fmt::Debug for Executor {
         formatter
             .debug_struct("Executor")
             .field("limits", &self.inner.limits)
-            .field("isolates", &self.inner.isolates.stats())
+            .field("engines", &self.inner.engines)
             .finish_non_exhaustive()
     }
 }
@@ -75,7 +76,19 @@ impl Executor {
         self.run(Script::typescript(source)).await
     }
 
+    /// Runs Python with the executor's limits. Short for [`Executor::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Executor::run`].
+    pub async fn run_py(&self, source: &str) -> Result<ExecuteResult, Error> {
+        self.run(Script::python(source)).await
+    }
+
     /// Runs a script to its end.
+    ///
+    /// The first run of a language starts its engine. Python is compiled for the machine when it has never
+    /// been, which takes seconds ([`Executor::warm`]); that time is no part of the run's.
     ///
     /// Waits for admission if too many scripts run already. The reply comes at the latest half a
     /// second after a limit is hit, even if the script cannot be stopped.
@@ -97,15 +110,20 @@ impl Executor {
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
         let runtime = self.runtime()?;
+        tokio::select! {
+            started = self.inner.engines.start(script.language, runtime) => started?,
+            () = cancel.cancelled() => return Ok(not_run(*cancelled(), queued)),
+        }
         let admission = &self.inner.admission;
         let permit = match admission.enter(runtime, limits.memory_bytes, &cancel).await {
             Ok(permit) => permit,
             Err(refused) => return Ok(not_run(*refused, queued)),
         };
         let (reply, answer) = oneshot::channel();
-        self.inner.isolates.submit(Job {
+        self.inner.engines.submit(Job {
             source: script.source,
             context: ContextOptions {
+                language: script.language,
                 limits,
                 name: script.name,
                 input: script.input.map(|input| input.to_string()),
@@ -147,10 +165,21 @@ impl Executor {
         self.inner.runtime.as_ref().map(tokio::runtime::Runtime::handle).ok_or(Error::Closed)
     }
 
-    /// Completes when the isolates that the executor keeps ready are warm. Runs need not wait for
-    /// this; it is for measuring and for servers that want their first answer to be quick.
-    pub async fn warm(&self) {
-        self.inner.isolates.warm().await;
+    /// Starts a language's engine if it has not been, and completes when the instances that the executor keeps
+    /// ready are warm. Runs need not wait for this; it is for measuring and for servers that want their first
+    /// answer to be quick.
+    ///
+    /// Python is compiled for this machine if it has never been: some seconds. The
+    /// [`cache_directory`](ExecutorBuilder::cache_directory) keeps the result; without one it is compiled in every
+    /// process. Dropping the future does not stop it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Start`] when the system refuses threads or memory.
+    pub async fn warm(&self, language: Language) -> Result<(), Error> {
+        self.inner.engines.start(language, self.runtime()?).await?;
+        self.inner.engines.warm(language).await;
+        Ok(())
     }
 
     /// Connects to all MCP servers at once and lists their tools, so that the first script need not
@@ -230,18 +259,21 @@ impl Executor {
     }
 
     /// Forgets what the [`cache_directory`](ExecutorBuilder::cache_directory) holds: lists of tools and
-    /// shapes of results, of all servers that ever used it. Returns how many files that were.
+    /// shapes of results of all servers that ever used it, and compiled Python. Returns how many files that were.
     ///
     /// # Errors
     ///
     /// [`Error::Files`] when they cannot be removed.
     pub fn clear_cache(&self) -> Result<usize, Error> {
-        self.inner.catalog.clear_cache().map_err(|source| Error::Files { what: "the cache", source })
+        let failed = |source| Error::Files { what: "the cache", source };
+        let lists = self.inner.catalog.clear_cache().map_err(failed)?;
+        let code = self.inner.engines.clear_cache().map_err(failed)?;
+        Ok(lists + code)
     }
 
-    /// What the isolates do at this moment.
-    pub fn isolate_stats(&self) -> PoolStats {
-        self.inner.isolates.stats()
+    /// What the instances of a language do at this moment: isolates, or interpreters.
+    pub fn pool_stats(&self, language: Language) -> PoolStats {
+        self.inner.engines.stats(language)
     }
 
     /// Stops all runs and ends the upstream servers in good order: their input is closed, then they
@@ -377,7 +409,9 @@ pub struct ExecutorBuilder {
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
     servers: Vec<McpServer>,
     config_files: Vec<PathBuf>,
-    warm_isolates: Option<usize>,
+    warm_instances: Option<usize>,
+    languages: Option<Vec<Language>>,
+    on_compile: Option<CompileListener>,
     concurrent_runs: Option<usize>,
     queued_runs: Option<usize>,
     queue_timeout: Option<Duration>,
@@ -494,10 +528,26 @@ impl ExecutorBuilder {
         self
     }
 
-    /// How many isolates to keep warm. Default: one for each core, at least 2. Each takes some 2 MB.
+    /// How many instances to keep warm, for each language in use. Default: one for each core, at least 2. An isolate
+    /// takes some 2 MB, an interpreter some 10 MB.
     #[must_use]
-    pub fn warm_isolates(mut self, count: usize) -> Self {
-        self.warm_isolates = Some(count);
+    pub fn warm_instances(mut self, count: usize) -> Self {
+        self.warm_instances = Some(count);
+        self
+    }
+
+    /// The languages whose engines [`build`](Self::build) starts, in the background; others start with their first
+    /// run. Default: TypeScript.
+    #[must_use]
+    pub fn languages(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
+        self.languages = Some(languages.into_iter().collect());
+        self
+    }
+
+    /// Calls `listener` when Python has to be compiled for this machine, on a thread of the executor's.
+    #[must_use]
+    pub fn on_compile(mut self, listener: impl Fn(CompileProgress) + Send + Sync + 'static) -> Self {
+        self.on_compile = Some(Arc::new(listener));
         self
     }
 
@@ -571,7 +621,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Makes the executor: reads the configuration, starts the threads and begins to warm isolates.
+    /// Makes the executor: reads the configuration, starts the threads and begins to warm instances.
     /// Starts no server.
     ///
     /// # Errors
@@ -581,7 +631,7 @@ impl ExecutorBuilder {
     pub fn build(self) -> Result<Executor, Error> {
         self.limits.validate()?;
         let mut policy = Policy::new(self.allow.as_deref(), &self.deny)?;
-        let warm = self.warm_isolates.unwrap_or_else(default_warm_isolates);
+        let warm = self.warm_instances.unwrap_or_else(default_warm_instances);
         let runs = self.concurrent_runs.unwrap_or(100);
         if runs == 0 || runs > Semaphore::MAX_PERMITS {
             let problem = format!("must be between 1 and {}: {runs}", Semaphore::MAX_PERMITS);
@@ -626,7 +676,8 @@ impl ExecutorBuilder {
             let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
             return Err(Error::InvalidOptions { option: "strict", problem });
         }
-        let cache = self.cache_directory.map(Store::new);
+        let cache_directory = self.cache_directory;
+        let cache = cache_directory.clone().map(Store::new);
         let catalog_options = CatalogOptions {
             cache: cache.clone().map(ListCache::new),
             pins: self.state_directory.map(|directory| Pins::new(Store::new(directory))),
@@ -635,8 +686,19 @@ impl ExecutorBuilder {
             strict: self.strict,
             runtime: Some(runtime.handle().clone()),
         };
-        let isolates = Pool::new(V8Engine { memory_bytes: self.limits.memory_bytes }, warm)
-            .map_err(start("the isolates' threads"))?;
+        let engines = Engines::new(EngineOptions {
+            warm,
+            memory_bytes: self.limits.memory_bytes,
+            cache: cache_directory,
+            on_compile: self.on_compile,
+        });
+        let languages = self.languages.unwrap_or_else(|| vec![Language::TypeScript]);
+        if languages.contains(&Language::TypeScript) {
+            engines.start_typescript()?;
+        }
+        if languages.contains(&Language::Python) {
+            engines.start_python_in_background(runtime.handle());
+        }
         Ok(Executor {
             inner: Arc::new(Inner {
                 limits: self.limits,
@@ -644,7 +706,7 @@ impl ExecutorBuilder {
                 catalog: Arc::new(Catalog::new(&dispatchers, &catalog_options)),
                 dispatchers,
                 mcp,
-                isolates,
+                engines,
                 admission: Admission {
                     runs: Arc::new(Semaphore::new(runs)),
                     memory: Arc::new(Semaphore::new((memory >> 20).min(Semaphore::MAX_PERMITS))),
@@ -659,8 +721,8 @@ impl ExecutorBuilder {
     }
 }
 
-fn default_warm_isolates() -> usize {
-    // With one, two runs in a row would find the second isolate still being made.
+fn default_warm_instances() -> usize {
+    // With one, two runs in a row would find the second instance still being made.
     std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
 }
 

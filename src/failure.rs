@@ -1,7 +1,7 @@
 //! Errors of runs that every engine makes in the same words.
 
 use crate::context::ExecutionContext;
-use crate::execution::{ErrorCode, ScriptError};
+use crate::execution::{ErrorCode, Language, ScriptError};
 use crate::watchdog::StopReason;
 
 /// A source line longer than this is not shown.
@@ -15,9 +15,14 @@ pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) ->
             ErrorCode::Timeout,
             format!("the script ran longer than {:?}", limits.wall_time),
         )
-        .with_hint(
-            "do less per run, run calls at the same time with Promise.all, or ask for a longer timeout",
-        ),
+        .with_hint(match context.language {
+            Language::TypeScript => {
+                "do less per run, run calls at the same time with Promise.all, or ask for a longer timeout"
+            }
+            Language::Python => {
+                "do less per run, run calls at the same time with asyncio.gather, or ask for a longer timeout"
+            }
+        }),
         Some(StopReason::Cpu) => ScriptError::new(
             ErrorCode::CpuLimit,
             format!("the script used more than {:?} of CPU time", limits.cpu_time),
@@ -42,4 +47,21 @@ pub(crate) fn set_place(error: &mut ScriptError, source: &str, line: u32, column
         .nth(index)
         .filter(|line| line.len() <= SHOWN_LINE)
         .map(|line| line.trim_start_matches('\u{feff}').to_owned());
+}
+
+/// The error for a value of so many bytes, which are too many.
+pub(crate) fn too_large(bytes: usize, context: &ExecutionContext) -> ScriptError {
+    let most = context.limits.result_bytes;
+    let message =
+        format!("the script's value is {bytes} bytes of JSON or more, at most {most} can be returned");
+    ScriptError::new(ErrorCode::ResultTooLarge, message)
+        .with_hint("filter in the script and return only what matters")
+}
+
+/// The error for a value that the guest says is JSON and that is not: the text of guests is, but for
+/// lone surrogates and too many levels.
+pub(crate) fn not_json(error: &serde_json::Error) -> ScriptError {
+    let message = format!("the script's value is not valid JSON: {error}");
+    ScriptError::new(ErrorCode::RuntimeError, message)
+        .with_hint("return less nested data, and text without lone surrogates")
 }

@@ -106,6 +106,7 @@
 mod config;
 mod context;
 mod door;
+mod engines;
 mod error;
 mod execution;
 mod executor;
@@ -114,6 +115,7 @@ mod js;
 mod limits;
 mod mcp;
 mod pool;
+mod python;
 mod report;
 mod store;
 mod tools;
@@ -125,8 +127,8 @@ pub use config::{
 };
 pub use error::Error;
 pub use execution::{
-    CallProgress, ErrorCode, ExecuteResult, LogLevel, Outcome, Output, Script, ScriptError, ToolCallRecord,
-    ToolCallStatus, Usage,
+    CallProgress, ErrorCode, ExecuteResult, Language, LogLevel, Outcome, Output, Script, ScriptError,
+    ToolCallRecord, ToolCallStatus, Usage,
 };
 pub use executor::{Executor, ExecutorBuilder};
 pub use limits::Limits;
@@ -136,9 +138,10 @@ pub use mcp::{
     HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
     StdioTransport,
 };
+pub use pool::PoolStats;
+pub use python::compiled::CompileProgress;
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
-pub use pool::PoolStats;
 pub use tools::{
     KnownServer, Progress, ProgressListener, Schema, ServerRequest, Tool, ToolChange, ToolDefinition,
     ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,

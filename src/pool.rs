@@ -46,7 +46,9 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// When the operating system refuses it.
-    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        std::thread::Builder::new().name(name).spawn(task).map(drop)
+    }
 
     /// Makes an instance and everything in it that needs no script. The thread's runtime is entered.
     ///
@@ -156,14 +158,12 @@ impl<E: Engine> Pool<E> {
             watchdog: Watchdog::default(),
         });
         let watchdog = Arc::clone(&shared);
-        std::thread::Builder::new()
-            .name("cx-watchdog".to_owned())
-            .spawn(move || {
-                watchdog.watchdog.run(|| {
-                    watchdog.engine.tick();
-                    watchdog.maintain();
-                });
-            })?;
+        std::thread::Builder::new().name("cx-watchdog".to_owned()).spawn(move || {
+            watchdog.watchdog.run(|| {
+                watchdog.engine.tick();
+                watchdog.maintain();
+            });
+        })?;
         let pool = Self { shared };
         for _ in 0..warm {
             pool.shared.start_thread()?;

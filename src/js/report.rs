@@ -39,14 +39,7 @@ impl Evidence<'_> {
         match raw {
             RawOutcome::Value(text) => match serde_json::from_str(&text) {
                 Ok(value) => Outcome::Returned(value),
-                // JSON.stringify's text is JSON but for lone surrogates and too many levels.
-                Err(error) => Outcome::Failed(
-                    ScriptError::new(
-                        ErrorCode::RuntimeError,
-                        format!("the script's value is not valid JSON: {error}"),
-                    )
-                    .with_hint("return less nested data, and text without lone surrogates"),
-                ),
+                Err(error) => Outcome::Failed(failure::not_json(&error)),
             },
             RawOutcome::Threw(report) => Outcome::Failed(self.thrown(&report)),
             RawOutcome::Refused { message, line, column } => {
@@ -64,16 +57,7 @@ impl Evidence<'_> {
                 )
                 .with_hint("no timer and no tool call is left that could settle it"),
             ),
-            RawOutcome::TooLarge(bytes) => {
-                let most = self.context.limits.result_bytes;
-                Outcome::Failed(
-                    ScriptError::new(
-                        ErrorCode::ResultTooLarge,
-                        format!("the script's value is {bytes} bytes of JSON or more, at most {most} can be returned"),
-                    )
-                    .with_hint("filter in the script and return only what matters"),
-                )
-            }
+            RawOutcome::TooLarge(bytes) => Outcome::Failed(failure::too_large(bytes, self.context)),
             RawOutcome::Stopped => Outcome::Failed(failure::stopped(self.stopped, self.context)),
             RawOutcome::Broken(message) => {
                 Outcome::Failed(ScriptError::new(ErrorCode::RuntimeError, message))

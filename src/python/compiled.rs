@@ -52,12 +52,15 @@ pub(crate) struct Source<'a> {
     pub(crate) sha256: &'a str,
 }
 
-/// What happens when the code has to be compiled. Nothing is reported when it need not.
+/// What happens when Python has to be compiled for this machine, once. Nothing is reported when it need not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CompileProgress {
+#[non_exhaustive]
+pub enum CompileProgress {
+    /// This process compiles; it takes seconds.
     Started,
     /// Another process compiles; this one waits for it.
     Waiting,
+    /// It is compiled, and took so long.
     Done(Duration),
 }
 
@@ -120,15 +123,23 @@ pub(super) fn load(
     adopt(engine, &code)
 }
 
-/// Removes all compiled code from `cache`. That there is none is no error. Processes that use it keep it.
+/// Removes all compiled code from `cache` and returns how many files that were. Processes that use it keep it.
 ///
 /// # Errors
 ///
 /// When a file cannot be removed.
-pub(crate) fn clear(cache: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(cache.join(DIRECTORY)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
+    let directory = cache.join(DIRECTORY);
+    let is_code = |entry: &io::Result<fs::DirEntry>| {
+        entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().ends_with(SUFFIX))
+    };
+    match fs::read_dir(&directory) {
+        Ok(entries) => {
+            let count = entries.filter(is_code).count();
+            fs::remove_dir_all(&directory).map(|()| count)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
     }
 }
 

@@ -100,7 +100,7 @@ fn main() {
         let versions = Versions::new(round, writer, number);
         let (tool, field) = (only(&versions.version), versions.field.clone());
         let executor = Executor::builder()
-            .warm_isolates(0)
+            .warm_instances(0)
             .cache_directory(cache)
             .state_directory(state)
             .dispatcher(versions)

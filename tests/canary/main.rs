@@ -16,7 +16,7 @@ mod mock;
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
-use cx::{Executor, Limits, Script};
+use cx::{Executor, Language, Limits, Script};
 use serde_json::json;
 
 fn main() {
@@ -66,7 +66,7 @@ fn main() {
             Ok(result) => result.to_json(),
             Err(error) => json!({ "executorError": error.to_string() }),
         };
-        let stats = executor.isolate_stats();
+        let stats = executor.pool_stats(Language::TypeScript);
         let report = json!({
             "hostile": report(hostile),
             "hostileMs": u64::try_from(hostile_ms).unwrap_or(u64::MAX),

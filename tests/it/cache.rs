@@ -134,7 +134,7 @@ impl Directories {
     /// Reads everything as a new process would.
     fn check(&mut self, round: u64, said: &[(&str, Vec<String>)]) {
         let executor = Executor::builder()
-            .warm_isolates(0)
+            .warm_instances(0)
             .cache_directory(self.cache())
             .state_directory(self.state())
             .dispatcher(Unreachable)

@@ -263,7 +263,7 @@ impl Drop for Listener {
 }
 
 pub(crate) fn builder() -> ExecutorBuilder {
-    Executor::builder().warm_isolates(2)
+    Executor::builder().warm_instances(2)
 }
 
 /// The server as a child process under any name.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use cx::{ErrorCode, ExecuteResult, Limits, Script};
+use cx::{ErrorCode, ExecuteResult, Language, Limits, Script};
 use serde_json::{Value, json};
 
 use crate::{executor, failure, value, wait_until};
@@ -196,7 +196,7 @@ async fn jc_011_several_wedgers_at_once() {
     for result in futures::future::join_all(runs).await {
         assert_eq!(result.unwrap().error().unwrap().code, ErrorCode::Timeout);
     }
-    assert_eq!(executor.isolate_stats().lost, 3);
+    assert_eq!(executor.pool_stats(Language::TypeScript).lost, 3);
     let refused = executor.run_ts("return 1").await.unwrap();
     assert_eq!(refused.error().unwrap().code, ErrorCode::EngineUnavailable);
 }

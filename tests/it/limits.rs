@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use cx::{ErrorCode, ExecuteResult, Limits, Script};
+use cx::{ErrorCode, ExecuteResult, Language, Limits, Script};
 use serde_json::{Value, json};
 
 use crate::{executor, run};
@@ -43,7 +43,7 @@ async fn wall_time() {
             "{source}: {took:?}"
         );
         // Its own thread has answered; the watchdog did not have to.
-        assert_eq!(executor.isolate_stats().lost, 0, "{source}");
+        assert_eq!(executor.pool_stats(Language::TypeScript).lost, 0, "{source}");
     }
 }
 

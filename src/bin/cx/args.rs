@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a TypeScript or JavaScript file
+    /// Run a TypeScript, JavaScript or Python file
     ///
     /// What the script prints goes to stdout as it is printed, warnings and errors to stderr. The
     /// value comes last on stdout, as JSON.
@@ -221,6 +221,16 @@ pub(crate) struct TrustArguments {
     pub(crate) revoke: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ScriptLanguage {
+    /// TypeScript or JavaScript
+    #[value(alias = "typescript", alias = "js", alias = "javascript")]
+    Ts,
+    /// Python
+    #[value(alias = "python")]
+    Py,
+}
+
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("source").required(true).args(["file", "eval"]))]
 pub(crate) struct RunArguments {
@@ -231,7 +241,11 @@ pub(crate) struct RunArguments {
     #[arg(short = 'e', long, value_name = "CODE")]
     pub(crate) eval: Option<String>,
 
-    /// What the script sees as `input`
+    /// The script's language [default: by the file's ending, `.py` is Python; else TypeScript]
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) lang: Option<ScriptLanguage>,
+
+    /// What the script sees as `input`, in Python as `inputs`
     #[arg(long, value_name = "JSON|@FILE")]
     pub(crate) input: Option<String>,
 
@@ -251,7 +265,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Memory limit, heap and buffers together [default: 128MiB]
+    /// Memory limit [default: 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
 

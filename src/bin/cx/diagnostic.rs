@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cx::{CallProgress, ConfigWarning, Progress, ScriptError};
+use cx::{CallProgress, CompileProgress, ConfigWarning, Progress, ScriptError};
 
 use crate::output::printable;
 
@@ -58,6 +58,19 @@ pub(crate) fn print_progress(call: &CallProgress) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
 }
 
+/// Says why the first Python script of a machine takes seconds.
+pub(crate) fn print_compile_progress(progress: CompileProgress) {
+    let mut stderr = io::stderr().lock();
+    // Nothing can be said about a closed stderr.
+    let _ = match progress {
+        CompileProgress::Waiting => writeln!(stderr, "waiting for another cx that compiles Python"),
+        CompileProgress::Done(took) => {
+            writeln!(stderr, "compiled Python in {:.1} s; it is kept for later runs", took.as_secs_f64())
+        }
+        _ => writeln!(stderr, "compiling Python for this machine, once"),
+    };
+}
+
 /// Prints what was ignored in the configuration or looks dangerous there, each with what to do.
 pub(crate) fn print_warnings(warnings: &[ConfigWarning]) {
     let mut stderr = io::stderr().lock();
@@ -94,6 +107,13 @@ fn hint(error: &cx::Error) -> Option<&str> {
 
 /// The calls that led to the error, if there is more than the place that is shown anyway.
 fn frames(stack: &str) -> Option<String> {
+    let is_python = |line: &str| line.trim_start_matches([' ', '|', '+']).starts_with("File \"");
+    if stack.lines().any(is_python) {
+        // One frame is the place that is shown already; a group or a cause is more.
+        let more =
+            stack.lines().filter(|line| is_python(line)).count() > 1 || stack.contains("-------- 1 ----");
+        return more.then(|| stack.to_owned());
+    }
     let frames: Vec<&str> = stack.lines().skip_while(|line| !line.trim_start().starts_with("at ")).collect();
     (frames.len() > 1).then(|| frames.join("\n"))
 }

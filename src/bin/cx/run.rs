@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use cx::{CancellationToken, ExecuteResult, Limits, Script};
+use cx::{CancellationToken, ExecuteResult, Language, Limits, Script};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::RunArguments;
+use crate::args::{RunArguments, ScriptLanguage};
 use crate::config;
 use crate::diagnostic;
 use crate::exit::ExitStatus;
@@ -28,22 +28,26 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(4);
 /// What is wrong with the arguments, the configuration or the script's file.
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     start_logging();
-    let (source, name) = read_source(&arguments)?;
+    let (source, name, language) = read_source(&arguments)?;
     let config = config::load(arguments.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     let limits = limits(&arguments, config.limits);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
-    let executor = config::builder(config)
-        // One script: a second isolate would only be made to be thrown away.
-        .warm_isolates(1)
-        .total_memory_bytes(Limits::CEILING.memory_bytes)
-        .build()?;
+    let mut builder = config::builder(config)
+        .languages([language])
+        // One script: a second instance would only be made to be thrown away.
+        .warm_instances(1)
+        .total_memory_bytes(Limits::CEILING.memory_bytes);
+    if io::stderr().is_terminal() {
+        builder = builder.on_compile(diagnostic::print_compile_progress);
+    }
+    let executor = builder.build()?;
     let cancel = CancellationToken::new();
-    let mut script = Script::typescript(source)
-        .named(&name)
-        .limits(limits)
-        .cancel_with(cancel.clone())
-        .deny(arguments.deny);
+    let script = match language {
+        Language::Python => Script::python(source),
+        _ => Script::typescript(source),
+    };
+    let mut script = script.named(&name).limits(limits).cancel_with(cancel.clone()).deny(arguments.deny);
     if !arguments.allow.is_empty() {
         // On top of the configuration's: a call must pass both.
         script = script.allow(arguments.allow);
@@ -144,21 +148,30 @@ fn limits(arguments: &RunArguments, default: Limits) -> Limits {
     }
 }
 
-/// The script's text and what it is called.
-fn read_source(arguments: &RunArguments) -> anyhow::Result<(String, String)> {
+/// The script's text, what it is called, and its language.
+fn read_source(arguments: &RunArguments) -> anyhow::Result<(String, String, Language)> {
+    let asked = arguments.lang.map(|language| match language {
+        ScriptLanguage::Ts => Language::TypeScript,
+        ScriptLanguage::Py => Language::Python,
+    });
+    let of_no_file = |stem: &str| {
+        let language = asked.unwrap_or(Language::TypeScript);
+        (format!("{stem}.{}", if language == Language::Python { "py" } else { "ts" }), language)
+    };
     if let Some(code) = &arguments.eval {
-        return Ok((code.clone(), "eval.ts".to_owned()));
+        let (name, language) = of_no_file("eval");
+        return Ok((code.clone(), name, language));
     }
     let Some(path) = &arguments.file else {
         bail!("a script is needed: a file, `-` for stdin, or `-e CODE`");
     };
     if path.as_os_str() == "-" {
-        return Ok((read_text(io::stdin().lock(), "stdin")?, "stdin.ts".to_owned()));
+        let (name, language) = of_no_file("stdin");
+        return Ok((read_text(io::stdin().lock(), "stdin")?, name, language));
     }
-    if path.extension().is_some_and(|extension| extension == "py") {
-        bail!("`{}` is Python; this version of cx runs TypeScript and JavaScript", path.display());
-    }
-    Ok((read_file(path, "the script")?, path.display().to_string()))
+    let is_python = path.extension().is_some_and(|extension| extension == "py");
+    let language = asked.unwrap_or(if is_python { Language::Python } else { Language::TypeScript });
+    Ok((read_file(path, "the script")?, path.display().to_string(), language))
 }
 
 /// `JSON`, or `@FILE` with JSON in it.

@@ -36,7 +36,7 @@ fn executor(source: &ToolsSource) -> anyhow::Result<Executor> {
     if !source.json {
         diagnostic::print_warnings(&config.warnings);
     }
-    let executor = config::builder(config).warm_isolates(0).build()?;
+    let executor = config::builder(config).warm_instances(0).build()?;
     if source.refresh {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -262,7 +262,7 @@ pub(crate) fn types(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
 /// What is wrong with the configuration, or with the files.
 pub(crate) fn cache(command: &CacheCommand) -> anyhow::Result<ExitStatus> {
     let CacheCommand::Clear = command;
-    let files = config::builder(config::load(Vec::new())?).warm_isolates(0).build()?.clear_cache()?;
+    let files = config::builder(config::load(Vec::new())?).warm_instances(0).build()?.clear_cache()?;
     print_note(&format!("removed what {files} files knew of servers and their results"));
     Ok(ExitStatus::Success)
 }

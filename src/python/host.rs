@@ -1,0 +1,231 @@
+//! The host's half of the door: what an interpreter's imports do for its run.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use parking_lot::Mutex;
+
+use super::bindings::{Completion, GuestImports, Operation, OutputStream};
+use super::wasi::{Sink, StandardStream, State};
+use crate::context::{ExecutionContext, ToolName};
+use crate::door::{self, RunDoor};
+use crate::execution::LogLevel;
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// Answers that one `wait` may bring into the guest at once, in bytes. One answer may be larger; the guest's memory
+/// would not hold many such.
+const MOST_ANSWER_BYTES: usize = 16 << 20;
+
+/// Calls of every kind that may be under way at once. Tool calls have a bound of their own, below this one.
+const MOST_CALLS: usize = 11_000;
+
+/// What the imports work on. An interpreter that only waits has no run.
+pub(crate) struct Host {
+    run: Option<Run>,
+    raw: Arc<Mutex<RawOutput>>,
+}
+
+/// What a script writes to the descriptors 1 and 2 themselves, past `sys.stdout`.
+#[derive(Default)]
+struct RawOutput {
+    context: Option<Arc<ExecutionContext>>,
+}
+
+impl RawOutput {
+    /// Prints it piece by piece: such output has no lines.
+    fn write(&self, stream: StandardStream, bytes: &[u8]) {
+        let Some(context) = &self.context else { return };
+        let level = match stream {
+            StandardStream::Stdout => LogLevel::Info,
+            StandardStream::Stderr => LogLevel::Warn,
+        };
+        let text = String::from_utf8_lossy(bytes);
+        context.log(level, text.strip_suffix('\n').unwrap_or(&text).to_owned());
+    }
+}
+
+struct Run {
+    context: Arc<ExecutionContext>,
+    door: RunDoor,
+    started: u64,
+    /// Calls under way. Polled when they are started and while the guest waits.
+    calls: FuturesUnordered<Call>,
+    /// Ended calls that the guest has not heard of.
+    ended: VecDeque<Completion>,
+    /// The codes of all errors that the guest was ever given.
+    codes: BTreeSet<&'static str>,
+}
+
+type Call = BoxFuture<'static, Ended>;
+
+struct Ended {
+    call: u64,
+    answer: String,
+    code: Option<ToolErrorCode>,
+}
+
+impl Host {
+    /// A host without a run, and where its guest writes.
+    pub(crate) fn new() -> (Self, Sink) {
+        let raw = Arc::new(Mutex::new(RawOutput::default()));
+        let written = Arc::clone(&raw);
+        let sink: Sink = Arc::new(move |stream, bytes| written.lock().write(stream, bytes));
+        (Self { run: None, raw }, sink)
+    }
+
+    /// Gives the interpreter its run.
+    pub(crate) fn start(&mut self, context: &Arc<ExecutionContext>) {
+        self.raw.lock().context = Some(Arc::clone(context));
+        self.run = Some(Run {
+            context: Arc::clone(context),
+            door: RunDoor::new(Arc::clone(context)),
+            started: 0,
+            calls: FuturesUnordered::new(),
+            ended: VecDeque::new(),
+            codes: BTreeSet::new(),
+        });
+    }
+
+    /// Whether one of the run's calls has failed with this code. What a guest says of an error is only
+    /// believed if it was so.
+    pub(crate) fn has_given(&self, code: ToolErrorCode) -> bool {
+        self.run.as_ref().is_some_and(|run| run.codes.contains(code.as_str()))
+    }
+
+    fn run(&mut self) -> wasmtime::Result<&mut Run> {
+        self.run.as_mut().ok_or_else(|| wasmtime::format_err!("there is no run"))
+    }
+}
+
+impl Run {
+    fn end(&mut self, ended: Ended) {
+        if let Some(code) = ended.code {
+            self.codes.insert(code.as_str());
+        }
+        self.ended.push_back(Completion { call: ended.call, answer: ended.answer });
+    }
+
+    fn fail(&mut self, call: u64, error: &ToolError) {
+        let answer = door::text(Err(error.clone()));
+        self.end(Ended { call, answer, code: Some(error.code) });
+    }
+
+    /// Takes over every call that has ended.
+    fn collect(&mut self, task: &mut Context<'_>) {
+        while let Poll::Ready(Some(ended)) = self.calls.poll_next_unpin(task) {
+            self.end(ended);
+        }
+    }
+
+    /// Ended calls, as many as fit.
+    fn take(&mut self) -> Vec<Completion> {
+        let mut bytes = 0;
+        let mut taken = Vec::new();
+        while let Some(next) = self.ended.front() {
+            bytes += next.answer.len();
+            if bytes > MOST_ANSWER_BYTES && !taken.is_empty() {
+                break;
+            }
+            taken.extend(self.ended.pop_front());
+        }
+        taken
+    }
+
+    fn begin(&mut self, operation: Operation, server: String, name: String, arguments: String) -> u64 {
+        self.started += 1;
+        let call = self.started;
+        if self.calls.len() >= MOST_CALLS {
+            let message = format!("{} calls are under way; await some of them first", self.calls.len());
+            self.fail(call, &ToolError::new(ToolErrorCode::QueueFull, message));
+            return call;
+        }
+        let mut future: Call = match operation {
+            Operation::Tool => self.tool(call, ToolName::Pair { server, tool: name }, arguments),
+            Operation::FullName => self.tool(call, door::tool_name(name), arguments),
+            Operation::Query => {
+                self.door.query(&arguments).map(move |answer| Ended { call, answer, code: None }).boxed()
+            }
+            Operation::Emit => {
+                let answer = self.door.emit(&arguments);
+                self.end(Ended { call, answer, code: None });
+                return call;
+            }
+        };
+        // Now, so that the call is on its way while the script computes. Whoever waits polls it again.
+        match Pin::new(&mut future).poll(&mut Context::from_waker(std::task::Waker::noop())) {
+            Poll::Ready(ended) => self.end(ended),
+            Poll::Pending => self.calls.push(future),
+        }
+        call
+    }
+
+    fn tool(&self, call: u64, name: ToolName, arguments: String) -> Call {
+        self.door
+            .call(name, arguments)
+            .map(move |answer| {
+                let code = answer.as_ref().err().map(|error| error.code);
+                Ended { call, answer: door::text(answer), code }
+            })
+            .boxed()
+    }
+}
+
+impl GuestImports for State<Host> {
+    fn start_call(
+        &mut self,
+        operation: Operation,
+        server: String,
+        name: String,
+        arguments: String,
+    ) -> wasmtime::Result<u64> {
+        Ok(self.run.run()?.begin(operation, server, name, arguments))
+    }
+
+    async fn wait(&mut self, timeout_ms: Option<f64>) -> wasmtime::Result<Vec<Completion>> {
+        let run = self.run.run()?;
+        if !run.ended.is_empty() {
+            // What else has ended comes along, but nobody waits for it.
+            run.collect(&mut Context::from_waker(std::task::Waker::noop()));
+            return Ok(run.take());
+        }
+        if run.calls.is_empty() && timeout_ms.is_none() {
+            return Ok(Vec::new());
+        }
+        let context = Arc::clone(&run.context);
+        let some_ended = futures::future::poll_fn(|task| {
+            run.collect(task);
+            if run.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+        });
+        // A script may name any time; the run's deadline ends it anyway.
+        let timeout = timeout_ms.map(|milliseconds| {
+            Duration::try_from_secs_f64(milliseconds.max(0.0) / 1000.0).unwrap_or(context.limits.wall_time)
+        });
+        match timeout {
+            Some(Duration::ZERO) => {
+                some_ended.now_or_never();
+            }
+            Some(timeout) => {
+                let _in_time = tokio::time::timeout(timeout, some_ended).await;
+            }
+            None => some_ended.await,
+        }
+        Ok(run.take())
+    }
+
+    fn log(&mut self, to: OutputStream, text: String) -> wasmtime::Result<()> {
+        self.run.run()?.door.log(level(to), text);
+        Ok(())
+    }
+}
+
+fn level(stream: OutputStream) -> LogLevel {
+    match stream {
+        OutputStream::Stdout => LogLevel::Info,
+        OutputStream::Stderr => LogLevel::Warn,
+    }
+}
