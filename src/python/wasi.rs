@@ -191,7 +191,9 @@ pub(crate) fn linker<R: Send + 'static>(
         let mut refused = linker.instance(name)?;
         for (function, item) in instance.exports(engine) {
             match item.ty {
-                ComponentItem::Resource(_) => refused.resource(function, resource(function), |_, _| Ok(()))?,
+                ComponentItem::Resource(_) => {
+                    refused.resource(function, resource(function), |_, _| Ok(()))?
+                }
                 ComponentItem::ComponentFunc(signature) => refuse(&mut refused, function, &signature)?,
                 // Types; there is nothing to define.
                 _ => {}
