@@ -13,7 +13,7 @@ use super::*;
 fn compressed() -> Vec<u8> {
     let component = b"\0asm\x0d\0\x01\0";
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, component.len() as u8];
-    frame.extend_from_slice(&[(component.len() as u8) << 3 | 1, 0, 0]);
+    frame.extend_from_slice(&[((component.len() as u8) << 3) | 1, 0, 0]);
     frame.extend_from_slice(component);
     frame
 }
@@ -73,16 +73,22 @@ fn without_a_cache_it_is_compiled_each_time() {
 }
 
 #[test]
-fn another_component_and_other_settings_are_other_code_and_replace_the_old() {
+fn another_component_is_other_code_and_replaces_the_old() {
     let cache = cache();
     loads(&cache);
-    let first = file(&cache);
+    let old = file(&cache);
     assert_eq!(loads_with("def", &engine(), Some(cache.path())), 1);
-    let second = file(&cache);
+    assert_ne!(file(&cache), old);
+}
+
+#[test]
+fn other_settings_are_other_code_and_stay_beside_it() {
+    let cache = cache();
     let fuel = Engine::new(Config::new().wasm_component_model(true).consume_fuel(true)).unwrap();
-    assert_eq!(loads_with("def", &fuel, Some(cache.path())), 1);
-    let third = file(&cache);
-    assert!(first != second && second != third && first != third);
+    let loads_with_fuel = || loads_with("abc", &fuel, Some(cache.path()));
+    assert_eq!((loads(&cache), loads_with_fuel()), (1, 1));
+    assert_eq!((loads(&cache), loads_with_fuel()), (0, 0));
+    assert_eq!(files(&cache).len(), 2);
 }
 
 #[test]
@@ -133,7 +139,7 @@ fn a_link_in_place_of_the_file_is_replaced_and_its_target_untouched() {
     let target = elsewhere.path().join("code");
     fs::rename(file(&cache), &target).unwrap();
     let before = fs::read(&target).unwrap();
-    let name = format!("{}{SUFFIX}", key(&engine(), &Source { compressed: &[], sha256: "abc" }));
+    let name = name(&engine(), &Source { compressed: &[], sha256: "abc" });
     symlink(&target, cache.path().join(DIRECTORY).join(name)).unwrap();
     assert_eq!((loads(&cache), loads(&cache)), (1, 0));
     assert!(!file(&cache).is_symlink());
