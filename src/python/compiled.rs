@@ -38,8 +38,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const TRAILER: usize = 8 + 8 + 32;
 const MAGIC: &[u8; 8] = b"cx-code1";
 
-/// One page in so many bytes goes into the digest. All 60 MB would take 40 ms at every start, as long as all else
-/// together. Cut and emptied files are found so, a single bit that turned is not: that is the file system's work.
+/// One page in so many bytes goes into the digest. All 36 MB take 33 ms, at every start, and all else together 10. Cut and emptied files are found so, a single bit that turned is not: that is the file system's work.
 const SAMPLE_DISTANCE: u64 = 256 * 1024;
 const SAMPLE: usize = 4096;
 
@@ -99,7 +98,7 @@ pub(super) fn load(
         let code = compile(engine, source, on_progress)?;
         return adopt(engine, &code);
     };
-    let name = format!("{}{SUFFIX}", key(engine, source));
+    let name = name(engine, source);
     if let Some(component) = directory.load(engine, &name) {
         return Ok(component);
     }
@@ -113,7 +112,7 @@ pub(super) fn load(
     let code = compile(engine, source, on_progress)?;
     if lock.is_some() {
         match directory.write(&name, &code) {
-            Ok(()) => directory.remove_all_but(&name),
+            Ok(()) => directory.remove_other_versions(&version(source)),
             Err(error) => tracing::warn!(%error, "compiled Python cannot be kept"),
         }
         if let Some(component) = directory.load(engine, &name) {
@@ -144,11 +143,18 @@ pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
 }
 
 /// Names all that the code depends on: the component, wasmtime's version, the processor's features, the settings.
-fn key(engine: &Engine, source: &Source<'_>) -> String {
+fn name(engine: &Engine, source: &Source<'_>) -> String {
     let mut hasher = KeyHasher(Sha256::new());
-    source.sha256.trim().hash(&mut hasher);
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    hexadecimal(&hasher.0.finalize()[..16])
+    let settings = hexadecimal(&hasher.0.finalize()[..16]);
+    format!("{}{settings}{SUFFIX}", version(source))
+}
+
+/// What a name begins with. Code of one version for several settings stays side by side: two processes, of which one
+/// may use less address space, would otherwise remove each other's again and again.
+fn version(source: &Source<'_>) -> String {
+    let version = [env!("CARGO_PKG_VERSION"), source.sha256.trim()].join(" ");
+    format!("{}-", hexadecimal(&Sha256::digest(version)[..16]))
 }
 
 /// The standard library's hasher may change with the compiler, and has 64 bits.
@@ -303,15 +309,15 @@ impl Directory {
         }
     }
 
-    /// Removes the code of other versions. Processes that have mapped it keep it.
-    fn remove_all_but(&self, name: &str) {
+    /// Removes all code whose name does not begin so. Processes that have mapped it keep it.
+    fn remove_other_versions(&self, version: &str) {
         let removed = rustix::fs::Dir::read_from(self.descriptor.as_fd()).map_err(io::Error::from).and_then(
             |entries| {
                 for entry in entries {
                     let entry = entry?;
                     if let Ok(other) = entry.file_name().to_str()
                         && other.ends_with(SUFFIX)
-                        && other != name
+                        && !other.starts_with(version)
                     {
                         self.remove(other)?;
                     }
