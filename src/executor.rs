@@ -171,7 +171,7 @@ impl Executor {
     ///
     /// Python is compiled for this machine if it has never been: some seconds. The
     /// [`cache_directory`](ExecutorBuilder::cache_directory) keeps the result; without one it is compiled in every
-    /// process. Dropping the future does not stop it.
+    /// process. All executors of a process share it. Dropping the future does not stop it.
     ///
     /// # Errors
     ///

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use parking_lot::Mutex;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
 
@@ -59,6 +60,22 @@ impl PythonEngine {
         let engine = Engine::new(&config(address_space())).map_err(CompileError::engine)?;
         let component = compiled::load(&engine, source, cache, on_progress)?;
         Ok(Self { engine, component })
+    }
+
+    /// As [`load`](Self::load), but once for the whole process: later calls share what the first has loaded,
+    /// whatever their cache directory, and wait for it.
+    pub(crate) fn shared(
+        source: &Source<'_>,
+        cache: Option<&Path>,
+        on_progress: &dyn Fn(CompileProgress),
+    ) -> Result<Self, CompileError> {
+        static LOADED: Mutex<Option<PythonEngine>> = Mutex::new(None);
+        let mut loaded = LOADED.lock();
+        if let Some(engine) = &*loaded {
+            return Ok(engine.clone());
+        }
+        let engine = Self::load(source, cache, on_progress)?;
+        Ok(loaded.insert(engine).clone())
     }
 
     /// A linker with all that the component needs but the door.

@@ -33,7 +33,7 @@ pub(crate) struct Interpreters {
 }
 
 impl Interpreters {
-    /// Loads the compiled component from the cache directory, or compiles it; see [`PythonEngine::load`].
+    /// Loads the compiled component from the cache directory, or compiles it; see [`PythonEngine::shared`].
     /// Blocks.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Interpreters {
         memory_bytes: usize,
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
-        let engine = PythonEngine::load(&COMPONENT, cache, on_progress)?;
+        let engine = PythonEngine::shared(&COMPONENT, cache, on_progress)?;
         let linked = link(&engine).map_err(CompileError::engine)?;
         Ok(Self { engine, linked, memory_bytes })
     }

@@ -129,10 +129,10 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
             )
         };
     }
-    if let Some(exit) = trap.downcast_ref::<wasmtime_wasi::I32Exit>() {
-        let message = format!("the script ended its interpreter with code {}", exit.0);
-        return ScriptError::new(ErrorCode::RuntimeError, message)
-            .with_hint("end a script with `return` or by its last line");
+    if trap.downcast_ref::<wasmtime_wasi::I32Exit>().is_some() {
+        // WASI passes on only whether the code was zero.
+        return ScriptError::new(ErrorCode::RuntimeError, "the script ended its interpreter")
+            .with_hint("`os._exit` and `os.abort` lose the value; end with `return` or the last line");
     }
     tracing::debug!(?trap, "a Python script trapped");
     // The first line; the rest is places in the interpreter.
