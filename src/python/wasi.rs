@@ -192,7 +192,7 @@ pub(crate) fn linker<R: Send + 'static>(
         for (function, item) in instance.exports(engine) {
             match item.ty {
                 ComponentItem::Resource(_) => {
-                    refused.resource(function, resource(function), |_, _| Ok(()))?
+                    refused.resource(function, resource(function), |_, _| Ok(()))?;
                 }
                 ComponentItem::ComponentFunc(signature) => refuse(&mut refused, function, &signature)?,
                 // Types; there is nothing to define.
