@@ -39,6 +39,7 @@ fn is_below(path: &Path, room: &str) -> bool {
 #[test]
 fn foreign_names_stay_in_their_rooms() {
     let rooms: &[(&[&str], &[&str])] = &[
+        (&["wasmtime", "ruzstd"], &["src/python"]),
         (&["deno_core", "deno_error", "deno_web", "v8::", "swc_"], &["src/js"]),
         (&["rmcp", "reqwest", "axum", "keyring::", "governor", "backon"], &["src/mcp"]),
         (&["jsonschema"], &["src/tools"]),
@@ -47,9 +48,12 @@ fn foreign_names_stay_in_their_rooms() {
         (&["tracing_subscriber"], &["src/bin/cx"]),
         (&["process::Command"], &["src/mcp/connect.rs"]),
         (&["std::env", "env::var"], &["src/config.rs", "src/config", "src/bin/cx", "src/mcp/connect.rs"]),
-        (&["fs::read", "File::open"], &["src/config.rs", "src/config", "src/store.rs", "src/bin/cx"]),
+        (
+            &["fs::read", "File::open"],
+            &["src/config.rs", "src/config", "src/store.rs", "src/python/compiled.rs", "src/bin/cx"],
+        ),
         (&["io::stdout"], &["src/bin/cx/output.rs", "src/bin/cx/exit.rs"]),
-        (&["libc::"], &["src/js", "src/bin/cx/exit.rs"]),
+        (&["libc::"], &["src/js", "src/watchdog.rs", "src/python/compiled.rs", "src/bin/cx/exit.rs"]),
     ];
     for path in files("src", ".rs") {
         if path.ends_with("tests.rs") {
@@ -68,15 +72,21 @@ fn foreign_names_stay_in_their_rooms() {
 #[test]
 fn arrows_point_inwards() {
     let arrows: &[(&str, &[&str])] = &[
-        ("src/js", &["executor", "mcp", "config"]),
-        ("src/mcp", &["executor", "js", "config"]),
-        ("src/tools", &["executor", "js", "mcp", "config", "context"]),
-        ("src/store.rs", &["executor", "js", "mcp", "config", "context", "tools"]),
-        ("src/context.rs", &["executor", "js", "mcp", "config"]),
-        ("src/limits.rs", &["executor", "js", "mcp", "config", "context", "tools"]),
-        ("src/execution.rs", &["executor", "js", "mcp", "config", "context"]),
-        ("src/error.rs", &["executor", "js", "mcp", "context", "tools"]),
-        ("src/report.rs", &["executor", "js", "mcp", "config", "context"]),
+        ("src/js", &["executor", "engines", "python", "mcp", "config"]),
+        ("src/python", &["executor", "engines", "js", "mcp", "config"]),
+        ("src/pool.rs", &["executor", "engines", "js", "python", "mcp", "config"]),
+        ("src/watchdog.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/door.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/failure.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/executor.rs", &["js"]),
+        ("src/mcp", &["executor", "engines", "js", "python", "config"]),
+        ("src/tools", &["executor", "engines", "js", "python", "mcp", "config", "context"]),
+        ("src/store.rs", &["executor", "engines", "js", "python", "mcp", "config", "context", "tools"]),
+        ("src/context.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/limits.rs", &["executor", "engines", "js", "python", "mcp", "config", "context", "tools"]),
+        ("src/execution.rs", &["executor", "engines", "js", "python", "mcp", "config", "context"]),
+        ("src/error.rs", &["executor", "engines", "js", "python", "mcp", "context", "tools"]),
+        ("src/report.rs", &["executor", "engines", "js", "python", "mcp", "config", "context"]),
     ];
     for path in files("src", ".rs") {
         let code = code(&path);
