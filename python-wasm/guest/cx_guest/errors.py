@@ -286,7 +286,7 @@ def exit_report(error: SystemExit) -> str | None:
     code = error.code
     if code is None or code is False or (isinstance(code, int) and code == 0):
         return None
-    shown = f"with code {code}" if isinstance(code, int) else _message(error)
-    return printable(json.dumps({"name": "SystemExit", "message": f"the script exited: {shown}"}, ensure_ascii=False))
+    shown = f" with code {code}" if isinstance(code, int) else f": {_message(error)}"
+    return printable(json.dumps({"name": "SystemExit", "message": f"the script exited{shown}"}, ensure_ascii=False))
 
 

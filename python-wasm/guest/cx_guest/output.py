@@ -1,5 +1,6 @@
 """What a script prints: text streams whose whole lines go to the host, and a standard input that says there is none."""
 
+import codecs
 import io
 import sys
 
@@ -14,12 +15,15 @@ _log = wit_world.log
 
 
 def printable(text: str) -> str:
-    """Returns text that UTF-8 can write: a lone surrogate becomes U+FFFD."""
+    """Returns text that can cross to the host: a lone surrogate becomes U+FFFD. The door ends the instance for one."""
+    if text.isascii():
+        return text
     try:
         text.encode()
         return text
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        # As UTF-16, so that two halves become the character that they are in TypeScript.
+        return codecs.utf_16_le_decode(codecs.utf_16_le_encode(text, "surrogatepass")[0], "replace", True)[0]
 
 
 class _Bytes(io.RawIOBase):
@@ -27,27 +31,15 @@ class _Bytes(io.RawIOBase):
 
     def __init__(self, stream: "Output"):
         self._stream = stream
-        self._rest = b""
+        # A character whose last bytes are still to come waits for them.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def writable(self) -> bool:
         return True
 
     def write(self, data) -> int:
         data = bytes(data)
-        whole = self._rest + data
-        text = whole.decode("utf-8", "surrogateescape")
-        # A character whose last bytes are still to come waits for them.
-        self._rest = b""
-        for length in range(1, min(4, len(whole) + 1)):
-            lead = whole[-length]
-            if lead >= 0xC0:
-                if length < (2 if lead < 0xE0 else 3 if lead < 0xF0 else 4):
-                    self._rest = whole[-length:]
-                    text = whole[:-length].decode("utf-8", "surrogateescape")
-                break
-            if lead < 0x80:
-                break
-        self._stream.write(text)
+        self._stream.write(self._decoder.decode(data))
         return len(data)
 
     def flush(self) -> None:
@@ -96,10 +88,7 @@ class Output(io.TextIOBase):
 
     def _send(self, text: str) -> None:
         if len(text) <= _MOST_CHARACTERS:
-            try:
-                return _log(self._to, text)
-            except UnicodeEncodeError:
-                return _log(self._to, printable(text))
+            return _log(self._to, printable(text))
         start = 0
         while start <= len(text):
             end = len(text)

@@ -180,9 +180,8 @@ def _parse_indented(text: str, name: str) -> ast.Module | None:
 
 def _emit(tree: ast.Module, name: str) -> Program:
     body = tree.body
-    scope = _top_level(body)
-    if scope.returns is not None:
-        return Program(_wrap(tree, scope, name), None, False, True)
+    if _returns(body):
+        return Program(_wrap(tree, _top_level(body), name), None, False, True)
     entry = _entry_point(body)
     has_value = False
     if entry is None:
@@ -276,14 +275,38 @@ def _uses(statement: ast.stmt, name: str) -> bool:
 # --- a top-level `return` -----------------------------------------------------------------------------------------
 
 
+def _inner_bodies(node: ast.stmt):
+    """The statement lists of a compound statement."""
+    for field in ("body", "orelse", "finalbody"):
+        if inner := getattr(node, field, None):
+            yield inner
+    for field in ("handlers", "cases"):
+        for inner in getattr(node, field, ()):
+            yield inner.body
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    stack = [body]
+    while stack:
+        for node in stack.pop():
+            if node.__class__ not in _SIMPLE:
+                if isinstance(node, ast.Return):
+                    return True
+                stack.extend(_inner_bodies(node))
+    return False
+
+
+# Statements that contain no statements of the script's own level.
+_SIMPLE = frozenset({*_DECLARATIONS, ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Raise, ast.Assert})
+
+
 class _Scope:
     """What stands in a body but not in the functions and classes that it defines."""
 
-    __slots__ = ("awaits", "returns", "star", "yields")
+    __slots__ = ("awaits", "star", "yields")
 
     def __init__(self) -> None:
         self.awaits = False
-        self.returns: ast.AST | None = None
         self.yields: ast.AST | None = None
         self.star: ast.AST | None = None
 
@@ -308,9 +331,7 @@ def _top_level(body: list[ast.stmt]) -> _Scope:
         if isinstance(node, ast.ClassDef):
             stack += node.decorator_list + node.bases + node.keywords
             continue
-        if isinstance(node, ast.Return):
-            found.returns = node
-        elif isinstance(node, (ast.Yield, ast.YieldFrom)):
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
             found.yields = node
         elif isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)):
             found.awaits = True
@@ -376,11 +397,7 @@ def _make_global(body: list[ast.stmt]) -> None:
                 plain = ast.Pass() if node.value is None else ast.Assign(targets=[node.target], value=node.value)
                 statements[index] = ast.copy_location(plain, node)
             else:
-                for field in ("body", "orelse", "finalbody"):
-                    if inner := getattr(node, field, None):
-                        stack.append(inner)
-                for field in ("handlers", "cases"):
-                    stack.extend(inner.body for inner in getattr(node, field, ()))
+                stack.extend(_inner_bodies(node))
 
 
 def _refusal(message: str, node: ast.AST, name: str) -> SyntaxError:

@@ -17,6 +17,7 @@ import wit_world
 
 from cx_guest import loop
 from cx_guest.errors import McpToolError, MissingServer, MissingServerModule, tool_error
+from cx_guest.output import printable
 from cx_guest.values import from_json, to_json
 
 _TOOL = wit_world.Operation.TOOL
@@ -26,6 +27,7 @@ _EMIT = wit_world.Operation.EMIT
 
 _begin = loop.begin
 _finish = loop.finish
+_block_on = loop.block
 _start_call = wit_world.start_call
 
 
@@ -44,15 +46,12 @@ def _decode(answer: str):
 # --- arguments ----------------------------------------------------------------------------------------------------
 
 
-def _encode(arguments) -> str:
-    """Returns arguments as JSON text; none is the empty text."""
-    return "" if arguments is None else to_json("arguments", arguments)
-
-
 def _arguments(server: str | None, tool: str, arguments) -> str:
-    """The same for a call that raises: an argument that JSON does not have is the call's error."""
+    """Returns arguments as JSON text; none is the empty text. What JSON does not have is the call's error."""
+    if arguments is None:
+        return ""
     try:
-        text = _encode(arguments)
+        text = to_json("arguments", arguments)
     except TypeError as error:
         raise McpToolError(str(error), server=server, tool=tool, code="INVALID_ARGUMENTS") from None
     if refusal := _too_long(text):
@@ -89,6 +88,8 @@ def _written(server: str, tool: str, positional: tuple, named: dict):
 
 
 def _make_tool(server: str, tool: str):
+    server, tool = printable(server), printable(tool)
+
     async def call(*positional, **named):
         answer = _begin(_TOOL, server, tool, _arguments(server, tool, _written(server, tool, positional, named)))
         if answer.__class__ is not str:
@@ -125,6 +126,7 @@ class Server:
             raise TypeError(f"a tool's name must be a string: {type(name).__name__}")
         found = self.__dict__.get(name)
         if found is None:
+            # Made once: later uses find it as a plain attribute.
             found = self.__dict__[name] = _make_tool(self.__dict__["__cx_server__"], name)
         return found
 
@@ -195,7 +197,7 @@ class Tools:
 
 
 def _find(name: str, error: type[McpToolError]) -> None:
-    answer = _answer(_start_call(_QUERY, "", "", to_json("server", {"kind": "server", "server": name})))
+    answer = _block_on(_start_call(_QUERY, "", "", to_json("server", {"kind": "server", "server": name})))
     if answer.startswith("!"):
         raise tool_error(answer, error) from None
 
@@ -221,14 +223,10 @@ class _ToolsModule(types.ModuleType):
 # --- calls by name ------------------------------------------------------------------------------------------------
 
 
-def _answer(number: int) -> str:
-    return loop.block(number)
-
-
 def _name(what: str, value) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a string: {type(value).__name__}")
-    return value
+    return printable(value)
 
 
 async def _query(question: dict):
@@ -239,7 +237,7 @@ async def _query(question: dict):
 
 
 def _query_now(question: dict):
-    return _decode(_answer(_start_call(_QUERY, "", "", to_json("query", question))))
+    return _decode(_block_on(_start_call(_QUERY, "", "", to_json("query", question))))
 
 
 async def call_mcp_tool(name, params=None, **named):
@@ -256,27 +254,30 @@ def call_mcp_tool_sync(name, params=None, **named):
     """The same, blocking."""
     name = _name("the tool's name", name)
     arguments = {**params, **named} if named and params else named or params
-    return _decode(_answer(_start_call(_FULL_NAME, "", name, _arguments(None, name, arguments))))
+    return _decode(_block_on(_start_call(_FULL_NAME, "", name, _arguments(None, name, arguments))))
 
 
 def _refused(message: str) -> dict:
     return {"ok": False, "error": {"code": "INVALID_ARGUMENTS", "message": message}}
 
 
-def _start(call) -> int | dict:
-    """Starts one call of `call_tools`, or returns the refusal that the script gets for it."""
-    if not isinstance(call, Mapping):
-        return _refused("expected {server, tool, args}")
-    server, tool = call.get("server"), call.get("tool")
+def _start(server, tool, arguments) -> int | dict:
+    """Starts one call, or returns the refusal that the script gets for it."""
     if not isinstance(server, str) or not isinstance(tool, str):
         return _refused("`server` and `tool` must be strings")
     try:
-        text = _encode(call.get("args", call.get("arguments")))
+        text = "" if arguments is None else to_json("arguments", arguments)
     except TypeError as error:
         return _refused(str(error))
     if refusal := _too_long(text):
         return _refused(refusal)
-    return _start_call(_TOOL, server, tool, text)
+    return _start_call(_TOOL, printable(server), printable(tool), text)
+
+
+def _start_item(call) -> int | dict:
+    if not isinstance(call, Mapping):
+        return _refused("expected {server, tool, args}")
+    return _start(call.get("server"), call.get("tool"), call.get("args", call.get("arguments")))
 
 
 def _result(answer: str) -> dict:
@@ -289,7 +290,7 @@ def call_tools(calls) -> list[dict]:
     """Calls many tools at once and waits for all. Returns {"ok": …} for each, never raises for a tool's failure."""
     if isinstance(calls, (str, bytes, Mapping)):
         raise TypeError("call_tools takes a list of {server, tool, args}")
-    started = [_start(call) for call in calls]
+    started = [_start_item(call) for call in calls]
     answers = iter(loop.block_all([one for one in started if isinstance(one, int)]))
     return [_result(next(answers)) if isinstance(one, int) else one for one in started]
 
@@ -297,8 +298,8 @@ def call_tools(calls) -> list[dict]:
 def call_tool(server, tool, args=None, **named) -> dict:
     """Calls one tool and waits for it."""
     arguments = {**args, **named} if named and args else named or args
-    started = _start({"server": server, "tool": tool, "args": arguments})
-    return _result(_answer(started)) if isinstance(started, int) else started
+    started = _start(server, tool, arguments)
+    return _result(_block_on(started)) if isinstance(started, int) else started
 
 
 # --- discovery ----------------------------------------------------------------------------------------------------
@@ -550,7 +551,7 @@ def emit(value) -> None:
         for one in value:
             emit(one)
         return
-    answer = _answer(_start_call(_EMIT, "", "", to_json("emit", _block(value))))
+    answer = _block_on(_start_call(_EMIT, "", "", to_json("emit", _block(value))))
     if answer.startswith("!"):
         raise tool_error(answer)
 

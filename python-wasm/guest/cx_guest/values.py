@@ -113,7 +113,7 @@ def _refusal(value) -> str:
         return f"is the module {value.__name__}, which JSON does not have"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"is the {kind} `{value.__qualname__}`, which JSON does not have; did you mean to call it?"
-    return f"is a {kind}, which JSON does not have; return a dict, for instance vars(value)"
+    return f"is an object of class {kind}, which JSON does not have; return a dict, for instance vars() of it"
 
 
 _markers: dict = {}
@@ -138,10 +138,13 @@ def to_json(what: str, value) -> str:
         text = "".join(_encode(value, 0))
     except (TypeError, ValueError, RecursionError):
         _markers.clear()
-        text = _walked(what, value)
+        text = None
     except BaseException:
         _markers.clear()
         raise
+    if text is None:
+        # Not in the handler: what it raises stands for the first error, it does not follow from it.
+        text = _walked(what, value)
     if len(text) < 4:
         return text
     try:
@@ -160,8 +163,7 @@ _odd_number = re.compile(r"-0\.0(?![0-9])|[0-9]{19}")
 
 
 def _walked(what: str, value) -> str:
-    text = "".join(_encode(_walk(value, what, 0, set()), 0))
-    return text
+    return "".join(_encode(_walk(value, what, 0, set()), 0))
 
 
 def _walk(value, path: str, level: int, above: set[int]):
