@@ -1,0 +1,292 @@
+"""The error of a failed tool call, and an uncaught exception as data for the host."""
+
+import itertools
+import json
+import traceback
+import weakref
+
+from cx_guest.output import printable
+from cx_guest.source import utf16_units
+
+# What of an exception goes to the host. Its reply carries it to a model.
+_MOST_CHARACTERS = 8_192
+_MOST_CAUSES = 8
+_MOST_MEMBERS = 15
+_MOST_LEVELS = 6
+_MOST_FRAMES = 1_000
+
+# Codes of errors that the host made. A script can build an McpToolError of its own; it is not here.
+_host_codes: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+class McpToolError(Exception):
+    """A tool call that failed."""
+
+    def __init__(self, message="", *, server=None, tool=None, code="TOOL_ERROR", content=(), retry_after_ms=None):
+        super().__init__(message)
+        self.message = message
+        self.server = server
+        self.tool = tool
+        self.code = code
+        self.content = list(content)
+        self.retry_after_ms = retry_after_ms
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+    def __reduce__(self):
+        return (McpToolError, (self.message,), self.__dict__)
+
+
+McpToolError.__module__ = "mcp"
+
+
+class MissingServer(McpToolError, AttributeError, KeyError):
+    """No server has this name; also for `hasattr` and for `except KeyError`."""
+
+
+class MissingServerModule(McpToolError, ImportError):
+    """No server has this name; for `import`."""
+
+
+for _class in (MissingServer, MissingServerModule):
+    _class.__module__ = "mcp"
+    _class.__name__ = _class.__qualname__ = "McpToolError"
+
+
+def tool_error(answer: str, make: type[McpToolError] = McpToolError) -> McpToolError:
+    """Returns the error for a host's answer that begins with `!`."""
+    fields = json.loads(answer[1:])
+    error = make(
+        fields.get("message", ""),
+        server=fields.get("server"),
+        tool=fields.get("tool"),
+        code=fields.get("code", "TOOL_ERROR"),
+        content=fields.get("content") or (),
+        retry_after_ms=fields.get("retryAfterMs"),
+    )
+    _host_codes[error] = fields.get("code")
+    return error
+
+
+# --- reports ------------------------------------------------------------------------------------------------------
+
+# Frames that are not the author's business: ours, and the machinery between an author's `await` and `raise`.
+_HIDDEN = ("cx_guest", "/asyncio/", "importlib/_bootstrap", "<frozen importlib", "<cx", "wit_world", "componentize")
+
+
+def describe(error: BaseException, script: str) -> str:
+    """Returns everything that the host needs to know about an uncaught exception, as JSON text. Never raises.
+
+    Fields: `name`, `message`, `stack`, and where known `code` (of a tool error that the host made), `line` and
+    `column` (UTF-16 units, from 1) of the deepest place in the author's text.
+    """
+    try:
+        report = {"name": _name(error), "message": _message(error) + _suggestion(error) + _members(error)}
+        place = _place(error, script)
+        if place is not None:
+            report["line"], report["column"] = place
+        try:
+            code = _host_codes.get(error)
+        except Exception:
+            # A class of the script's that cannot be hashed.
+            code = None
+        if code is not None:
+            report["code"] = code
+        report["stack"] = _stack(error)
+        if isinstance(error, McpToolError) and report["name"] == "McpToolError":
+            report["stack"] = report["stack"].replace("mcp.McpToolError: ", "McpToolError: ")
+        return printable(json.dumps(report, ensure_ascii=False))
+    except MemoryError:
+        return '{"name":"MemoryError","message":"out of memory"}'
+    except BaseException as second:
+        name = type(second).__name__
+        return json.dumps({"name": "RuntimeError", "message": f"the script's exception cannot be shown: {name}"})
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
+
+
+def _name(error: BaseException) -> str:
+    return str(type.__getattribute__(type(error), "__name__"))[:256]
+
+
+def _message(error: BaseException) -> str:
+    try:
+        if isinstance(error, SyntaxError) and error.msg is not None:
+            return _shortened(str(error.msg))
+        return _shortened(str(error))
+    except BaseException as second:
+        return f"an exception whose text cannot be made: {type(second).__name__}"
+
+
+def _suggestion(error: BaseException) -> str:
+    """Python's own `Did you mean`."""
+    if isinstance(error, McpToolError) or not isinstance(error, (NameError, AttributeError, ImportError)):
+        return ""
+    try:
+        wrong = getattr(error, "name_from" if isinstance(error, ImportError) else "name", None)
+        found = traceback._compute_suggestion_error(error, error.__traceback__, wrong) if wrong else None
+        return f". Did you mean: '{found}'?" if found else ""
+    except BaseException:
+        return ""
+
+
+def _members(error: BaseException) -> str:
+    """The first few members of an exception group, which its message does not name."""
+    if not isinstance(error, BaseExceptionGroup):
+        return ""
+    members = error.exceptions
+    text = "".join(f"; {_message(member)}" for member in members[:3])
+    return _shortened(f"{text}; and {len(members) - 3} more" if len(members) > 3 else text)
+
+
+def _frames(error: BaseException) -> list:
+    """The traceback's entries without hidden frames; of very many the last."""
+    found = []
+    entry = error.__traceback__
+    while entry is not None:
+        file = entry.tb_frame.f_code.co_filename
+        if not any(part in file for part in _HIDDEN) and file != "app.py" and not file.endswith("/app.py"):
+            found.append(entry)
+            if len(found) > 2 * _MOST_FRAMES:
+                del found[1 : _MOST_FRAMES + 1]
+        entry = entry.tb_next
+    return found
+
+
+def _positions(entry) -> tuple:
+    positions = entry.tb_frame.f_code.co_positions()
+    found = next(itertools.islice(positions, entry.tb_lasti // 2, None), (None,) * 4) if entry.tb_lasti >= 0 else None
+    if found is None or found[0] is None:
+        return (entry.tb_lineno, None, None, None)
+    return found
+
+
+def _place(error: BaseException, script: str) -> tuple[int, int] | None:
+    """Line and column of the deepest place of the script itself."""
+    for entry in reversed(_frames(error)):
+        if entry.tb_frame.f_code.co_filename != script:
+            continue
+        line, _, column, _ = _positions(entry)
+        if line is None:
+            return None
+        text = _source_line(script, line)
+        before = text.encode("utf-8", "replace")[: column or 0].decode("utf-8", "ignore")
+        return (line, utf16_units(before) + 1)
+    if isinstance(error, BaseExceptionGroup) and error.exceptions:
+        return _place(error.exceptions[0], script)
+    return None
+
+
+def _source_line(script: str, line: int) -> str:
+    import linecache
+
+    return linecache.getline(script, line)
+
+
+def _stack(error: BaseException) -> str:
+    lines: list[str] = []
+    _write_chain(error, lines, "", 0, set())
+    return _shortened("\n".join(lines))
+
+
+_CAUSE = "The above exception was the direct cause of the following exception:"
+_CONTEXT = "During handling of the above exception, another exception occurred:"
+
+
+def _write_chain(error: BaseException, lines: list[str], margin: str, level: int, seen: set[int]) -> None:
+    """Writes an exception after those that led to it, as Python does."""
+    chain: list[tuple[BaseException, str | None]] = []
+    current: BaseException | None = error
+    joint = None
+    while current is not None and id(current) not in seen and len(chain) < _MOST_CAUSES:
+        seen.add(id(current))
+        chain.append((current, joint))
+        if isinstance(current.__cause__, BaseException):
+            current, joint = current.__cause__, _CAUSE
+        elif not current.__suppress_context__ and isinstance(current.__context__, BaseException):
+            current, joint = current.__context__, _CONTEXT
+        else:
+            current = None
+    for one, joint in reversed(chain):
+        _write_one(one, lines, margin, level, seen)
+        if joint is not None:
+            lines += [margin, margin + joint, margin]
+        if sum(map(len, lines)) > _MOST_CHARACTERS:
+            return
+
+
+def _write_one(error: BaseException, lines: list[str], margin: str, level: int, seen: set[int]) -> None:
+    group = isinstance(error, BaseExceptionGroup)
+    inner = margin + "  | " if group else margin
+    title = "Exception Group Traceback (most recent call last):" if group else "Traceback (most recent call last):"
+    entries = _frames(error)
+    if entries:
+        lines.append((margin + "  + " if group and level == 0 else inner) + title)
+        frames = ((entry.tb_frame, _positions(entry)) for entry in entries)
+        summary = traceback.StackSummary._extract_from_extended_frame_gen(frames, limit=None)
+        for text in summary.format():
+            lines += [inner + line for line in text.rstrip("\n").split("\n")]
+    for line in _only(error):
+        lines.append(inner + line)
+    if not group:
+        return
+    if level >= _MOST_LEVELS:
+        lines.append(f"{inner}... (nested too deeply)")
+        return
+    members = error.exceptions
+    for number, member in enumerate(members[:_MOST_MEMBERS], 1):
+        lines.append(f"{margin}  {'+-' if number == 1 else '  '}+---------------- {number} ----------------")
+        _write_chain(member, lines, margin + "    | ", level + 1, seen)
+        if sum(map(len, lines)) > _MOST_CHARACTERS:
+            return
+    if len(members) > _MOST_MEMBERS:
+        lines.append(f"{margin}    | and {len(members) - _MOST_MEMBERS} more exceptions")
+    lines.append(f"{margin}    +------------------------------------")
+
+
+def _only(error: BaseException) -> list[str]:
+    """The exception itself: its name, message and notes."""
+    lines = []
+    name = _name(error)
+    try:
+        module = type(error).__module__
+        if module not in ("builtins", "__main__", "mcp"):
+            name = f"{module}.{name}"
+    except BaseException:
+        pass
+    message = _message(error) + _suggestion(error)
+    if isinstance(error, SyntaxError):
+        lines += _syntax_lines(error)
+    lines += (f"{name}: {message}" if message else name).split("\n")
+    try:
+        for note in itertools.islice(error.__notes__, 10):
+            lines += _shortened(str(note)).split("\n")
+    except BaseException:
+        # Mostly there are none.
+        pass
+    return lines
+
+
+def _syntax_lines(error: SyntaxError) -> list[str]:
+    """Where code that the script made of text is wrong."""
+    if not isinstance(error.lineno, int) or not isinstance(error.text, str):
+        return []
+    text = error.text.rstrip("\n")[:200]
+    lines = [f'  File "{error.filename or "<string>"}", line {error.lineno}', "    " + text.lstrip()]
+    if isinstance(error.offset, int) and 0 < error.offset <= 200:
+        lines.append("    " + " " * (error.offset - 1 - (len(text) - len(text.lstrip()))) + "^")
+    return lines
+
+
+def exit_report(error: SystemExit) -> str | None:
+    """Returns nothing for an exit that says that all is well, else its report."""
+    code = error.code
+    if code is None or code is False or (isinstance(code, int) and code == 0):
+        return None
+    shown = f" with code {code}" if isinstance(code, int) else f": {_message(error)}"
+    return printable(json.dumps({"name": "SystemExit", "message": f"the script exited{shown}"}, ensure_ascii=False))
+
+

@@ -1,0 +1,278 @@
+"""The event loop: asyncio's own, with one waiting host call in the place of a selector.
+
+Calls under way are in `calls`, whichever loop waits for them: there is one interpreter and one thread. Their completions
+may arrive during any wait, also a blocking one, and are given to their futures then.
+"""
+
+import asyncio
+import heapq
+import time
+from asyncio import base_events, events, tasks
+from types import TracebackType
+
+import wit_world
+
+_start_call = wit_world.start_call
+_wait = wit_world.wait
+_running_loop = events._get_running_loop
+_monotonic = time.monotonic
+
+_NO_THREADS = "scripts have no threads: call the function directly, without `to_thread` or `run_in_executor`"
+_NO_PROCESSES = "scripts cannot start processes; call a tool that does the work"
+_NO_NETWORK = 'scripts have no network; call a tool that fetches, `search_tools("fetch")` finds one'
+
+# Calls under way that a future waits for.
+calls: dict[int, asyncio.Future] = {}
+# Answers to blocking calls that came while another one was waited for.
+_answers: dict[int, str] = {}
+_blocking: set[int] = set()
+
+
+def deliver(completions: list) -> None:
+    """Gives each completion to whoever waits for it. Those that nobody waits for any more are dropped."""
+    for completion in completions:
+        number = completion.call
+        future = calls.pop(number, None)
+        if future is not None:
+            if not future.done():
+                try:
+                    future.set_result(completion.answer)
+                except RuntimeError:
+                    # Its loop is closed.
+                    pass
+        elif number in _blocking:
+            _answers[number] = completion.answer
+
+
+def wait(timeout_ms: float) -> None:
+    """Waits this many milliseconds, as `time.sleep` does. Completions are kept for the loop."""
+    end = _monotonic() + timeout_ms / 1000.0
+    while timeout_ms > 0:
+        deliver(_wait(timeout_ms))
+        timeout_ms = (end - _monotonic()) * 1000.0
+
+
+def block(number: int) -> str:
+    """Waits for the answer to a call, and for nothing else."""
+    _blocking.add(number)
+    try:
+        while True:
+            completions = _wait(None)
+            if len(completions) == 1 and completions[0].call == number:
+                return completions[0].answer
+            if not completions:
+                raise RuntimeError("the host has no answer to this call")
+            deliver(completions)
+            if number in _answers:
+                return _answers.pop(number)
+    finally:
+        _blocking.discard(number)
+
+
+def block_all(numbers: list[int]) -> list[str]:
+    """Waits for the answers to several calls."""
+    _blocking.update(numbers)
+    try:
+        while not all(number in _answers for number in numbers):
+            completions = _wait(None)
+            if not completions:
+                raise RuntimeError("the host has no answer to this call")
+            deliver(completions)
+        return [_answers.pop(number) for number in numbers]
+    finally:
+        _blocking.difference_update(numbers)
+
+
+def begin(operation, server: str, name: str, arguments: str):
+    """Starts a call. Returns its answer, or a future of it.
+
+    If no other task could do anything before the answer is there, the loop has nothing to choose from: then waiting
+    here is the same and spares a turn of the loop.
+    """
+    loop = _running_loop()
+    number = _start_call(operation, server, name, arguments)
+    if loop is None or (not calls and not loop._ready and not loop._scheduled):
+        return block(number)
+    future = loop.create_future()
+    calls[number] = future
+    return future
+
+
+async def finish(future: asyncio.Future) -> str:
+    """Waits for a future of `begin`."""
+    try:
+        return await future
+    except asyncio.CancelledError:
+        # The call runs on; its answer is of no interest any more.
+        for number, other in calls.items():
+            if other is future:
+                del calls[number]
+                break
+        raise
+
+
+class EventLoop(base_events.BaseEventLoop):
+    """asyncio's loop over the one waiting host call."""
+
+    def time(self) -> float:
+        return _monotonic()
+
+    def _run_once(self) -> None:
+        ready = self._ready
+        scheduled = self._scheduled
+        while scheduled and scheduled[0]._cancelled:
+            self._timer_cancelled_count -= 1
+            heapq.heappop(scheduled)._scheduled = False
+        if ready or self._stopping:
+            if calls:
+                deliver(_wait(0.0))
+        elif scheduled:
+            timeout = scheduled[0]._when - _monotonic()
+            deliver(_wait(timeout * 1000.0 if timeout > 0.0 else 0.0))
+        elif calls:
+            deliver(_wait(None))
+        else:
+            raise self._stuck()
+        if scheduled:
+            end = _monotonic() + self._clock_resolution
+            while scheduled and scheduled[0]._when < end:
+                handle = heapq.heappop(scheduled)
+                handle._scheduled = False
+                ready.append(handle)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+        handle = None
+
+    def _stuck(self) -> RuntimeError:
+        """The error of a script that waits for ever, with the place where it waits."""
+        error = RuntimeError("the script waits for something that nothing can bring about")
+        error.add_note("no timer and no tool call is left that could end the wait")
+        frames = []
+        waiting = self._root.get_coro() if self._root is not None else None
+        while waiting is not None:
+            frame = getattr(waiting, "cr_frame", None) or getattr(waiting, "ag_frame", None)
+            if frame is not None:
+                frames.append(frame)
+            waiting = getattr(waiting, "cr_await", None) or getattr(waiting, "ag_await", None)
+        traceback = None
+        for frame in reversed(frames):
+            traceback = TracebackType(traceback, frame, frame.f_lasti, frame.f_lineno)
+        return error.with_traceback(traceback)
+
+    # The task that `run_until_complete` waits for.
+    _root = None
+
+    def run_until_complete(self, future):
+        if self.is_running():
+            raise RuntimeError("this event loop is running already; write `await` instead of `run_until_complete`")
+        new = not asyncio.isfuture(future)
+        future = tasks.ensure_future(future, loop=self)
+        if new:
+            # The base class does it for a coroutine only.
+            future._log_destroy_pending = False
+        self._root = future if isinstance(future, asyncio.Task) else None
+        try:
+            return super().run_until_complete(future)
+        except BaseException:
+            if new and future.done() and not future.cancelled():
+                future.exception()
+            raise
+        finally:
+            self._root = None
+
+    def _write_to_self(self) -> None:
+        """There is no other thread that could have to wake this one."""
+
+    def default_exception_handler(self, context: dict) -> None:
+        """Writes one line: an error that nobody awaited must not be silent."""
+        import sys
+
+        exception = context.get("exception")
+        what = context.get("message") or "an error in the event loop"
+        if what.endswith("exception was never retrieved"):
+            what = "a task that was not awaited failed"
+        elif what.startswith("Task was destroyed"):
+            return
+        shown = f"{type(exception).__name__}: {exception}" if exception is not None else ""
+        print(f"{what}: {shown}"[:2048] if shown else what, file=sys.stderr)
+
+    # --- what cannot work ---
+
+    def run_in_executor(self, executor, func, *args):
+        raise RuntimeError(_NO_THREADS)
+
+    def set_default_executor(self, executor):
+        raise RuntimeError(_NO_THREADS)
+
+    async def subprocess_exec(self, *args, **kwargs):
+        raise OSError(_NO_PROCESSES)
+
+    async def subprocess_shell(self, *args, **kwargs):
+        raise OSError(_NO_PROCESSES)
+
+    async def create_connection(self, *args, **kwargs):
+        raise OSError(_NO_NETWORK)
+
+    async def create_server(self, *args, **kwargs):
+        raise OSError(_NO_NETWORK)
+
+    async def create_datagram_endpoint(self, *args, **kwargs):
+        raise OSError(_NO_NETWORK)
+
+    async def create_unix_connection(self, *args, **kwargs):
+        raise OSError(_NO_NETWORK)
+
+    async def create_unix_server(self, *args, **kwargs):
+        raise OSError(_NO_NETWORK)
+
+    async def getaddrinfo(self, *args, **kwargs):
+        raise OSError(_NO_NETWORK)
+
+    async def getnameinfo(self, *args, **kwargs):
+        raise OSError(_NO_NETWORK)
+
+
+class _Policy(events._BaseDefaultEventLoopPolicy):
+    _loop_factory = EventLoop
+
+    def get_event_loop(self):
+        """Returns the thread's loop and makes it if there is none, as scripts written for older Pythons expect."""
+        if self._local._loop is None:
+            self.set_event_loop(self.new_event_loop())
+        return self._local._loop
+
+
+_run = asyncio.run
+
+
+def run(main, **options):
+    """asyncio.run, with an error that says what to write where a loop runs already."""
+    if _running_loop() is not None:
+        if asyncio.iscoroutine(main):
+            main.close()
+        raise RuntimeError("asyncio.run() cannot be called while an event loop runs; write `await main()` instead")
+    return _run(main, **options)
+
+
+def install() -> None:
+    """Makes this the loop that asyncio gives. Called at build time."""
+    events._event_loop_policy = _Policy()
+    asyncio.run = asyncio.runners.run = run
+    asyncio.EventLoop = asyncio.SelectorEventLoop = EventLoop
+
+
+def run_coroutine(loop: EventLoop, coroutine):
+    """Runs the script's coroutine, then cancels what is left of its tasks."""
+    events.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        left = tasks.all_tasks(loop)
+        if left:
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(tasks.gather(*left, return_exceptions=True))
+        if loop._asyncgens:
+            loop.run_until_complete(loop.shutdown_asyncgens())

@@ -1,0 +1,200 @@
+"""One run: a fresh `__main__`, the script's code, its value or its error as text for the host."""
+
+import asyncio
+import builtins
+import inspect
+import linecache
+import os
+import random
+import sys
+import tempfile
+import types
+import uuid
+import warnings
+
+from cx_guest import errors, loop, output, source, tools, values
+
+# A stack of Python calls deeper than CPython's default does not fit the component's.
+_RECURSION_LIMIT = 1_000
+
+
+class _State:
+    """Made by `prepare`, filled by `load`, used by `run`."""
+
+    loop: loop.EventLoop
+    main: types.ModuleType
+    namespace: dict
+    program: source.Program
+    name: str
+    result_bytes: int
+
+
+def install() -> None:
+    """Changes the interpreter into the one that scripts find. Called at build time."""
+    loop.install()
+    output.install()
+    tools.install()
+    _State.loop = loop.EventLoop()
+    builtins.input = output.no_input
+    warnings._warn_unawaited_coroutine = _warn_unawaited
+    rehearse()
+
+
+# What most scripts do, in few words.
+_REHEARSAL = """
+import json
+
+async def work(number=1):
+    return {"text": f"{number}", "list": [x * 1.5 for x in range(2)]}
+
+print(end="")
+value = await work()
+value["text"]
+"""
+
+
+def rehearse() -> None:
+    """Compiles and runs a script that does nothing.
+
+    At build time this fills caches. In a fresh interpreter it is the first to touch the pages that each run writes to:
+    that is half of the time of a short script, and this way it passes before there is one.
+    """
+    namespace = {"__builtins__": builtins, "inputs": None}
+    program = source.compile_script(_REHEARSAL, "<rehearsal>")
+    values.to_json("value", {"value": loop.run_coroutine(_State.loop, _finish(eval(program.code, namespace)))})
+    values.from_json('{"a": [1]}')
+
+
+def prepare() -> None:
+    """Seeds what the snapshot froze, and makes the event loop and the script's module."""
+    random.seed()
+    # The names of temporary files and UUIDs of version 1 would be the same in every run.
+    tempfile._name_sequence = None
+    uuid._node = uuid._last_timestamp = None
+    os.environ.clear()
+    main = types.ModuleType("__main__")
+    namespace = main.__dict__
+    namespace["__builtins__"] = builtins
+    namespace.update(tools.script_globals())
+    sys.modules["__main__"] = main
+    _State.main = main
+    _State.namespace = namespace
+    _State.loop = loop.EventLoop()
+    sys.set_coroutine_origin_tracking_depth(1)
+    rehearse()
+
+
+def load(script) -> str | None:
+    """Compiles the script. Returns nothing, or the report of its syntax error."""
+    name = script.name
+    text = script.source
+    try:
+        _State.program = source.compile_script(text, name)
+    except source.SourceError as error:
+        return values.to_json("report", error.report)
+    namespace = _State.namespace
+    namespace["inputs"] = values.from_json(script.input) if script.input else None
+    namespace["__file__"] = name
+    sys.argv = [name]
+    tools.start(namespace, values.from_json(script.servers), script.argument_bytes)
+    # Read when a traceback or `inspect.getsource` asks for it.
+    linecache.cache[name] = (lambda: text,)
+    _State.name = name
+    _State.result_bytes = script.result_bytes
+    return None
+
+
+def run() -> str:
+    """Runs the script. Returns `+` and its value, or `-` and the report of its error."""
+    try:
+        try:
+            value = _execute(_State.program, _State.namespace)
+            text = "+" + values.cut(values.to_json("value", value), _State.result_bytes)
+        except SystemExit as error:
+            report = errors.exit_report(error)
+            text = "+null" if report is None else "-" + report
+        _warn_of_forgotten(_State.namespace)
+    except BaseException as error:
+        text = "-" + errors.describe(error, _State.name)
+    output.finish()
+    return text
+
+
+def _execute(program: source.Program, namespace: dict):
+    code = program.code
+    if program.returns:
+        value = types.FunctionType(code, namespace)()
+        if code.co_flags & inspect.CO_COROUTINE:
+            return loop.run_coroutine(_State.loop, _finish(value))
+    else:
+        value = eval(code, namespace)
+        if code.co_flags & inspect.CO_COROUTINE:
+            return loop.run_coroutine(_State.loop, _finish(value, program, namespace))
+        value = _value(program, namespace)
+    if _is_awaitable(value):
+        return loop.run_coroutine(_State.loop, _finish(value))
+    return value
+
+
+async def _finish(script, program: source.Program | None = None, namespace: dict | None = None):
+    value = await script
+    if program is not None:
+        value = _value(program, namespace)
+    while _is_awaitable(value):
+        value = await value
+    return value
+
+
+def _is_awaitable(value) -> bool:
+    return value.__class__ not in _COMMON and inspect.isawaitable(value)
+
+
+_COMMON = frozenset({int, str, float, bool, list, dict, tuple, type(None)})
+
+
+def _value(program: source.Program, namespace: dict):
+    """Returns the value of a script that has run, or what its function returns."""
+    if program.entry is not None:
+        function = namespace[program.entry]
+        return function(namespace["inputs"]) if _takes_input(function, namespace["inputs"]) else function()
+    return namespace.pop(source.VALUE_NAME, None) if program.has_value else None
+
+
+def _takes_input(function, inputs) -> bool:
+    """Whether the function's first parameter is for the run's input: it has no default, or there is an input."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    if not parameters:
+        return False
+    first = parameters[0]
+    if first.kind not in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD):
+        return False
+    return first.default is first.empty or inputs is not None
+
+
+# --- what was forgotten ---------------------------------------------------------------------------------------------
+
+
+def _warn_unawaited(coroutine) -> None:
+    """Says which call of a coroutine function nobody awaited, and where. Python calls it when it drops one."""
+    name = getattr(coroutine, "__qualname__", "?")
+    origin = coroutine.cr_origin
+    place = ""
+    for file, line, _function in origin or ():
+        place = f" (line {line})" if file == getattr(_State, "name", None) else f" ({file}, line {line})"
+    print(f"`{name}()` was never awaited{place}: write `await` before it", file=sys.stderr)
+
+
+def _warn_of_forgotten(namespace: dict) -> None:
+    """The same for coroutines that a variable still holds at the end, and for tasks whose error nobody saw."""
+    for value in list(namespace.values()):
+        if value.__class__ is types.CoroutineType:
+            if inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+                _warn_unawaited(value)
+            value.close()
+        elif value.__class__ is asyncio.Task and value.done() and value._log_traceback:
+            value.get_loop().call_exception_handler(
+                {"message": "exception was never retrieved", "exception": value.exception()}
+            )

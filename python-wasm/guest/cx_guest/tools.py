@@ -1,0 +1,618 @@
+"""Everything with which a script finds and calls tools.
+
+A call starts when it is awaited, as every coroutine of Python does: `asyncio.gather` and tasks overlap calls. A coroutine
+that is never awaited calls nothing, and Python's own warning names it.
+
+Names go to the host as they are written. It knows exact names and their snake_case forms, and the nearest name to a wrong one.
+"""
+
+import base64
+import builtins
+import keyword
+import sys
+import types
+from collections.abc import Mapping
+
+import wit_world
+
+from cx_guest import loop
+from cx_guest.errors import McpToolError, MissingServer, MissingServerModule, tool_error
+from cx_guest.output import printable
+from cx_guest.values import from_json, to_json
+
+_TOOL = wit_world.Operation.TOOL
+_FULL_NAME = wit_world.Operation.FULL_NAME
+_QUERY = wit_world.Operation.QUERY
+_EMIT = wit_world.Operation.EMIT
+
+_begin = loop.begin
+_finish = loop.finish
+_block_on = loop.block
+_start_call = wit_world.start_call
+
+
+class _Run:
+    """What the functions know of their run."""
+
+    argument_bytes = 0
+
+
+def _decode(answer: str):
+    if answer.startswith("!"):
+        raise tool_error(answer)
+    return from_json(answer)
+
+
+# --- arguments ----------------------------------------------------------------------------------------------------
+
+
+def _arguments(server: str | None, tool: str, arguments) -> str:
+    """Returns arguments as JSON text; none is the empty text. What JSON does not have is the call's error."""
+    if arguments is None:
+        return ""
+    try:
+        text = to_json("arguments", arguments)
+    except TypeError as error:
+        raise McpToolError(str(error), server=server, tool=tool, code="INVALID_ARGUMENTS") from None
+    if refusal := _too_long(text):
+        raise McpToolError(refusal, server=server, tool=tool, code="INVALID_ARGUMENTS")
+    return text
+
+
+def _too_long(text: str) -> str | None:
+    # The host decides; this spares both sides the copy of what it would refuse.
+    most = _Run.argument_bytes
+    if len(text) * 4 > most and (length := len(text.encode())) > most:
+        return f"the arguments are {length} bytes of JSON, at most {most} can be sent"
+    return None
+
+
+def _written(server: str, tool: str, positional: tuple, named: dict):
+    """The arguments of a call as written: keyword arguments or one dict, or both."""
+    if not positional:
+        return named or None
+    if len(positional) > 1:
+        raise TypeError(
+            f"{server}.{tool} takes keyword arguments or one dict, as in {tool}(path='a.txt'): "
+            f"{len(positional)} positional arguments"
+        )
+    only = positional[0]
+    if not named:
+        return only
+    if not isinstance(only, Mapping):
+        raise TypeError(f"{server}.{tool} takes keyword arguments or one dict: a {type(only).__name__} and keywords")
+    return {**only, **named}
+
+
+# --- tools.<server>.<tool> ----------------------------------------------------------------------------------------
+
+
+def _make_tool(server: str, tool: str):
+    server, tool = printable(server), printable(tool)
+
+    async def call(*positional, **named):
+        answer = _begin(_TOOL, server, tool, _arguments(server, tool, _written(server, tool, positional, named)))
+        if answer.__class__ is not str:
+            answer = await _finish(answer)
+        if answer.startswith("!"):
+            raise tool_error(answer)
+        return from_json(answer)
+
+    call.__name__ = tool
+    call.__qualname__ = f"{server}.{tool}"
+    call.__module__ = "mcp_tools"
+    call.__doc__ = f"Calls the tool `{tool}` of the server `{server}`."
+    return call
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+class Server:
+    """A server: its attributes and items are its tools."""
+
+    def __init__(self, name: str):
+        object.__setattr__(self, "__cx_server__", name)
+
+    def __getattr__(self, name: str):
+        # What the language and libraries ask of every object is no tool.
+        if _is_private(name):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError(f"a tool's name must be a string: {type(name).__name__}")
+        found = self.__dict__.get(name)
+        if found is None:
+            # Made once: later uses find it as a plain attribute.
+            found = self.__dict__[name] = _make_tool(self.__dict__["__cx_server__"], name)
+        return found
+
+    def __setattr__(self, name: str, _value) -> None:
+        raise AttributeError(f"tools cannot be replaced: {name}")
+
+    __delattr__ = __delitem__ = lambda self, name: self.__setattr__(name, None)
+    __setitem__ = __setattr__
+
+    def __contains__(self, name) -> bool:
+        return name in _tool_names(self)
+
+    def __iter__(self):
+        return iter(_tool_names(self))
+
+    def __dir__(self):
+        return _tool_names(self)
+
+    def __repr__(self) -> str:
+        return f"<server {self.__dict__['__cx_server__']}>"
+
+
+def _tool_names(server: Server) -> list[str]:
+    return _query_now({"kind": "names", "server": server.__dict__["__cx_server__"]})
+
+
+class Tools:
+    """All servers, by exact name and by Python name, as attributes and as items."""
+
+    def __init__(self) -> None:
+        self.__dict__["__cx_exact__"] = []
+
+    def __getattr__(self, name: str):
+        if _is_private(name):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError(f"a server's name must be a string: {type(name).__name__}")
+        found = self.__dict__.get(name)
+        if found is None:
+            # A wrong name fails here, with the right ones. One that the host knows is another form of a right one.
+            _find(name, MissingServer)
+            found = self.__dict__[name] = Server(name)
+        return found
+
+    def __setattr__(self, name: str, _value) -> None:
+        raise AttributeError(f"servers cannot be replaced: {name}")
+
+    __delattr__ = __delitem__ = lambda self, name: self.__setattr__(name, None)
+    __setitem__ = __setattr__
+
+    def __contains__(self, name) -> bool:
+        return isinstance(name, str) and isinstance(self.__dict__.get(name), Server)
+
+    def __iter__(self):
+        return iter(self.__dict__["__cx_exact__"])
+
+    def __len__(self) -> int:
+        return len(self.__dict__["__cx_exact__"])
+
+    def __dir__(self):
+        return [name for name in self.__dict__ if not _is_private(name)]
+
+    def __repr__(self) -> str:
+        return f"<tools of {', '.join(self)}>"
+
+
+def _find(name: str, error: type[McpToolError]) -> None:
+    answer = _block_on(_start_call(_QUERY, "", "", to_json("server", {"kind": "server", "server": name})))
+    if answer.startswith("!"):
+        raise tool_error(answer, error) from None
+
+
+tools = Tools()
+
+
+class _ToolsModule(types.ModuleType):
+    """`from mcp_tools import github`, and `import mcp_tools.github`."""
+
+    def __getattr__(self, name: str):
+        if _is_private(name):
+            raise AttributeError(name)
+        if name in tools:
+            return tools[name]
+        _find(name, MissingServerModule)
+        return tools[name]
+
+    def __dir__(self):
+        return dir(tools)
+
+
+# --- calls by name ------------------------------------------------------------------------------------------------
+
+
+def _name(what: str, value) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string: {type(value).__name__}")
+    return printable(value)
+
+
+async def _query(question: dict):
+    answer = _begin(_QUERY, "", "", to_json("query", question))
+    if not isinstance(answer, str):
+        answer = await _finish(answer)
+    return _decode(answer)
+
+
+def _query_now(question: dict):
+    return _decode(_block_on(_start_call(_QUERY, "", "", to_json("query", question))))
+
+
+async def call_mcp_tool(name, params=None, **named):
+    """Calls the tool of this full name, `mcp__server__tool` or `server.tool`."""
+    name = _name("the tool's name", name)
+    arguments = {**params, **named} if named and params else named or params
+    answer = _begin(_FULL_NAME, "", name, _arguments(None, name, arguments))
+    if not isinstance(answer, str):
+        answer = await _finish(answer)
+    return _decode(answer)
+
+
+def call_mcp_tool_sync(name, params=None, **named):
+    """The same, blocking."""
+    name = _name("the tool's name", name)
+    arguments = {**params, **named} if named and params else named or params
+    return _decode(_block_on(_start_call(_FULL_NAME, "", name, _arguments(None, name, arguments))))
+
+
+def _refused(message: str) -> dict:
+    return {"ok": False, "error": {"code": "INVALID_ARGUMENTS", "message": message}}
+
+
+def _start(server, tool, arguments) -> int | dict:
+    """Starts one call, or returns the refusal that the script gets for it."""
+    if not isinstance(server, str) or not isinstance(tool, str):
+        return _refused("`server` and `tool` must be strings")
+    try:
+        text = "" if arguments is None else to_json("arguments", arguments)
+    except TypeError as error:
+        return _refused(str(error))
+    if refusal := _too_long(text):
+        return _refused(refusal)
+    return _start_call(_TOOL, printable(server), printable(tool), text)
+
+
+def _start_item(call) -> int | dict:
+    if not isinstance(call, Mapping):
+        return _refused("expected {server, tool, args}")
+    return _start(call.get("server"), call.get("tool"), call.get("args", call.get("arguments")))
+
+
+def _result(answer: str) -> dict:
+    if answer.startswith("!"):
+        return {"ok": False, "error": from_json(answer[1:])}
+    return {"ok": True, "result": from_json(answer)}
+
+
+def call_tools(calls) -> list[dict]:
+    """Calls many tools at once and waits for all. Returns {"ok": …} for each, never raises for a tool's failure."""
+    if isinstance(calls, (str, bytes, Mapping)):
+        raise TypeError("call_tools takes a list of {server, tool, args}")
+    started = [_start_item(call) for call in calls]
+    answers = iter(loop.block_all([one for one in started if isinstance(one, int)]))
+    return [_result(next(answers)) if isinstance(one, int) else one for one in started]
+
+
+def call_tool(server, tool, args=None, **named) -> dict:
+    """Calls one tool and waits for it."""
+    arguments = {**args, **named} if named and args else named or args
+    started = _start(server, tool, arguments)
+    return _result(_block_on(started)) if isinstance(started, int) else started
+
+
+# --- discovery ----------------------------------------------------------------------------------------------------
+
+
+def _discover_question(search_terms=None, server=None) -> dict:
+    if search_terms is None:
+        words = ""
+    elif isinstance(search_terms, str):
+        words = search_terms
+    else:
+        words = " ".join(str(term) for term in search_terms)
+    question = {"kind": "search", "query": words, "detail": "full"}
+    if server is not None:
+        question["server"] = str(server)
+    return question
+
+
+def _search_question(query="", limit=10, detail="full") -> dict:
+    if isinstance(limit, str):
+        # As in TypeScript, where the second argument is the detail.
+        return {"kind": "search", "query": str(query or ""), "detail": limit}
+    question = {"kind": "search", "query": str(query or ""), "detail": str(detail)}
+    if limit is not None:
+        question["limit"] = float(limit) if float(limit) > 0 else 10.0
+    return question
+
+
+def _schema_question(name) -> dict:
+    return {"kind": "schema", "name": _name("the tool's name", name)}
+
+
+def _pair(name: str, doc: str, question) -> None:
+    """Defines a question to the host as a coroutine function and, with `_sync` after its name, as a plain one."""
+
+    async def later(*positional, **named):
+        return await _query(question(*positional, **named))
+
+    def now(*positional, **named):
+        return _query_now(question(*positional, **named))
+
+    for function, suffix in ((later, ""), (now, "_sync")):
+        function.__name__ = function.__qualname__ = name + suffix
+        function.__doc__ = doc
+        function.__module__ = "mcp"
+        function.__wrapped__ = question
+        _questions[name + suffix] = function
+
+
+_questions: dict = {}
+_pair("discover_mcp_tools", "The tools that match any of the words, or all.", _discover_question)
+_pair("search_tools", "The tools that match, best first.", _search_question)
+_pair("get_tool_schema", "A tool's schema, or None for an unknown one.", _schema_question)
+_discovery = tuple(_questions)
+
+
+# --- what servers have besides tools --------------------------------------------------------------------------------
+
+
+def _servers_question() -> dict:
+    return {"kind": "servers"}
+
+
+def _resources_question(server) -> dict:
+    return {"kind": "listResources", "server": _name("the server's name", server)}
+
+
+def _resource_question(server, uri) -> dict:
+    return {
+        "kind": "readResource",
+        "server": _name("the server's name", server),
+        "uri": _name("the resource's URI", uri),
+    }
+
+
+def _prompts_question(server) -> dict:
+    return {"kind": "listPrompts", "server": _name("the server's name", server)}
+
+
+def _prompt_question(server, name, args=None, **named) -> dict:
+    question = {
+        "kind": "getPrompt",
+        "server": _name("the server's name", server),
+        "name": _name("the prompt's name", name),
+    }
+    if args or named:
+        question["arguments"] = {**(args or {}), **named}
+    return question
+
+
+_pair("servers", "The names of all servers.", _servers_question)
+_pair("list_resources", "A server's resources.", _resources_question)
+_pair("read_resource", "A resource's contents.", _resource_question)
+_pair("list_prompts", "A server's prompts.", _prompts_question)
+_pair("get_prompt", "A prompt's messages.", _prompt_question)
+_beside_tools = tuple(name for name in _questions if name not in _discovery)
+
+
+# --- mcp.runtime ----------------------------------------------------------------------------------------------------
+
+
+class _List(list):
+    """A list that may also be awaited: some scripts do, some do not."""
+
+    def __await__(self):
+        return list(self)
+        yield
+
+
+class _Dict(dict):
+    """A dict that may also be awaited."""
+
+    def __await__(self):
+        return dict(self)
+        yield
+
+
+class _Text(str):
+    """A text that may also be awaited."""
+
+    __slots__ = ()
+
+    def __await__(self):
+        return str(self)
+        yield
+
+
+def _discovered_servers():
+    return _List(tools)
+
+
+def _describe_server(name):
+    return _Dict(_metadata(_name("the server's name", name)))
+
+
+def _metadata(server: str) -> dict:
+    names = _query_now({"kind": "names", "server": server})
+    return {"name": server, "toolCount": len(names), "tools": names}
+
+
+def _list_loaded_server_metadata():
+    return _List(_metadata(server) for server in tools)
+
+
+def _capability_summary():
+    counts = [(server, len(_query_now({"kind": "names", "server": server}))) for server in tools]
+    shown = ", ".join(f"{server} ({count} tools)" for server, count in counts)
+    return _Text(
+        f"Servers: {shown or 'none'}. Find tools with `await search_tools(\"what\")`, read one's schema with "
+        '`await get_tool_schema("mcp__server__tool")`, call it with `await tools.<server>.<tool>(name=value)`. '
+        "Return or print what matters."
+    )
+
+
+def _list_tools_question(server=None) -> dict:
+    return {**_discover_question(None, server), "detail": "descriptions"}
+
+
+_DETAILS = {"summary": "descriptions", "descriptions": "descriptions", "names": "names", "full": "full"}
+
+
+def _detail(detail) -> str:
+    return _DETAILS.get(str(detail), str(detail))
+
+
+def _search_docs_question(query, limit=5, detail="summary") -> dict:
+    return _search_question(query, limit, _detail(detail))
+
+
+def _docs_question(server, tool=None, detail="summary") -> dict:
+    if tool is not None:
+        return _schema_question(f"{_name('the server', server)}.{_name('the tool', tool)}")
+    return {**_discover_question(None, _name("the server's name", server)), "detail": _detail(detail)}
+
+
+def _docs(answer) -> list:
+    if answer is None:
+        return []
+    return answer if isinstance(answer, list) else [answer]
+
+
+async def query_tool_docs(server, tool=None, detail="summary"):
+    """Documentation of a server's tools, or of one of them."""
+    return _docs(await _query(_docs_question(server, tool, detail)))
+
+
+def query_tool_docs_sync(server, tool=None, detail="summary"):
+    """The same, blocking."""
+    return _docs(_query_now(_docs_question(server, tool, detail)))
+
+
+_before = set(_questions)
+_pair("list_servers", "The names of all servers.", _servers_question)
+_pair("list_tools", "The tools of a server, or of all: name, server and description.", _list_tools_question)
+_pair("search_tool_docs", "Documentation of the tools that match.", _search_docs_question)
+
+
+def _make_runtime() -> types.ModuleType:
+    module = types.ModuleType("mcp.runtime", "Finds servers and tools.")
+    for name in _questions:
+        if name not in _before:
+            setattr(module, name, _questions[name])
+    module.query_tool_docs = query_tool_docs
+    module.query_tool_docs_sync = query_tool_docs_sync
+    for function in (_discovered_servers, _describe_server, _list_loaded_server_metadata, _capability_summary):
+        name = function.__name__.removeprefix("_")
+        function.__name__ = function.__qualname__ = name
+        setattr(module, name, function)
+        setattr(module, name + "_sync", function)
+    for name in (*_discovery, *_CALLS):
+        setattr(module, name, _globals[name])
+    return module
+
+
+# --- emit -----------------------------------------------------------------------------------------------------------
+
+_BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource", "resource_link": "uri"}
+
+
+def _is_block(value) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("type"), str) and value["type"] in _BLOCKS
+
+
+def _block(value):
+    """The content block for an emitted value: MCP's blocks as they are, everything else as text."""
+    if isinstance(value, str):
+        return {"type": "text", "text": value}
+    if _is_block(value):
+        kind = value["type"]
+        needed = _BLOCKS[kind]
+        if needed == "data":
+            mime = value.get("mimeType", value.get("mime_type"))
+            if not isinstance(mime, str):
+                raise TypeError(f"emit: a block of type {kind} needs a mimeType")
+            data = value.get("data")
+            if isinstance(data, (bytes, bytearray, memoryview)):
+                data = base64.b64encode(data).decode()
+            if not isinstance(data, str):
+                raise TypeError(f"emit: a block of type {kind} needs data as base64 text or bytes")
+            return {"type": kind, "mimeType": mime, "data": data}
+        if needed in value:
+            return value
+    return {"type": "text", "text": to_json("emit", value)}
+
+
+def emit(value) -> None:
+    """Shows a text, an image or a file to the person, apart from the script's value."""
+    if isinstance(value, (list, tuple)) and value and _is_block(value[0]):
+        for one in value:
+            emit(one)
+        return
+    answer = _block_on(_start_call(_EMIT, "", "", to_json("emit", _block(value))))
+    if answer.startswith("!"):
+        raise tool_error(answer)
+
+
+# --- what a script finds ----------------------------------------------------------------------------------------------
+
+_CALLS = ("call_mcp_tool", "call_mcp_tool_sync", "call_tool", "call_tools")
+
+_globals: dict = {
+    "McpToolError": McpToolError,
+    "call_mcp_tool": call_mcp_tool,
+    "call_mcp_tool_sync": call_mcp_tool_sync,
+    "call_tool": call_tool,
+    "call_tools": call_tools,
+    "emit": emit,
+    "mcp_servers": tools,
+    "tools": tools,
+    **{name: _questions[name] for name in _discovery},
+}
+for _function in (call_mcp_tool, call_mcp_tool_sync, call_tool, call_tools, emit):
+    _function.__module__ = "mcp"
+
+
+def install() -> None:
+    """Makes the modules that scripts import. Called at build time."""
+    runtime = _make_runtime()
+    mcp = types.ModuleType("mcp", "Servers, and what they have besides tools.")
+    mcp.__path__ = []
+    mcp.runtime = runtime
+    for name in _beside_tools:
+        setattr(mcp, name, _questions[name])
+    mcp.McpToolError = McpToolError
+    mcp.tools = tools
+    mcp_tools = _ToolsModule("mcp_tools", "The run's servers.")
+    mcp_tools.__path__ = []
+    sys.modules["mcp"] = mcp
+    sys.modules["mcp.runtime"] = runtime
+    sys.modules["mcp_tools"] = mcp_tools
+    _globals["mcp"] = mcp
+
+
+def start(namespace: dict, servers: list, argument_bytes: int) -> None:
+    """Puts the run's own names into the script's namespace. `servers` is [[exact name, Python name], …]."""
+    _Run.argument_bytes = argument_bytes
+    known = tools.__dict__
+    exact = known["__cx_exact__"]
+    objects = [Server(names[0]) for names in servers]
+    for (name, _), server in zip(servers, objects):
+        exact.append(name)
+        known[name] = server
+    for (name, python_name), server in zip(servers, objects):
+        server = known.setdefault(python_name, server)
+        sys.modules[f"mcp_tools.{python_name}"] = server
+        namespace.setdefault(f"mcp_{python_name}", server)
+        for free in (name, python_name):
+            # The name must be free: a server called `filter` does not replace the function.
+            if free not in namespace and free.isidentifier() and not keyword.iskeyword(free):
+                if not hasattr(builtins, free):
+                    namespace[free] = known[free]
+
+
+def script_globals() -> dict:
+    """Returns what every script finds."""
+    return _globals

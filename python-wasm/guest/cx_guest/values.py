@@ -1,0 +1,250 @@
+"""Values to JSON text and back. C code does the work; Python code walks a value only to find what is wrong with it.
+
+| Python | JSON |
+|---|---|
+| None, bool, str | as they are; a lone surrogate is U+FFFD |
+| int | a number; beyond 64 bits a string, which is exact |
+| float | a number; NaN and infinities are null and -0.0 is 0, as in TypeScript |
+| list, tuple, named tuple, set, frozenset, deque, range, array, views of a dict | an array |
+| dict and every other Mapping, SimpleNamespace, dataclass | an object |
+| keys: str, int, float, bool, None | text, as `json` writes it; a key that is an Enum, date, UUID or path as below |
+| Enum | its value |
+| datetime, date, time | ISO 8601 text |
+| timedelta | seconds |
+| Decimal, Fraction, UUID, path, IP address, ZoneInfo | text |
+| an exception | {"name", "message"} |
+| bytes, iterators, coroutines, functions, classes, modules, objects of other classes | an error that names the path |
+| a cycle, more than 127 levels, a number of more than 4,300 digits | an error that names the path |
+"""
+
+import array
+import collections
+import collections.abc
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import inspect
+import ipaddress
+import json
+import json.decoder
+import json.encoder
+import math
+import pathlib
+import re
+import types
+import uuid
+import zoneinfo
+
+from cx_guest.output import printable
+
+# serde_json, which reads it, goes no deeper.
+_MOST_LEVELS = 127
+
+_TEXT = (
+    decimal.Decimal,
+    fractions.Fraction,
+    uuid.UUID,
+    pathlib.PurePath,
+    ipaddress.IPv4Address,
+    ipaddress.IPv6Address,
+    ipaddress.IPv4Network,
+    ipaddress.IPv6Network,
+    zoneinfo.ZoneInfo,
+)
+_DATES = (datetime.datetime, datetime.date, datetime.time)
+_LISTS = (
+    set,
+    frozenset,
+    collections.deque,
+    range,
+    array.array,
+    collections.abc.Set,
+    collections.abc.ValuesView,
+    collections.UserList,
+)
+
+
+class _Refused(TypeError):
+    """What of a value JSON does not have, before its path is known."""
+
+
+def _plain(value):
+    """Returns what stands for a value that `json` does not know. One level: `json` asks again for what is inside."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, _DATES):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, _TEXT):
+        return str(value)
+    if isinstance(value, collections.abc.Mapping):
+        return dict(value)
+    if isinstance(value, _LISTS):
+        return list(value)
+    if isinstance(value, type):
+        raise _Refused(f"is the class {value.__name__}, which JSON does not have; return its name or an instance's data")
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, types.SimpleNamespace):
+        return vars(value)
+    if isinstance(value, BaseException):
+        return {"name": type(value).__name__, "message": str(value)}
+    raise _Refused(_refusal(value))
+
+
+def _refusal(value) -> str:
+    kind = type(value).__name__
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"is {kind}, which JSON does not have; use base64.b64encode(data).decode(), or data.decode() for text"
+    if inspect.iscoroutine(value):
+        return f"is the coroutine `{value.__qualname__}`; did you forget `await`?"
+    if inspect.isawaitable(value):
+        return f"is a {kind} that was not awaited; did you forget `await`?"
+    if isinstance(value, complex):
+        return "is a complex number, which JSON does not have; use [z.real, z.imag]"
+    if inspect.isasyncgen(value):
+        return "is an async generator; use [x async for x in it]"
+    if isinstance(value, collections.abc.Iterator):
+        return f"is a {kind}, which is read only once; use list()"
+    if isinstance(value, types.ModuleType):
+        return f"is the module {value.__name__}, which JSON does not have"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"is the {kind} `{value.__qualname__}`, which JSON does not have; did you mean to call it?"
+    return f"is an object of class {kind}, which JSON does not have; return a dict, for instance vars() of it"
+
+
+_markers: dict = {}
+# What json.JSONEncoder makes anew for each value.
+_encode = json.encoder.c_make_encoder(
+    _markers, _plain, json.encoder.encode_basestring, None, ":", ",", False, False, False
+)
+
+# Digits as one letter, to find long numbers at the speed of C.
+_DIGITS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
+_LONG = b"0" * 19
+_MOST_INTEGER = 2**64 - 1
+_LEAST_INTEGER = -(2**63)
+
+
+def to_json(what: str, value) -> str:
+    """Returns `value` as JSON text that UTF-8 can write. `what` names it in errors.
+
+    Raises TypeError with the path of what JSON does not have, and whatever the value's own methods raise.
+    """
+    try:
+        text = "".join(_encode(value, 0))
+    except (TypeError, ValueError, RecursionError):
+        _markers.clear()
+        text = None
+    except BaseException:
+        _markers.clear()
+        raise
+    if text is None:
+        # Not in the handler: what it raises stands for the first error, it does not follow from it.
+        text = _walked(what, value)
+    if len(text) < 4:
+        return text
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        text = printable(text)
+        data = text.encode()
+    if "-0.0" in text or (len(data) >= 19 and _LONG in data.translate(_DIGITS)):
+        if _odd_number.search(text):
+            return printable(_walked(what, value))
+    return text
+
+
+# Also finds such digits in strings: walking is slow, not wrong.
+_odd_number = re.compile(r"-0\.0(?![0-9])|[0-9]{19}")
+
+
+def _walked(what: str, value) -> str:
+    return "".join(_encode(_walk(value, what, 0, set()), 0))
+
+
+def _walk(value, path: str, level: int, above: set[int]):
+    """Returns `value` made of what `json` writes as it should be. Raises TypeError with the path of what cannot."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, int):
+        if _LEAST_INTEGER <= value <= _MOST_INTEGER:
+            return value
+        try:
+            return str(int(value))
+        except ValueError:
+            raise TypeError(f"{path} is an integer of more than 4300 digits; use hex(), or numbers of less") from None
+    if isinstance(value, float):
+        return None if not math.isfinite(value) else value or 0
+    if level >= _MOST_LEVELS:
+        raise TypeError(f"{_short(path)} is nested more than {_MOST_LEVELS} levels deep; return less nested data")
+    if id(value) in above:
+        raise TypeError(f"{path} is circular: it contains itself")
+    above.add(id(value))
+    try:
+        if isinstance(value, dict):
+            return {
+                _key(key, path): _walk(inner, _member(path, key), level + 1, above) for key, inner in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return [_walk(inner, f"{path}[{index}]", level + 1, above) for index, inner in enumerate(value)]
+        try:
+            plain = _plain(value)
+        except _Refused as refused:
+            raise TypeError(f"{path} {refused}") from None
+        return _walk(plain, path, level + 1 if isinstance(value, enum.Enum) else level, above)
+    finally:
+        above.discard(id(value))
+
+
+def _key(key, path: str) -> str | int | float | bool | None:
+    if key is None or isinstance(key, (str, int)):
+        return key
+    if isinstance(key, float):
+        return key if math.isfinite(key) else str(key)
+    if isinstance(key, enum.Enum):
+        return _key(key.value, path)
+    if isinstance(key, _DATES):
+        return key.isoformat()
+    if isinstance(key, _TEXT):
+        return str(key)
+    raise TypeError(f"{path} has a key that is a {type(key).__name__}, which JSON does not have; use str()")
+
+
+def _member(path: str, key) -> str:
+    if isinstance(key, str):
+        return f"{path}.{key}" if key.isidentifier() and len(key) <= 64 else f"{path}[{_short(repr(key[:64]))}]"
+    return f"{path}[{_short(str(key))}]"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 128 else f"{text[:64]}…{text[-32:]}"
+
+
+_scan = json.decoder.JSONDecoder().scan_once
+_loads = json.loads
+
+
+def from_json(text: str):
+    """Returns the value of JSON text."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        return _loads(text)
+    return value if end == len(text) else _loads(text)
+
+
+def cut(text: str, most: int) -> str:
+    """Returns text, cut after the character in which its byte `most + 1` lies."""
+    if len(text) * 4 <= most:
+        return text
+    data = text.encode()
+    if len(data) <= most:
+        return text
+    end = most + 1
+    while end < len(data) and data[end] & 0xC0 == 0x80:
+        end += 1
+    return data[:end].decode()
