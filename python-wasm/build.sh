@@ -40,8 +40,17 @@ mkdir "$work/app"
 cp -R guest/. "$work/app"
 find "$work/app" -name __pycache__ -type d -prune -exec rm -rf {} +
 wasm=$work/python.wasm
-VIRTUAL_ENV="$tools/guest" "$tools/venv/bin/componentize-py" --quiet --wit-path wit --world guest \
-    componentize app --python-path "$work/app" --output "$wasm"
+componentize() {
+    VIRTUAL_ENV="$tools/guest" "$tools/venv/bin/componentize-py" --quiet --wit-path "$1" --world "$2" \
+        componentize "$3" --python-path "$4" --output "$5"
+}
+# Two steps, so that compiling the library leaves nothing in the component's memory: see bundle/bundle.py.
+mkdir "$work/bundle"
+cp bundle/bundle.py "$work/bundle"
+echo 'package cx:bundle; world bundle {}' >"$work/bundle/bundle.wit"
+componentize "$work/bundle/bundle.wit" bundle bundle "$work/bundle" "$work/bundle.wasm"
+mv "$work/bundle/library.index" "$work/bundle/library.block" "$work/app"
+componentize wit guest app "$work/app" "$wasm"
 
 if [ "$mode" = --to ]; then
     cp "$wasm" "$out"

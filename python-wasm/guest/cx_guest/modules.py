@@ -15,34 +15,47 @@ import os
 import sys
 from collections.abc import Iterator
 
-from . import bundle as _bundle
 from . import preload, refused
 
-HOME = _bundle.HOME
+# Where the library seems to be. Nothing is there: it only names code in tracebacks.
+HOME = "/python"
+
+
+class Bundle:
+    """The modules and data files that `bundle/bundle.py` wrote, in one block of bytes."""
+
+    def __init__(self, directory: str) -> None:
+        with open(f"{directory}/library.index", "rb") as file:
+            index = marshal.loads(file.read())
+        # Name -> (offset, length, whether a package); path without HOME -> (offset, length); name -> metadata.
+        self.modules: dict[str, tuple[int, int, bool]] = index["modules"]
+        self.files: dict[str, tuple[int, int]] = index["files"]
+        self.distributions: dict[str, str] = index["distributions"]
+        # Of a known size, so read into its place: no copies stay behind in the memory image.
+        with open(f"{directory}/library.block", "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            self.block = file.read(size)
+        if len(self.block) != size:
+            raise RuntimeError(f"library.block was read short: {len(self.block)} of {size} bytes")
+
+    def read(self, offset: int, length: int) -> memoryview:
+        return memoryview(self.block)[offset : offset + length]
 
 
 class Loader(importlib.abc.InspectLoader):
     """Finds and loads modules of the bundle. `exec_module` is importlib's own, whose frames tracebacks leave out."""
 
-    def __init__(self, bundle: _bundle.Bundle) -> None:
+    def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
         found = self.bundle.modules.get(name)
         if found is None:
-            return self._namespace(name)
+            return None
         spec = importlib.machinery.ModuleSpec(name, self, origin=self.get_filename(name), is_package=found[2])
         spec.has_location = True
         if found[2]:
             spec.submodule_search_locations = [f"{HOME}/{name.replace('.', '/')}"]
-        return spec
-
-    def _namespace(self, name: str) -> importlib.machinery.ModuleSpec | None:
-        """A package without `__init__.py`, such as `concurrent` in some releases."""
-        if not any(module.startswith(f"{name}.") for module in self.bundle.modules):
-            return None
-        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = [f"{HOME}/{name.replace('.', '/')}"]
         return spec
 
     def is_package(self, fullname: str) -> bool:
@@ -155,9 +168,9 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 def install() -> None:
-    """Bundles the library, imports what scripts use most, and closes the paths. Build time only, once."""
+    """Takes in the library, imports what scripts use most, and closes the paths. Build time only, once."""
     _import_own()
-    bundle = _bundle.build()
+    bundle = Bundle(os.path.dirname(os.path.dirname(__file__)))
     loader = Loader(bundle)
     keep = [importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter]
     sys.meta_path[:] = [*keep, loader, refused.Finder(bundle)]
