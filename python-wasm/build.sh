@@ -10,11 +10,13 @@
 set -eu
 unset PYTHONPATH PYTHONHOME
 export LC_ALL=C TZ=UTC
+from=$(pwd)
 cd "$(dirname "$0")"
 mode=${1:-build}
 case $mode in
     build | --check) ;;
-    --to) out=${2:?"build.sh --to: expected a file to write"} ;;
+    --to) out=${2:?"build.sh --to: expected a file to write"}
+        case $out in /*) ;; *) out=$from/$out ;; esac ;;
     *) echo "build.sh: unknown option $mode: expected --check or --to FILE" >&2; exit 2 ;;
 esac
 

@@ -21,9 +21,13 @@ SKIPPED = frozenset(
     "test tests idlelib tkinter turtledemo turtle ensurepip venv lib2to3 pydoc_data antigravity lib-dynload site-packages"
     " __pycache__ _pyrepl _ios_support _android_support _apple_support _osx_support _aix_support ctypes multiprocessing"
     " msilib curses nturl2path ssl bz2 lzma pty tty __hello__ __phello__ architecture.rst mypy.ini benchmarks"
+    # What only stands in for a C module that is here.
+    " _pydecimal _pydatetime _pyio"
     # Of the packages: what needs something that is not here, and a list of licences of 300 KB.
     " rebuild cyaml _html5lib _lxml tzwin win licenses".split()
 )
+# `pydoc`, for `help`, imports these of what is skipped.
+KEPT = frozenset(("_pyrepl", "_pyrepl/__init__.py", "_pyrepl/pager.py", "_pyrepl/utils.py", "_pyrepl/trace.py", "_pyrepl/types.py"))
 DATA_SKIPPED = (".so", ".pyi", ".typed", ".pyc", ".exe", ".bat", ".ps1", ".a", ".o", ".h", ".c")
 
 
@@ -58,7 +62,8 @@ def build(roots: list[str]) -> tuple[dict, bytes]:
         for name in sorted(os.listdir(directory)):
             path = f"{directory}/{name}"
             inner = prefix + name
-            if name.removesuffix(".py") in SKIPPED or name.startswith(("config-", ".")):
+            skipped = name.removesuffix(".py") in SKIPPED or name.startswith(("config-", "."))
+            if skipped and inner not in KEPT or prefix == "_pyrepl/" and inner not in KEPT:
                 continue
             if os.path.isdir(path):
                 if name.endswith(".dist-info"):

@@ -7,14 +7,12 @@ bundle, then a refusal that says what there is instead. Nothing looks at paths.
 import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.metadata
-import importlib.resources.abc
-import io
 import marshal
 import os
 import sys
-from collections.abc import Iterator
 
+# Little is imported up here: what comes before the loader is compiled from its source, and that leaves its traces in the
+# memory image.
 from . import preload, refused
 
 # Where the library seems to be. Nothing is there: it only names code in tracebacks.
@@ -82,14 +80,14 @@ class Loader(importlib.abc.InspectLoader):
             raise FileNotFoundError(2, "no such data file in the library", path)
         return bytes(self.bundle.read(*place))
 
-    def get_resource_reader(self, fullname: str) -> importlib.resources.abc.TraversableResources:
-        return _Resources(_Path(self, fullname.replace(".", "/")))
+    def get_resource_reader(self, fullname: str):
+        return resources.Reader(resources.Path(self, fullname.replace(".", "/")))
 
-    def find_distributions(self, context=None) -> Iterator[importlib.metadata.Distribution]:
+    def find_distributions(self, context=None):
         name = getattr(context, "name", None)
         heads = self.bundle.distributions
         wanted = heads if name is None else [name.lower().replace("_", "-").replace(".", "-")]
-        return (_Distribution(heads[one]) for one in wanted if one in heads)
+        return (resources.Distribution(heads[one]) for one in wanted if one in heads)
 
     def _entry(self, name: str) -> tuple[int, int, bool]:
         found = self.bundle.modules.get(name)
@@ -102,84 +100,27 @@ def _inner(path: str) -> str:
     return os.fspath(path).removeprefix(HOME).strip("/")
 
 
-class _Resources(importlib.resources.abc.TraversableResources):
-    def __init__(self, top: "_Path") -> None:
-        self._top = top
-
-    def files(self) -> "_Path":
-        return self._top
-
-
-class _Path(importlib.resources.abc.Traversable):
-    """A file or directory of the bundle, as `importlib.resources` wants it."""
-
-    def __init__(self, loader: Loader, path: str) -> None:
-        self._loader = loader
-        self._path = path
-
-    @property
-    def name(self) -> str:
-        return self._path.rpartition("/")[2]
-
-    def __str__(self) -> str:
-        return f"{HOME}/{self._path}"
-
-    def iterdir(self) -> Iterator["_Path"]:
-        start = f"{self._path}/"
-        bundle = self._loader.bundle
-        inside = [path for path in bundle.files if path.startswith(start)]
-        inside += [path for name in bundle.modules if (path := name.replace(".", "/")).startswith(start)]
-        for name in sorted({path[len(start) :].partition("/")[0] for path in inside}):
-            yield _Path(self._loader, start + name)
-
-    def is_file(self) -> bool:
-        return self._path in self._loader.bundle.files
-
-    def is_dir(self) -> bool:
-        return next(self.iterdir(), None) is not None
-
-    def joinpath(self, *descendants: str) -> "_Path":
-        names = "/".join([self._path, *map(os.fspath, descendants)])
-        return _Path(self._loader, os.path.normpath(names))
-
-    def __truediv__(self, child: str) -> "_Path":
-        return self.joinpath(child)
-
-    def open(self, mode: str = "r", *args, **kwargs):
-        data = io.BytesIO(self._loader.get_data(self._path))
-        return data if "b" in mode else io.TextIOWrapper(data, *args, **{"encoding": "utf-8", **kwargs})
-
-    def read_bytes(self) -> bytes:
-        return self._loader.get_data(self._path)
-
-    def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
-        return self.read_bytes().decode(encoding or "utf-8", errors or "strict")
-
-
-class _Distribution(importlib.metadata.Distribution):
-    def __init__(self, head: str) -> None:
-        self._head = head
-
-    def read_text(self, filename: str) -> str | None:
-        return self._head if filename == "METADATA" else None
-
-    def locate_file(self, path):
-        return f"{HOME}/{path}"
-
-
 def install() -> None:
-    """Takes in the library, imports what scripts use most, and closes the paths. Build time only, once."""
-    _import_own()
+    """Takes in the library, imports what scripts use most, and closes the paths.
+
+    Build time only, once, and before the application imports anything else.
+    """
+    global resources
     bundle = Bundle(os.path.dirname(os.path.dirname(__file__)))
     loader = Loader(bundle)
     keep = [importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter]
+    sys.meta_path[:] = [*keep, loader, importlib.machinery.PathFinder]
+    from . import resources
+
+    preload.run()
+    _import_own()
     sys.meta_path[:] = [*keep, loader, refused.Finder(bundle)]
     sys.path[:] = [HOME]
     sys.path_hooks.clear()
     sys.path_importer_cache.clear()
     _adopt(loader)
-    preload.run()
     refused.install()
+    preload.settle()
 
 
 def _import_own() -> None:

@@ -22,9 +22,9 @@ MODULES = (
     " pickle quopri secrets tomllib urllib.parse uuid xml.etree.ElementTree xml.sax.saxutils zlib"
     # Programs.
     " argparse asyncio asyncio.taskgroups asyncio.timeouts concurrent.futures concurrent.futures.thread errno glob io"
-    " logging ntpath os pathlib platform posixpath shutil signal stat tempfile threading timeit"
+    " logging ntpath os pathlib platform posixpath shutil signal stat tempfile threading timeit sqlite3 unittest.mock"
     # Packages.
-    " dateutil.parser dateutil.relativedelta dateutil.tz yaml"
+    " bs4 dateutil.parser dateutil.relativedelta dateutil.rrule dateutil.tz jsonschema tabulate yaml"
 ).split()
 
 
@@ -32,10 +32,15 @@ def run() -> None:
     """Imports MODULES. Raises if one is missing: a build without it is not the build that was measured."""
     for name in MODULES:
         importlib.import_module(name)
-    # What the first use would compute, computed once for all runs.
+
+
+def settle() -> None:
+    """Computes once for all runs what the first use would compute, and takes what is alive out of the collector's view."""
     import platform
     import zoneinfo
 
     platform.uname()
     zoneinfo.reset_tzpath(())
     gc.collect()
+    # A collection writes to every object that it looks at, and so would copy the image page by page.
+    gc.freeze()

@@ -28,7 +28,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys("multiprocessing _multiprocessing _posixsubprocess _posixshmem pty".split(), PROCESS),
     **dict.fromkeys("ctypes _ctypes".split(), NATIVE),
     **dict.fromkeys("bz2 _bz2 lzma _lzma _zstd".split(), COMPRESSION),
-    **dict.fromkeys("curses _curses _curses_panel readline termios tty tkinter _tkinter turtle turtledemo idlelib _pyrepl".split(), TERMINAL),
+    **dict.fromkeys("curses _curses _curses_panel readline termios tty tkinter _tkinter turtle turtledemo idlelib".split(), TERMINAL),
     **dict.fromkeys("mmap fcntl".split(), MAPPING),
     **dict.fromkeys("grp pwd resource syslog".split(), ACCOUNTS),
     **dict.fromkeys("dbm.gnu dbm.ndbm _gdbm _dbm".split(), "dbm files cannot be had: use sqlite3.connect(\":memory:\") or a dict"),
