@@ -126,11 +126,8 @@ def install() -> None:
 def _import_own() -> None:
     """Imports the rest of this package and the bindings while there still are paths: they are not in the bundle."""
     names = [f"{__package__}.{path.name[:-3]}" for path in os.scandir(os.path.dirname(__file__)) if path.name.endswith(".py")]
-    for directory in sys.path:
-        if os.path.isdir(directory) and not os.path.exists(f"{directory}/asyncio"):
-            for name in os.listdir(directory):
-                if name.startswith(("wit_world", "componentize_py_")) and not name.endswith(".pyi"):
-                    names.append(name.removesuffix(".py"))
+    # Not componentize_py_async_support: to import it sets a running event loop.
+    names += ["componentize_py_types", "wit_world"]
     # A fixed order: what is imported first lies first in memory.
     for name in sorted(names):
         importlib.import_module(name)

@@ -4,8 +4,9 @@ None of this is a control: a script may undo it all, and then meets the host, wh
 processes to give.
 """
 
-import importlib.machinery
+import errno
 import sys
+import time
 from collections.abc import Callable
 
 NETWORK = (
@@ -18,6 +19,7 @@ THREADS = (
 FILES = "scripts have no files: read and write through a tool, search_tools(\"file\") finds one; for text in memory use io.StringIO"
 NATIVE = "native code cannot be loaded into a script"
 TERMINAL = "a script has no terminal: print(...) what the reader should see, return the value"
+STDIN = "a script has no stdin: read `inputs`"
 MAPPING = "scripts cannot map files or share memory: use bytearray or memoryview"
 ACCOUNTS = "there are no users, groups or system services here"
 COMPRESSION = "this compression is not here: zlib and gzip are, or call a tool that unpacks"
@@ -74,6 +76,10 @@ _OS = frozenset(
 _SIGNAL = frozenset("alarm setitimer getitimer pause sigwait sigwaitinfo sigtimedwait pthread_kill pidfd_send_signal".split())
 
 
+# Modules that other packages need; a script has little use for them.
+_DEPENDENCIES = frozenset("attr componentize_py_runtime pyrsistent soupsieve typing_extensions tzdata".split())
+
+
 class Finder:
     """The last finder: a name that nobody has ends here, and the error says what there is."""
 
@@ -81,7 +87,7 @@ class Finder:
         names = {name.partition(".")[0] for name in bundle.modules} | set(sys.builtin_module_names)
         self.names = sorted(name for name in names if not name.startswith("_"))
         standard = sys.stdlib_module_names
-        self.packages = [name for name in self.names if name not in standard and name not in ("_distutils_hack", "_yaml")]
+        self.packages = ", ".join(name for name in self.names if name not in standard and name not in _DEPENDENCIES)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         # Only an `import` gets the sentence: `importlib.util.find_spec` asks whether, and is answered None.
@@ -95,10 +101,12 @@ class Finder:
     def explain(self, name: str) -> str | None:
         """The sentence for a module that is not here; None for one inside of a package that is."""
         top = name.partition(".")[0]
-        sentence = MODULES.get(name) or MODULES.get(top) or PACKAGES.get(top)
+        sentence = MODULES.get(name) or MODULES.get(top)
+        here = f"besides the standard library there are {self.packages}; a script cannot install more"
+        if top in PACKAGES:
+            return f"{PACKAGES[top]}; {here}"
         if sentence is not None or top != name:
             return sentence
-        here = f"besides the standard library there are {', '.join(self.packages)}; a script cannot install more"
         if name.startswith("_"):
             return here
         import difflib
@@ -126,9 +134,32 @@ def install() -> None:
     os.open = _no_file(os.open)
     for name in ("listdir", "scandir", "mkdir", "chdir"):
         setattr(os, name, _no_file(getattr(os, name)))
+    for name in ("input", "breakpoint"):
+        setattr(builtins, name, _raises(name, EOFError, STDIN))
+    time.sleep = sleep
     os.environ.clear()
+    # What is there for `argparse`, which takes the first for the program's name.
+    sys.argv[:] = [""]
     for name, module in list(sys.modules.items()):
         after_import(module)
+
+
+def sleep(seconds, /) -> None:
+    """Sleeps in the host. Tool calls that end meanwhile are kept for the event loop."""
+    import math
+
+    from . import loop
+
+    # What `float` refuses, the original refused too; `-0.0` is zero.
+    seconds = float(seconds)
+    if math.isnan(seconds):
+        raise ValueError("Invalid value NaN (not a number)")
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    end = time.monotonic() + seconds
+    # The host may return early, when a call ends.
+    while (left := end - time.monotonic()) > 0:
+        loop.wait(left * 1000)
 
 
 def after_import(module) -> None:
@@ -202,10 +233,41 @@ def _url(module) -> None:
 
 def _http(module) -> None:
     module.HTTPConnection.connect = _raises("http.client", OSError, NETWORK)
+    module.__getattr__ = _absent("http.client", frozenset(("HTTPSConnection",)), NETWORK)
 
 
-def _processes(module) -> None:
-    module.ProcessPoolExecutor = type("ProcessPoolExecutor", (), {"__init__": _raises("ProcessPoolExecutor", OSError, PROCESS)})
+def _sqlite(module) -> None:
+    connect = module.connect
+
+    def refusing(database, *args, **kwargs):
+        try:
+            return connect(database, *args, **kwargs)
+        except module.OperationalError as error:
+            raise module.OperationalError(f"{error}: scripts have no files: use sqlite3.connect(\":memory:\")") from None
+
+    refusing.__name__ = refusing.__qualname__ = "connect"
+    refusing.__doc__ = connect.__doc__
+    module.connect = refusing
+
+
+def _tempfile(module) -> None:
+    def _get_default_tempdir(*args, **kwargs):
+        raise FileNotFoundError(errno.ENOENT, f"no directory for temporary files: {FILES}")
+
+    module._get_default_tempdir = _get_default_tempdir
+
+
+def _soup(module) -> None:
+    class FeatureNotFound(module.FeatureNotFound):
+        def __init__(self, *args) -> None:
+            super().__init__(*args, "here there is BeautifulSoup(text, \"html.parser\")")
+
+    FeatureNotFound.__module__ = "bs4"
+    module.FeatureNotFound = FeatureNotFound
+
+
+def _hashlib(module) -> None:
+    module.__getattr__ = _absent("hashlib", frozenset(("pbkdf2_hmac", "scrypt")), "it is OpenSSL's, which is not here")
 
 
 def _browser(module) -> None:
@@ -214,7 +276,7 @@ def _browser(module) -> None:
 
 
 def _getpass(module) -> None:
-    module.getpass = _raises("getpass.getpass", EOFError, "a script has no terminal and no stdin: read `inputs`")
+    module.getpass = _raises("getpass.getpass", EOFError, STDIN)
     module.getuser = _raises("getpass.getuser", OSError, ACCOUNTS)
 
 
@@ -225,4 +287,8 @@ _PATCHES = {
     "http.client": _http,
     "webbrowser": _browser,
     "getpass": _getpass,
+    "hashlib": _hashlib,
+    "sqlite3": _sqlite,
+    "tempfile": _tempfile,
+    "bs4": _soup,
 }
