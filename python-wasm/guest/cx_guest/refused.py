@@ -9,14 +9,12 @@ import sys
 import time
 from collections.abc import Callable
 
-NETWORK = (
-    "scripts have no network: call a tool that fetches, search_tools(\"fetch\") finds one"
+NETWORK = 'scripts have no network: call a tool that fetches, search_tools("fetch") finds one'
+PROCESS = (
+    'scripts cannot start or signal processes: call a tool that runs commands, search_tools("run command") finds one'
 )
-PROCESS = "scripts cannot start or signal processes: call a tool that runs commands, search_tools(\"run command\") finds one"
-THREADS = (
-    "scripts cannot start threads: run tool calls at once with `await asyncio.gather(...)` or call_tools([...])"
-)
-FILES = "scripts have no files: read and write through a tool, search_tools(\"file\") finds one; for text in memory use io.StringIO"
+THREADS = "scripts cannot start threads: run tool calls at once with `await asyncio.gather(...)` or call_tools([...])"
+FILES = 'scripts have no files: read and write through a tool, search_tools("file") finds one; in memory use io.StringIO'
 NATIVE = "native code cannot be loaded into a script"
 TERMINAL = "a script has no terminal: print(...) what the reader should see, return the value"
 STDIN = "a script has no stdin: read `inputs`"
@@ -126,6 +124,7 @@ def install() -> None:
 
     _thread.start_new_thread = _thread.start_new = _raises("_thread.start_new_thread", RuntimeError, THREADS)
     _thread.start_joinable_thread = _raises("threading.Thread.start", RuntimeError, THREADS)
+    threading.Condition.wait = _condition_wait(threading.Condition.wait)
     threading._start_new_thread = _thread.start_new_thread
     threading._start_joinable_thread = _thread.start_joinable_thread
     for module, names, sentence in ((os, _OS, PROCESS), (signal, _SIGNAL, "scripts get no signals: use asyncio.timeout(...)")):
@@ -140,8 +139,6 @@ def install() -> None:
     os.environ.clear()
     # What is there for `argparse`, which takes the first for the program's name.
     sys.argv[:] = [""]
-    for name, module in list(sys.modules.items()):
-        after_import(module)
 
 
 def sleep(seconds, /) -> None:
@@ -175,6 +172,20 @@ def _raises(what: str, error: type[Exception], sentence: str) -> Callable:
 
     refused.__name__ = refused.__qualname__ = what.rpartition(".")[2]
     return refused
+
+
+def _condition_wait(wait: Callable) -> Callable:
+    """Queues, events and futures wait here. Without a time there is no end: no other thread can wake the only one."""
+
+    def wrapped(self, timeout=None):
+        if timeout is None:
+            raise RuntimeError("this wait cannot end, for a script has one thread: give a timeout, or use asyncio")
+        return wait(self, timeout)
+
+    wrapped.__name__ = "wait"
+    wrapped.__qualname__ = "Condition.wait"
+    wrapped.__doc__ = wait.__doc__
+    return wrapped
 
 
 def _absent(module: str, names: frozenset[str], sentence: str) -> Callable:
@@ -260,7 +271,7 @@ def _tempfile(module) -> None:
 def _soup(module) -> None:
     class FeatureNotFound(module.FeatureNotFound):
         def __init__(self, *args) -> None:
-            super().__init__(*args, "here there is BeautifulSoup(text, \"html.parser\")")
+            super().__init__(" ".join([*map(str, args), 'Here there is BeautifulSoup(text, "html.parser").']))
 
     FeatureNotFound.__module__ = "bs4"
     module.FeatureNotFound = FeatureNotFound
