@@ -1,0 +1,305 @@
+"""Says in one sentence what cannot work in a script, and what there is instead.
+
+None of this is a control: a script may undo it all, and then meets the host, which has no files, sockets, threads or
+processes to give.
+"""
+
+import errno
+import sys
+import time
+from collections.abc import Callable
+
+NETWORK = 'scripts have no network: call a tool that fetches, search_tools("fetch") finds one'
+PROCESS = (
+    'scripts cannot start or signal processes: call a tool that runs commands, search_tools("run command") finds one'
+)
+THREADS = "scripts cannot start threads: run tool calls at once with `await asyncio.gather(...)` or call_tools([...])"
+FILES = 'scripts have no files: read and write through a tool, search_tools("file") finds one; in memory use io.StringIO'
+NATIVE = "native code cannot be loaded into a script"
+TERMINAL = "a script has no terminal: print(...) what the reader should see, return the value"
+STDIN = "a script has no stdin: read `inputs`"
+MAPPING = "scripts cannot map files or share memory: use bytearray or memoryview"
+ACCOUNTS = "there are no users, groups or system services here"
+COMPRESSION = "this compression is not here: zlib and gzip are, or call a tool that unpacks"
+
+# Modules of the standard library that cannot work -> why.
+MODULES: dict[str, str] = {
+    **dict.fromkeys("ssl _ssl".split(), NETWORK),
+    **dict.fromkeys("multiprocessing _multiprocessing _posixsubprocess _posixshmem pty".split(), PROCESS),
+    **dict.fromkeys("ctypes _ctypes".split(), NATIVE),
+    **dict.fromkeys("bz2 _bz2 lzma _lzma _zstd".split(), COMPRESSION),
+    **dict.fromkeys("curses _curses _curses_panel readline termios tty tkinter _tkinter turtle turtledemo idlelib".split(), TERMINAL),
+    **dict.fromkeys("mmap fcntl".split(), MAPPING),
+    **dict.fromkeys("grp pwd resource syslog".split(), ACCOUNTS),
+    **dict.fromkeys("dbm.gnu dbm.ndbm _gdbm _dbm".split(), "dbm files cannot be had: use sqlite3.connect(\":memory:\") or a dict"),
+    **dict.fromkeys("msvcrt nt _winapi winreg winsound _overlapped _msi nturl2path".split(), "it belongs to Windows; this is Python on WASI"),
+    "_scproxy": "it belongs to macOS; this is Python on WASI",
+    **dict.fromkeys("_ios_support _android_support _apple_support _osx_support _aix_support".split(), "it belongs to another platform; this is Python on WASI"),
+    **dict.fromkeys("ensurepip venv pip".split(), "packages cannot be installed in a script: use the standard library"),
+    **dict.fromkeys("pydoc_data test antigravity".split(), "it is left out of this build"),
+    **dict.fromkeys("js pyodide pyodide_js micropip".split(), "this is CPython without a browser: tools are the way out"),
+}
+
+# Packages that agents reach for -> what to use.
+PACKAGES: dict[str, str] = {
+    **dict.fromkeys("numpy scipy".split(), "use math, statistics, fractions, decimal, array and itertools"),
+    **dict.fromkeys("pandas polars pyarrow duckdb".split(), "use csv, sqlite3.connect(\":memory:\"), statistics and collections"),
+    **dict.fromkeys("requests httpx aiohttp urllib3 httplib2 websockets websocket grpc paramiko".split(), NETWORK),
+    **dict.fromkeys("boto3 botocore openai anthropic google googleapiclient github slack_sdk stripe".split(), f"{NETWORK}; a language model is `llm.ask`"),
+    **dict.fromkeys("playwright selenium pyppeteer scrapy".split(), "call a tool that drives a browser, search_tools(\"browser\") finds one"),
+    **dict.fromkeys("psycopg2 psycopg pymysql MySQLdb pymongo redis sqlalchemy".split(), "call a tool of the database; for data in memory use sqlite3"),
+    **dict.fromkeys("lxml html5lib cssselect".split(), "use xml.etree.ElementTree, or bs4 with \"html.parser\""),
+    **dict.fromkeys("pydantic msgspec marshmallow cattrs".split(), "use dataclasses, attrs or jsonschema"),
+    **dict.fromkeys("orjson ujson simplejson rapidjson".split(), "use json"),
+    **dict.fromkeys("toml tomli".split(), "use tomllib"),
+    **dict.fromkeys("pytz arrow pendulum tzlocal".split(), "use zoneinfo, datetime and dateutil"),
+    **dict.fromkeys("ruamel oyaml".split(), "use yaml"),
+    **dict.fromkeys("regex re2".split(), "use re"),
+    **dict.fromkeys("PIL cv2 matplotlib seaborn plotly imageio".split(), "images cannot be drawn in a script: call a tool that does, or emit a content block"),
+    **dict.fromkeys("torch tensorflow sklearn transformers jax xgboost".split(), "models cannot run in a script: call a tool, or `llm.ask`"),
+    **dict.fromkeys("dotenv environ decouple".split(), "there is no environment: read `inputs`"),
+    **dict.fromkeys("rich tqdm colorama click typer tabulate2 prettytable".split(), TERMINAL),
+    **dict.fromkeys("cryptography Crypto nacl bcrypt".split(), "use hashlib, hmac and secrets; for more call a tool"),
+    **dict.fromkeys("trio anyio curio gevent eventlet uvloop nest_asyncio".split(), "use asyncio: top-level `await` works"),
+    **dict.fromkeys("chardet charset_normalizer cchardet".split(), "decode with a codec that you know: bytes.decode(\"utf-8\", \"replace\")"),
+    **dict.fromkeys("openpyxl xlrd xlsxwriter docx pptx PyPDF2 pypdf fitz reportlab".split(), "call a tool that reads documents; zipfile with xml.etree reads .xlsx and .docx from bytes"),
+}
+
+# Names that `os` has elsewhere.
+_OS = frozenset(
+    "fork forkpty execv execve execvp execvpe execl execle execlp execlpe system popen kill killpg wait waitpid wait3"
+    " wait4 waitid posix_spawn posix_spawnp spawnl spawnle spawnlp spawnv spawnve spawnvp abort_process startfile"
+    " setsid nice openpty getlogin".split()
+)
+_SIGNAL = frozenset("alarm setitimer getitimer pause sigwait sigwaitinfo sigtimedwait pthread_kill pidfd_send_signal".split())
+
+
+# Modules that other packages need; a script has little use for them.
+_DEPENDENCIES = frozenset("attr componentize_py_runtime pyrsistent soupsieve typing_extensions tzdata".split())
+
+
+class Finder:
+    """The last finder: a name that nobody has ends here, and the error says what there is."""
+
+    def __init__(self, bundle) -> None:
+        names = {name.partition(".")[0] for name in bundle.modules} | set(sys.builtin_module_names)
+        self.names = sorted(name for name in names if not name.startswith("_"))
+        standard = sys.stdlib_module_names
+        self.packages = ", ".join(name for name in self.names if name not in standard and name not in _DEPENDENCIES)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        # Only an `import` gets the sentence: `importlib.util.find_spec` asks whether, and is answered None.
+        if sys._getframe(2).f_code.co_name != "_find_and_load_unlocked":
+            return None
+        sentence = self.explain(name)
+        if sentence is not None:
+            raise ModuleNotFoundError(f"No module named {name!r}: {sentence}", name=name)
+        return None
+
+    def explain(self, name: str) -> str | None:
+        """The sentence for a module that is not here; None for one inside of a package that is."""
+        top = name.partition(".")[0]
+        sentence = MODULES.get(name) or MODULES.get(top)
+        here = f"besides the standard library there are {self.packages}; a script cannot install more"
+        if top in PACKAGES:
+            return f"{PACKAGES[top]}; {here}"
+        if sentence is not None or top != name:
+            return sentence
+        if name.startswith("_"):
+            return here
+        import difflib
+
+        near = difflib.get_close_matches(name, self.names, n=1, cutoff=0.75)
+        return f"did you mean {near[0]!r}? {here}" if near else here
+
+
+def install() -> None:
+    """Puts the sentences in the place of what would fail without them. Build time only, after the preload."""
+    import _thread
+    import builtins
+    import io
+    import os
+    import signal
+    import threading
+
+    _thread.start_new_thread = _thread.start_new = _raises("_thread.start_new_thread", RuntimeError, THREADS)
+    _thread.start_joinable_thread = _raises("threading.Thread.start", RuntimeError, THREADS)
+    threading.Condition.wait = _condition_wait(threading.Condition.wait)
+    threading._start_new_thread = _thread.start_new_thread
+    threading._start_joinable_thread = _thread.start_joinable_thread
+    for module, names, sentence in ((os, _OS, PROCESS), (signal, _SIGNAL, "scripts get no signals: use asyncio.timeout(...)")):
+        module.__getattr__ = _absent(module.__name__, names, sentence)
+    builtins.open = io.open = _open(io.open)
+    os.open = _no_file(os.open)
+    for name in ("listdir", "scandir", "mkdir", "chdir"):
+        setattr(os, name, _no_file(getattr(os, name)))
+    for name in ("input", "breakpoint"):
+        setattr(builtins, name, _raises(name, EOFError, STDIN))
+    time.sleep = sleep
+    os.environ.clear()
+    # What is there for `argparse`, which takes the first for the program's name.
+    sys.argv[:] = [""]
+
+
+def sleep(seconds, /) -> None:
+    """Sleeps in the host. Tool calls that end meanwhile are kept for the event loop."""
+    import math
+
+    from . import loop
+
+    # What `float` refuses, the original refused too; `-0.0` is zero.
+    seconds = float(seconds)
+    if math.isnan(seconds):
+        raise ValueError("Invalid value NaN (not a number)")
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    end = time.monotonic() + seconds
+    # The host may return early, when a call ends.
+    while (left := end - time.monotonic()) > 0:
+        loop.wait(left * 1000)
+
+
+def after_import(module) -> None:
+    """Puts the sentences into a module that was just imported."""
+    patch = _PATCHES.get(module.__name__)
+    if patch is not None:
+        patch(module)
+
+
+def _raises(what: str, error: type[Exception], sentence: str) -> Callable:
+    def refused(*args, **kwargs):
+        raise error(f"{what}: {sentence}")
+
+    refused.__name__ = refused.__qualname__ = what.rpartition(".")[2]
+    return refused
+
+
+def _condition_wait(wait: Callable) -> Callable:
+    """Queues, events and futures wait here. Without a time there is no end: no other thread can wake the only one."""
+
+    def wrapped(self, timeout=None):
+        if timeout is None:
+            raise RuntimeError("this wait cannot end, for a script has one thread: give a timeout, or use asyncio")
+        return wait(self, timeout)
+
+    wrapped.__name__ = "wait"
+    wrapped.__qualname__ = "Condition.wait"
+    wrapped.__doc__ = wait.__doc__
+    return wrapped
+
+
+def _absent(module: str, names: frozenset[str], sentence: str) -> Callable:
+    """A module's `__getattr__`. The names stay absent, for code that asks with `hasattr`, but the error explains."""
+
+    def __getattr__(name: str):
+        if name in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}: {sentence}", name=name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
+
+    return __getattr__
+
+
+def _no_file(function: Callable) -> Callable:
+    """The function, whose OSError says that there are no files. The class and `errno` stay those of the system."""
+
+    def wrapped(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except OSError as error:
+            if isinstance(error, BlockingIOError | BrokenPipeError) or error.errno is None:
+                raise
+            text = f"{error.strerror}: {FILES}"
+            raise type(error)(error.errno, text, error.filename) from None
+
+    wrapped.__name__ = function.__name__
+    wrapped.__qualname__ = function.__qualname__
+    wrapped.__doc__ = function.__doc__
+    return wrapped
+
+
+_open = _no_file
+
+
+def _socket(module) -> None:
+    def __init__(self, *args, **kwargs):
+        raise OSError(f"socket.socket: {NETWORK}")
+
+    module.socket.__init__ = __init__
+    # Closing is what `__del__` does to a socket that was never made.
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo", "create_connection",
+                 "create_server", "socketpair", "fromfd"):
+        setattr(module, name, _raises(f"socket.{name}", OSError, NETWORK))
+
+
+def _subprocess(module) -> None:
+    module.Popen.__init__ = _raises("subprocess.Popen", OSError, PROCESS)
+    # `__del__` of an object that was never made looks at this.
+    module.Popen._child_created = False
+
+
+def _url(module) -> None:
+    module.urlopen = _raises("urllib.request.urlopen", OSError, NETWORK)
+    module.OpenerDirector.open = _raises("urllib.request", OSError, NETWORK)
+
+
+def _http(module) -> None:
+    module.HTTPConnection.connect = _raises("http.client", OSError, NETWORK)
+    module.__getattr__ = _absent("http.client", frozenset(("HTTPSConnection",)), NETWORK)
+
+
+def _sqlite(module) -> None:
+    connect = module.connect
+
+    def refusing(database, *args, **kwargs):
+        try:
+            return connect(database, *args, **kwargs)
+        except module.OperationalError as error:
+            raise module.OperationalError(f"{error}: scripts have no files: use sqlite3.connect(\":memory:\")") from None
+
+    refusing.__name__ = refusing.__qualname__ = "connect"
+    refusing.__doc__ = connect.__doc__
+    module.connect = refusing
+
+
+def _tempfile(module) -> None:
+    def _get_default_tempdir(*args, **kwargs):
+        raise FileNotFoundError(errno.ENOENT, f"no directory for temporary files: {FILES}")
+
+    module._get_default_tempdir = _get_default_tempdir
+
+
+def _soup(module) -> None:
+    class FeatureNotFound(module.FeatureNotFound):
+        def __init__(self, *args) -> None:
+            super().__init__(" ".join([*map(str, args), 'Here there is BeautifulSoup(text, "html.parser").']))
+
+    FeatureNotFound.__module__ = "bs4"
+    module.FeatureNotFound = FeatureNotFound
+
+
+def _hashlib(module) -> None:
+    module.__getattr__ = _absent("hashlib", frozenset(("pbkdf2_hmac", "scrypt")), "it is OpenSSL's, which is not here")
+
+
+def _browser(module) -> None:
+    for name in ("open", "open_new", "open_new_tab"):
+        setattr(module, name, _raises(f"webbrowser.{name}", module.Error, "a script has no browser: return the address"))
+
+
+def _getpass(module) -> None:
+    module.getpass = _raises("getpass.getpass", EOFError, STDIN)
+    module.getuser = _raises("getpass.getuser", OSError, ACCOUNTS)
+
+
+_PATCHES = {
+    "socket": _socket,
+    "subprocess": _subprocess,
+    "urllib.request": _url,
+    "http.client": _http,
+    "webbrowser": _browser,
+    "getpass": _getpass,
+    "hashlib": _hashlib,
+    "sqlite3": _sqlite,
+    "tempfile": _tempfile,
+    "bs4": _soup,
+}
