@@ -1,7 +1,7 @@
 """The event loop: asyncio's own, with one waiting host call in the place of a selector.
 
-Calls under way are in `calls`, whichever loop waits for them: there is one interpreter and one thread. Their completions
-may arrive during any wait, also a blocking one, and are given to their futures then.
+Calls under way are in `calls`, whichever loop waits for them: there is one interpreter and one thread. Their
+completions may arrive during any wait, also a blocking one, and are given to their futures then.
 """
 
 import asyncio

@@ -353,7 +353,8 @@ def _wrap(tree: ast.Module, scope: _Scope, name: str) -> types.CodeType:
     if scope.yields is not None:
         raise _refusal("'yield' outside function", scope.yields, name)
     if scope.star is not None:
-        raise _refusal("`from … import *` cannot stand beside a top-level `return`; import the names", scope.star, name)
+        message = "`from … import *` cannot stand beside a top-level `return`; import the names"
+        raise _refusal(message, scope.star, name)
     future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     body = [node for node in tree.body if node not in future]
     flags = 0

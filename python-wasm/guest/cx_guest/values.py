@@ -86,7 +86,7 @@ def _plain(value):
     if isinstance(value, _LISTS):
         return list(value)
     if isinstance(value, type):
-        raise _Refused(f"is the class {value.__name__}, which JSON does not have; return its name or an instance's data")
+        raise _Refused(f"is the class {value.__name__}, which JSON does not have; return its name or its data")
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, types.SimpleNamespace):
