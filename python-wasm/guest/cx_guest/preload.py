@@ -10,7 +10,8 @@ import importlib
 MODULES = (
     # Language and types.
     "__future__ abc ast builtins contextlib contextvars copy copyreg dataclasses dis enum functools gc importlib.util"
-    " inspect keyword linecache operator reprlib string.templatelib token tokenize traceback types typing warnings weakref"
+    " inspect keyword linecache operator reprlib string.templatelib token tokenize traceback types typing warnings"
+    " weakref"
     # Data.
     " array bisect calendar collections collections.abc datetime decimal fractions graphlib heapq itertools math cmath"
     " numbers queue random sched statistics struct time zoneinfo"
@@ -35,7 +36,7 @@ def run() -> None:
 
 
 def settle() -> None:
-    """Computes once for all runs what the first use would compute, and takes what is alive out of the collector's view."""
+    """Computes what the first use would compute, and takes what is alive out of the collector's view."""
     import platform
     import zoneinfo
 
