@@ -24,7 +24,7 @@ MODULES = (
     # Programs.
     " argparse asyncio asyncio.taskgroups asyncio.timeouts concurrent.futures concurrent.futures.thread errno glob io"
     " logging ntpath os pathlib platform posixpath shutil signal stat tempfile threading timeit unittest.mock"
-    # Packages. Not sqlite3: its random numbers are seeded at import, and would be the same in every run.
+    # Packages. Not sqlite3, which takes random bytes when it starts: they would be the same in every run.
     " bs4 dateutil.parser dateutil.relativedelta dateutil.rrule dateutil.tz jsonschema tabulate yaml"
 ).split()
 

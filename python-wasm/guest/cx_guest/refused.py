@@ -5,6 +5,7 @@ processes to give.
 """
 
 import errno
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -55,7 +56,7 @@ PACKAGES: dict[str, str] = _table(
     ("pandas polars pyarrow duckdb", 'use csv, sqlite3.connect(":memory:"), statistics and collections'),
     ("requests httpx aiohttp urllib3 httplib2 websockets websocket grpc paramiko", NETWORK),
     (
-        "boto3 botocore openai anthropic google googleapiclient github slack_sdk stripe",
+        "boto3 botocore openai anthropic google googleapiclient slack_sdk stripe",
         f"{NETWORK}; a language model is `llm.ask`",
     ),
     ("playwright selenium pyppeteer scrapy", 'call a tool that drives a browser, search_tools("browser") finds one'),
@@ -141,7 +142,6 @@ def install() -> None:
     import _thread
     import builtins
     import io
-    import os
     import signal
     import threading
 
@@ -276,10 +276,14 @@ def _sqlite(module) -> None:
 
     def refusing(database, *args, **kwargs):
         try:
-            return connect(database, *args, **kwargs)
+            connection = connect(database, *args, **kwargs)
         except module.OperationalError as error:
             sentence = 'scripts have no files: use sqlite3.connect(":memory:")'
             raise module.OperationalError(f"{error}: {sentence}") from None
+        # SQLite's own are seeded by the second of the clock: without files there is no source that it knows.
+        connection.create_function("random", 0, lambda: int.from_bytes(os.urandom(8), signed=True))
+        connection.create_function("randomblob", 1, lambda size: os.urandom(max(1, int(size or 0))))
+        return connection
 
     refusing.__name__ = refusing.__qualname__ = "connect"
     refusing.__doc__ = connect.__doc__
