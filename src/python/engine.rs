@@ -62,6 +62,14 @@ impl PythonEngine {
         Ok(Self { engine, component })
     }
 
+    /// The engine with another component in the place of CPython.
+    #[cfg(test)]
+    pub(super) fn with_component(binary: &[u8]) -> wasmtime::Result<Self> {
+        let engine = Engine::new(&config(address_space()))?;
+        let component = Component::new(&engine, binary)?;
+        Ok(Self { engine, component })
+    }
+
     /// As [`load`](Self::load), but once for the whole process: later calls share what the first has loaded,
     /// whatever their cache directory, and wait for it.
     pub(crate) fn shared(
