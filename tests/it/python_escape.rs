@@ -326,6 +326,7 @@ except McpToolError as error: raise";
 #[tokio::test]
 async fn px_135_bad_values_to_the_host() {
     let (executor, _) = executor().await;
+    let ample = Limits { memory_bytes: 256 << 20, ..small() };
     let answer = |value: &str| format!("import cx_guest.values as v\nv.cut = lambda *a: {value}\nreturn 1");
     let report = |report: &str| format!("import cx_guest.errors as e\ne.describe = lambda *a: {report}\nraise ValueError");
     for (source, code) in [
@@ -347,7 +348,7 @@ async fn px_135_bad_values_to_the_host() {
         (report("'{\"message\": \"' + '€' * (5 << 20) + '\"}'"), ErrorCode::RuntimeError),
         ("import cx_guest.run as r\nr.values.cut = r.errors.describe = lambda *a: 1\nreturn 1".to_owned(), ErrorCode::RuntimeError),
     ] {
-        let result = executor.run(Script::python(&*source).limits(small())).await.unwrap();
+        let result = executor.run(Script::python(&*source).limits(ample)).await.unwrap();
         let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
         assert_eq!(error.code, code, "{source}: {}", result.to_json());
         assert!(error.message.len() < 40 << 10, "{source}: {}", error.message.len());
@@ -451,7 +452,7 @@ fn px_132_exits() {
         ("import os; os._exit(3)", error),
         ("import os; os.abort()", error),
         ("import faulthandler; faulthandler._sigsegv()", error),
-        ("import sys; sys.setrecursionlimit(10 ** 9); exec('def f(): f()\\nf()')", error),
+        ("import sys; sys.setrecursionlimit(10 ** 9); exec('def f(): f()\\nf()')", &["RUNTIME_ERROR", "MEMORY_LIMIT"][..]),
         ("import gc\nfor one in gc.get_objects():\n    if type(one) is dict: one.clear()", &["RUNTIME_ERROR", "none"][..]),
         ("f = lambda: 0\nf.__code__ = f.__code__.replace(co_code=bytes(range(1, 255)) * 20)\nf()", &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..]),
         ("f = lambda: 0\nf.__code__ = f.__code__.replace(co_stacksize=0, co_nlocals=0, co_consts=(), co_code=bytes([83, 255, 82, 200]) * 50)\nf()", &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..]),

@@ -233,28 +233,30 @@ async fn pc_103_sleep() {
 /// All of these are WebAssembly, so they end where a loop of Python's does.
 #[test]
 fn pc_104_loops_in_c() {
-    let ends = ["TIMEOUT", "MEMORY_LIMIT"];
     for source in [
-        "10 ** 10 ** 8",
         "import itertools; sum(itertools.count())",
         "import re; re.match(r'(a+)+$', 'a' * 40 + '!')",
-        "list(range(10 ** 9))",
-        "class C:\n    def __lt__(self, other): return sorted([C(), C()])\nsorted([C(), C()])",
-        "import itertools; any(False for _ in itertools.repeat(0)) or max(itertools.repeat(1))",
-        "import json; json.dumps([0] * 10 ** 6) * 10 ** 9",
+        "import itertools; max(itertools.repeat(1))",
         "import collections, itertools; collections.deque(itertools.repeat(0), maxlen=0)",
+        "import functools\nclass C:\n    def __lt__(self, other):\n        while True: pass\nsorted([C(), C()])",
     ] {
-        let all = [&ends[..], &["RUNTIME_ERROR"]].concat();
-        survives(source, 700, if source.contains("sorted") { &all } else { &ends }, BESIDE);
+        survives(source, 700, &["TIMEOUT"], BESIDE);
     }
+    // Also too large, or clever enough to come to an end.
+    survives("10 ** 10 ** 8", 700, &["TIMEOUT", "MEMORY_LIMIT"], BESIDE);
+    survives("'a' * 10 ** 6 in ('a' * (10 ** 6 - 1) + 'b') * 10", 700, &["TIMEOUT", "none"], BESIDE);
+    // Never begun: more than there can be at all, of which the host is not even asked.
+    let report = survives("list(range(10 ** 9))", 5_000, &["RUNTIME_ERROR", "MEMORY_LIMIT"], BESIDE);
+    let error = &report["hostile"]["error"];
+    assert!(!error["message"].as_str().unwrap().is_empty(), "{report:#}");
 }
 
 /// One instruction that fills or copies all of the memory there is, again and again.
 #[test]
 fn pc_105_bulk_memory() {
     let source = "
-a = bytearray(16 << 20)
-b = bytes(16 << 20)
+a = bytearray(8 << 20)
+b = bytes(8 << 20)
 while True: a[:] = b";
     survives(source, 700, &["TIMEOUT"], BESIDE);
 }
@@ -529,7 +531,7 @@ open_ones = []
 for _ in range(100_000):
     try: open_ones.append(select.poll())
     except Exception: break
-for _ in range(2_000): time.sleep(0.000001)
+for _ in range(300): time.sleep(0.000001)
 for number in range(100_000):
     try: open_ones.append(os.dup(1))
     except OSError: break
@@ -539,7 +541,7 @@ return 'done'";
 
 #[test]
 fn pm_119_random_bytes() {
-    survives("import os; os.urandom(2 ** 31 - 1)", 5_000, &["MEMORY_LIMIT"], BESIDE);
+    survives("import os; os.urandom(2 ** 30)", 5_000, &["MEMORY_LIMIT"], BESIDE);
     survives("import os\nwhile True: os.urandom(4 << 20)", 800, &["TIMEOUT"], BESIDE);
     let report = survives("import os; return len(os.urandom(1 << 20))", 5_000, &["none"], BESIDE);
     assert_eq!(report["hostile"]["value"], 1 << 20, "{report:#}");

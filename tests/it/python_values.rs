@@ -178,7 +178,7 @@ return names";
 /// What is large without taking memory.
 #[test]
 fn bv_091_large_without_memory() {
-    let codes = ["TIMEOUT", "MEMORY_LIMIT", "RESULT_TOO_LARGE"];
+    let codes = ["TIMEOUT", "MEMORY_LIMIT", "RESULT_TOO_LARGE", "RUNTIME_ERROR"];
     for source in [
         "return range(2 ** 32)",
         "import array; return array.array('b', bytes(30 << 20))",
