@@ -61,6 +61,12 @@ impl RunDoor {
 
     /// Shows a content block; an empty answer is success.
     pub(crate) fn emit(&self, block: &str) -> String {
+        let most = self.context.limits.result_bytes;
+        if block.len() > most {
+            // Before it is parsed: as a value it is many times as large.
+            let message = format!("a script may emit {most} bytes in all");
+            return text(Err(ToolError::new(ToolErrorCode::ResultTooLarge, message)));
+        }
         let emitted = serde_json::from_str(block)
             .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, format!("emit: {error}")))
             .and_then(|value| self.context.emit(value, block.len()));
