@@ -582,7 +582,7 @@ fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(other) => Err(invalid(format!(
-            "expected the arguments as one object, as in `{{ path: \"a.txt\" }}`: {}",
+            "expected the arguments as one object, as in `{{\"path\": \"a.txt\"}}`: {}",
             kind(&other)
         ))),
         // What JSON.stringify makes is JSON except for lone surrogates and too many levels.

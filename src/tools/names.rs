@@ -309,7 +309,7 @@ pub(crate) fn suggestion<'a>(
     match count {
         0 => format!("; there are no {what}"),
         1..=12 => format!("; the {what} are {}", quoted(candidates)),
-        _ => format!("; there are {count} {what}, `searchTools` finds the right one"),
+        _ => format!("; there are {count} {what}, `search_tools` finds the right one"),
     }
 }
 

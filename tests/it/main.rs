@@ -56,7 +56,10 @@ mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.
 mod upstream;
 
-use cx::{ErrorCode, ExecuteResult, Executor, Script};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use cx::{ErrorCode, ExecuteResult, Executor, Language, Script};
 use serde_json::Value;
 
 /// An executor with the mock server.
@@ -64,6 +67,24 @@ pub fn executor() -> (Executor, mock::Mock) {
     let mock = mock::Mock::default();
     let executor = Executor::builder().dispatcher(mock.clone()).build().expect("an executor");
     (executor, mock)
+}
+
+/// An executor with the mock server that runs Python. The compiled interpreter is shared by the executors of a
+/// process and kept for the next process, so that only the first test ever compiles.
+pub async fn python() -> (Executor, mock::Mock) {
+    let mock = mock::Mock::default();
+    let builder = Executor::builder().dispatcher(mock.clone()).warm_instances(0);
+    let executor = builder.cache_directory(python_cache()).build().expect("an executor");
+    executor.warm(Language::Python).await.expect("Python starts");
+    (executor, mock)
+}
+
+/// Where tests keep compiled interpreters.
+pub fn python_cache() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    // Nobody else may write where code comes from.
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory).expect("a directory for the cache");
+    directory
 }
 
 /// Runs one script on an executor of its own.

@@ -6,7 +6,7 @@ use std::fs;
 use cx::Script;
 use serde_json::{Value, json};
 
-use crate::executor;
+use crate::{executor, python};
 
 #[test]
 fn snapshots() {
@@ -17,11 +17,17 @@ fn snapshots() {
     settings.set_input_file("");
     settings.set_snapshot_path("../scripts");
     settings.bind(|| {
-        insta::glob!("../scripts", "*.ts", |path| {
+        insta::glob!("../scripts", "*.{ts,py}", |path| {
             let source = fs::read_to_string(path).unwrap();
-            let script =
-                Script::typescript(source).named("script.ts").input(json!({ "n": 7, "list": [1, 2] }));
-            let result = runtime.block_on(executor().0.run(script)).unwrap();
+            let is_python = path.extension().is_some_and(|extension| extension == "py");
+            let result = runtime.block_on(async {
+                let (executor, script) = if is_python {
+                    (python().await.0, Script::python(source).named("script.py"))
+                } else {
+                    (executor().0, Script::typescript(source).named("script.ts"))
+                };
+                executor.run(script.input(json!({ "n": 7, "list": [1, 2] }))).await.unwrap()
+            });
             let mut report = result.to_json();
             remove_times(&mut report);
             insta::assert_json_snapshot!(report);

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value, json};
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -124,19 +126,51 @@ fn nothing_is_left_open() {
 
 #[test]
 fn every_script_has_its_snapshot_and_every_snapshot_its_script() {
-    let scripts: Vec<String> = names("tests/scripts", ".ts");
-    let snapshots: Vec<String> = names("tests/scripts", ".snap");
-    assert_eq!(scripts, snapshots);
-    assert!(scripts.len() > 100);
+    let typescript = names("tests/scripts", ".ts");
+    let python = names("tests/scripts", ".py");
+    let snapshots = names("tests/scripts", ".snap");
+    let mut expected: Vec<String> =
+        typescript.iter().chain(&python).map(|name| format!("snapshots@{name}.snap")).collect();
+    expected.sort();
+    assert_eq!(expected, snapshots);
+    assert!(typescript.len() > 100 && python.len() > 100);
 }
 
+/// A script and its twin in the other language have the same outcome: what they return, show and call, and the
+/// codes of their errors. Texts and places are each language's own.
+#[test]
+fn twins_have_the_same_outcome() {
+    let python = names("tests/scripts", ".py");
+    let mut pairs = 0;
+    for typescript in names("tests/scripts", ".ts") {
+        let twin = typescript.replace(".ts", ".py");
+        if python.contains(&twin) {
+            assert_eq!(outcome(&typescript), outcome(&twin), "{typescript} and {twin} differ");
+            pairs += 1;
+        }
+    }
+    assert!(pairs > 50, "{pairs} pairs");
+}
+
+/// What of a script's snapshot must be the same in both languages.
+fn outcome(script: &str) -> Value {
+    let path = root().join(format!("tests/scripts/snapshots@{script}.snap"));
+    let text = fs::read_to_string(path).unwrap();
+    let (_, json) = text.rsplit_once("\n---\n").unwrap();
+    let report: Value = serde_json::from_str(json).unwrap();
+    let kept = ["success", "value", "emitted", "toolCallSummary", "toolCallsMade"];
+    let mut outcome: Map<String, Value> =
+        kept.iter().filter_map(|&field| Some((field.to_owned(), report.get(field)?.clone()))).collect();
+    if let Some(error) = report.get("error") {
+        outcome.insert("codes".to_owned(), json!([error["code"], error["toolCode"]]));
+    }
+    Value::Object(outcome)
+}
+
+/// The names of the files with that ending, sorted.
 fn names(directory: &str, ending: &str) -> Vec<String> {
     let paths = files(directory, ending);
-    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().replace("snapshots@", "");
-    let mut names: Vec<String> =
-        paths.iter().map(name).map(|name| name.replace(".snap", "").replace(".ts", "")).collect();
-    names.sort();
-    names
+    paths.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
 }
 
 #[test]

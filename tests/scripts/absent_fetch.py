@@ -1,0 +1,2 @@
+response = await fetch("https://example.com/")
+return response.status

@@ -1,0 +1,5 @@
+import json
+
+import pandas as pd
+
+return pd.DataFrame(inputs["list"])

@@ -1,0 +1,9 @@
+import asyncio
+
+
+async def main():
+    return 1
+
+
+await asyncio.sleep(0)
+asyncio.run(main())

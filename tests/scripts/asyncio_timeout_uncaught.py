@@ -1,0 +1,9 @@
+import asyncio
+
+
+async def patient():
+    async with asyncio.timeout(0.01):
+        await asyncio.sleep(60)
+
+
+await patient()

@@ -1,0 +1,14 @@
+class Opaque:
+    pass
+
+
+return [
+    call_tool("mock", "echo", {"a": 1}),
+    call_tool("mock", "fail", {"message": "no"}),
+    call_tool("mock", "nope", {}),
+    call_tool("nope", "echo", {}),
+    call_tool("mock", "limited"),
+    call_tool("mock", "echo", "text"),
+    call_tool("mock", "echo", {"n": Opaque()}),
+    call_tool(1, "echo"),
+]

@@ -1,0 +1,12 @@
+everything = await discover_mcp_tools()
+some = await discover_mcp_tools(["picture", "image"])
+one = await discover_mcp_tools(server="other_server")
+found = await search_tools("counts its calls", 2)
+return {
+    "count": len(everything),
+    "some": [tool["name"] for tool in some],
+    "one": one,
+    "found": [tool["name"] for tool in found],
+    "none": await search_tools("zzzzzz"),
+    "first": everything[0],
+}

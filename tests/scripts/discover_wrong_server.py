@@ -1,0 +1,1 @@
+return await discover_mcp_tools(server="mokk")

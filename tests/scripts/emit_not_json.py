@@ -1,0 +1,1 @@
+emit({"data": b"x"})

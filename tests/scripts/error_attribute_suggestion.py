@@ -1,0 +1,3 @@
+import math
+
+math.squrt(4)

@@ -1,0 +1,2 @@
+value = call_tool("mock", "echo", {"a": 1})
+return await value

@@ -1,0 +1,4 @@
+try:
+    {}["missing"]
+except KeyError:
+    raise ValueError("no such row") from None

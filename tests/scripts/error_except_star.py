@@ -1,0 +1,12 @@
+import asyncio
+
+seen = []
+try:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(mock.fail(message="one"))
+        group.create_task(mock.echo(a=1))
+except* McpToolError as group:
+    seen += [error.message for error in group.exceptions]
+except* ValueError:
+    seen.append("not this")
+return seen

@@ -1,0 +1,7 @@
+def check(function):
+    raise TypeError(f"{function.__name__} takes no decorator")
+
+
+@check
+def work():
+    pass

@@ -1,0 +1,9 @@
+async def numbers():
+    yield 1
+    raise LookupError("no more")
+
+
+total = 0
+async for number in numbers():
+    total += number
+total

@@ -1,0 +1,6 @@
+class Settings:
+    timeout = 30
+    retries = timeout / 0
+
+
+Settings

@@ -1,0 +1,3 @@
+prices = {"a": 1}
+names = ["a", "b"]
+sorted(names, key=lambda name: prices[name])

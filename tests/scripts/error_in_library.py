@@ -1,0 +1,5 @@
+import json
+
+text = '{"a": }'
+data = json.loads(text)
+data["a"]

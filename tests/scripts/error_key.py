@@ -1,0 +1,2 @@
+data = {"name": "x"}
+data["nmae"]

@@ -1,0 +1,7 @@
+result = sum(
+    [
+        1,
+        2,
+        "three",
+    ]
+)

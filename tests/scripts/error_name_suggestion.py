@@ -1,0 +1,2 @@
+repositories = [1, 2]
+return len(repositoris)

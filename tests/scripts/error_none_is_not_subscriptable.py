@@ -1,0 +1,2 @@
+row = None
+print(row["id"] or "none")

@@ -1,0 +1,1 @@
+raise {"reason": "just because", "code": "TIMEOUT"}

@@ -1,0 +1,10 @@
+import asyncio
+
+
+async def fail():
+    raise ValueError("nobody listens")
+
+
+tasks = [asyncio.create_task(fail()), asyncio.create_task(mock.fail(message="nor here"))]
+await mock.sleep(ms=5)
+return "done"

@@ -1,0 +1,9 @@
+def load():
+    raise OSError("disk")
+
+
+try:
+    load()
+except OSError:
+    print("cleaning up")
+    raise

@@ -1,0 +1,2 @@
+result = mock.echo(a=1)
+return result["a"]

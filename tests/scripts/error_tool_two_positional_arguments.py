@@ -1,0 +1,1 @@
+await mock.echo("a", "b")

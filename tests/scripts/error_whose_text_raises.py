@@ -1,0 +1,6 @@
+class Strange(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+raise Strange

@@ -1,0 +1,2 @@
+names = {"Zoë": "😀"}
+print("😀😀", names["Zoë"], names["Zoe"])

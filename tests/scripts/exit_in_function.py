@@ -1,0 +1,9 @@
+import sys
+
+
+def check(rows):
+    if not rows:
+        sys.exit("no rows")
+
+
+check([])

@@ -1,0 +1,3 @@
+import asyncio
+
+await asyncio.sleep(0, [1, 2])

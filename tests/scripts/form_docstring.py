@@ -1,0 +1,8 @@
+"""Adds numbers.
+
+Of the input.
+"""
+
+import json
+
+sum(inputs["list"])

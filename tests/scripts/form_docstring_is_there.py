@@ -1,0 +1,3 @@
+"""What it does."""
+
+return __doc__

@@ -1,0 +1,3 @@
+if inputs["n"] == 2:
+    return "early"
+return "late"

@@ -1,0 +1,3 @@
+    )
+early = 1
+async def wrapper():

@@ -1,0 +1,6 @@
+text = """
+```python
+return "not this"
+```
+"""
+len(text.splitlines())

@@ -1,0 +1,3 @@
+~~~python
+return "tildes"
+~~~

@@ -1,0 +1,6 @@
+Here it is:
+
+```python
+return 'fenced'
+```
+Done.

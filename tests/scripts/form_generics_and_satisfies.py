@@ -1,0 +1,5 @@
+def identity[T](x: T) -> T:
+    return x
+
+
+return identity(3)

@@ -1,0 +1,3 @@
+global counter
+counter = 1
+return counter

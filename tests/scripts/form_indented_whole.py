@@ -1,0 +1,4 @@
+    total = 0
+    for n in inputs["list"]:
+        total += n
+    return total

@@ -1,0 +1,3 @@
+inputs["n"] += 1
+inputs["list"].append(3)
+return inputs

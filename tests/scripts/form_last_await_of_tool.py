@@ -1,0 +1,1 @@
+await tools.mock.echo(a=1)

@@ -1,0 +1,1 @@
+"yes" if inputs["n"] == 7 else "no"

@@ -1,0 +1,5 @@
+async def work():
+    return await mock.echo(a=1)
+
+
+work()

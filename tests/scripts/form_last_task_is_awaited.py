@@ -1,0 +1,3 @@
+import asyncio
+
+asyncio.gather(mock.echo(a=1), mock.echo(a=2))

@@ -1,0 +1,6 @@
+async def main():
+    return await sub()
+
+
+async def sub():
+    return 8

@@ -1,0 +1,6 @@
+def run():
+    return "run"
+
+
+def main():
+    return "main"

@@ -1,0 +1,5 @@
+async def main():
+    return "called once"
+
+
+main()

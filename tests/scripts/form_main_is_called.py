@@ -1,0 +1,5 @@
+async def main(i):
+    return i["n"]
+
+
+y = 9

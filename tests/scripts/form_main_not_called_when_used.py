@@ -1,0 +1,7 @@
+def main():
+    print("once")
+    return 1
+
+
+value = main()
+value + 1

@@ -1,0 +1,2 @@
+def main(data=None, *, verbose=False):
+    return [data["n"], verbose]

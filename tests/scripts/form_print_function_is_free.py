@@ -1,0 +1,2 @@
+filter = list(filter(None, [0, 1, 2]))
+return filter

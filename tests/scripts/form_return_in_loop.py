@@ -1,0 +1,3 @@
+for number in range(10):
+    if number * number > 20:
+        return number

@@ -1,0 +1,4 @@
+try:
+    return "returned"
+finally:
+    print("finally")

@@ -1,0 +1,5 @@
+def helper():
+    return 1
+
+
+helper() + 1

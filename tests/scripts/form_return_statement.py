@@ -1,0 +1,1 @@
+x: int = 1; return x + 1

@@ -1,0 +1,1 @@
+run = lambda i: {"got": i["n"]}

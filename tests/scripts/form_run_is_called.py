@@ -1,0 +1,2 @@
+async def run():
+    return await mock.echo(a=1)

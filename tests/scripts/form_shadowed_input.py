@@ -1,0 +1,5 @@
+inputs = 1
+
+
+def main(given):
+    return [inputs, given["n"]]

@@ -1,0 +1,2 @@
+async def times_ten(i: dict):
+    return i["n"] * 10

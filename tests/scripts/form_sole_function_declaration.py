@@ -1,0 +1,2 @@
+def anything(i):
+    return i["n"]

@@ -1,0 +1,5 @@
+Look:
+```python
+x = None
+x.y
+```

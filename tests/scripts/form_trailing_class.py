@@ -1,0 +1,5 @@
+result = 3
+result
+
+
+class Z: ...

@@ -1,0 +1,3 @@
+type Row = dict[str, int]
+row: Row = {"a": 1}
+row

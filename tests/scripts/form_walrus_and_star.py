@@ -1,0 +1,3 @@
+if (n := inputs["n"]) > 5:
+    first, *rest = [n, *inputs["list"]]
+[first, rest]

@@ -1,0 +1,1 @@
+await get_tool_schema(7)

@@ -1,0 +1,1 @@
+return [inputs, inputs["list"] == [1, 2], inputs["n"] * 2]

@@ -1,0 +1,1 @@
+return await llm.ask("What?")

@@ -1,0 +1,4 @@
+import logging
+
+logging.info("not shown")
+logging.warning("shown")

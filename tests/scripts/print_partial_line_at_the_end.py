@@ -1,0 +1,3 @@
+print("all", end=" ")
+print("here", end="")
+return 1

@@ -1,0 +1,2 @@
+print("progress: ", end="")
+raise ValueError("stopped")

@@ -1,0 +1,3 @@
+from pprint import pprint
+
+pprint({"rows": [{"id": n, "name": "x" * 30} for n in range(3)]})

@@ -1,0 +1,7 @@
+async def save(n):
+    return n
+
+
+for n in range(2):
+    save(n)
+return "done"

@@ -1,0 +1,9 @@
+import warnings
+
+
+def old():
+    warnings.warn("use new()", DeprecationWarning, stacklevel=2)
+    warnings.warn("careful")
+
+
+old()

@@ -1,0 +1,3 @@
+import asyncio
+
+await asyncio.get_running_loop().create_future()

@@ -1,0 +1,3 @@
+blocks = await mock.image()
+emit(blocks[1])
+return blocks

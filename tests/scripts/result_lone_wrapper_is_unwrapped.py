@@ -1,0 +1,1 @@
+return [await mock.wrapped(value=[1, 2]), await mock.wrapped(value={"result": 3})]

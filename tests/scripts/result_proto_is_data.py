@@ -1,0 +1,2 @@
+result = await mock.pollute()
+return [list(result), not hasattr({}, "polluted"), type(result) is dict]

@@ -1,0 +1,5 @@
+return [
+    await mock.structured(value={"a": 1}),
+    await mock.structured(value=None),
+    await mock.structured(value=[1]),
+]

@@ -1,0 +1,3 @@
+from mcp import runtime
+
+runtime.list_toolz()

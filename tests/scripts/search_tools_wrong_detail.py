@@ -1,0 +1,1 @@
+return await search_tools("x", detail="everything")

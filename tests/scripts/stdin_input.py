@@ -1,0 +1,2 @@
+name = input("Name? ")
+return name

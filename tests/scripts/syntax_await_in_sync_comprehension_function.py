@@ -1,0 +1,2 @@
+def f():
+    return [await g(x) for x in range(3)]

@@ -1,0 +1,6 @@
+Here is the script:
+
+```python
+def f(:
+    pass
+```

@@ -1,0 +1,2 @@
+wile True:
+    break

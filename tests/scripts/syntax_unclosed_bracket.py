@@ -1,0 +1,4 @@
+rows = [
+    {"id": 1},
+    {"id": 2},
+print(rows)

@@ -1,0 +1,2 @@
+name = "unfinished
+print(name)

@@ -1,0 +1,4 @@
+import re
+
+pattern = "\d+"
+return re.findall(pattern, "1 22")

@@ -1,0 +1,1 @@
+await call_mcp_tool(7)

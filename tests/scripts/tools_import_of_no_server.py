@@ -1,0 +1,1 @@
+from mcp_tools import mokk

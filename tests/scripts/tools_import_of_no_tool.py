@@ -1,0 +1,3 @@
+from mcp_tools.mock import ecko
+
+await ecko()

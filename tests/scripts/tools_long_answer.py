@@ -1,0 +1,2 @@
+answer = await mock.big(bytes=300_000)
+return [len(answer), answer[:3]]

@@ -1,0 +1,1 @@
+return mcp_servers["mokk"]

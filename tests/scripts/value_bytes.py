@@ -1,0 +1,1 @@
+return {"files": [{"name": "a", "data": b"\x00\x01"}]}

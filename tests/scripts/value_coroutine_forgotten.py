@@ -1,0 +1,5 @@
+async def look():
+    return 1
+
+
+return {"rows": [look()]}

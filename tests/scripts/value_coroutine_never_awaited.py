@@ -1,0 +1,6 @@
+async def look():
+    return 1
+
+
+look()
+return "done"

@@ -1,0 +1,1 @@
+return ["\ud800", "\ud83d\ude00", "a\udfffb"]

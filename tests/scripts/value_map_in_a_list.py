@@ -1,0 +1,1 @@
+return [map(str, inputs["list"])]

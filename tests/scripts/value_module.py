@@ -1,0 +1,3 @@
+import math
+
+return {"math": math}

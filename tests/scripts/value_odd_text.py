@@ -1,0 +1,1 @@
+return "\u0000 \u2028 \u001b[31m \u202e \ufeff"

@@ -1,0 +1,2 @@
+row = {"a": 1}
+return [row, row]

@@ -1,0 +1,4 @@
+value = 1
+for _ in range(200):
+    value = [value]
+return value

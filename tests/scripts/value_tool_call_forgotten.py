@@ -1,0 +1,1 @@
+return {"answer": tools.mock.echo(a=1)}
