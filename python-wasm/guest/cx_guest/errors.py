@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 import traceback
 import weakref
 
@@ -128,7 +129,11 @@ def _suggestion(error: BaseException) -> str:
     try:
         wrong = getattr(error, "name_from" if isinstance(error, ImportError) else "name", None)
         found = traceback._compute_suggestion_error(error, error.__traceback__, wrong) if wrong else None
-        return f". Did you mean: '{found}'?" if found else ""
+        forgotten = isinstance(error, NameError) and wrong in sys.stdlib_module_names
+        if found:
+            text = f". Did you mean: '{found}'?"
+            return f"{text[:-1]}, or did you forget to import '{wrong}'?" if forgotten else text
+        return f". Did you forget to import '{wrong}'?" if forgotten else ""
     except BaseException:
         return ""
 
