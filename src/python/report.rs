@@ -141,6 +141,11 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
         return ScriptError::new(ErrorCode::RuntimeError, "the script ended its interpreter")
             .with_hint("`os._exit` and `os.abort` lose the value; end with `return` or the last line");
     }
+    if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::UnreachableCodeReached) {
+        // What C's `abort` comes to: the script's, or CPython's own after it has printed why.
+        return ScriptError::new(ErrorCode::RuntimeError, "the script aborted its interpreter")
+            .with_hint("`os._exit` and `os.abort` lose the value; end with `return` or the last line");
+    }
     tracing::debug!(?trap, "a Python script trapped");
     // The first line; the rest is places in the interpreter.
     let reason = trap.root_cause().to_string();

@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
+
+use crate::python_cache;
 
 /// Runs `cx run` with arguments, in a directory of its own.
 fn cx(arguments: &[&str]) -> Output {
@@ -17,6 +20,7 @@ fn cx_in(directory: &Path, arguments: &[&str], stdin: &str) -> Output {
         .arg("run")
         .args(arguments)
         .current_dir(directory)
+        .env("XDG_CACHE_HOME", cache())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -25,6 +29,18 @@ fn cx_in(directory: &Path, arguments: &[&str], stdin: &str) -> Output {
     // A command that fails before it reads has closed its stdin.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child.wait_with_output().unwrap()
+}
+
+/// The user's cache, the same for all of these tests. The first that runs Python compiles it; the others find it.
+fn cache() -> &'static Path {
+    static CACHE: OnceLock<PathBuf> = OnceLock::new();
+    CACHE.get_or_init(|| {
+        let directory = python_cache();
+        let mut warm = Command::new(env!("CARGO_BIN_EXE_cx"));
+        warm.args(["run", "--lang", "py", "-e", "None"]).env("XDG_CACHE_HOME", &directory);
+        assert!(warm.output().unwrap().status.success());
+        directory
+    })
 }
 
 /// The exit status, stdout and stderr in one text, for a snapshot.
@@ -102,6 +118,49 @@ fn the_whole_outcome_as_json() {
 }
 
 #[test]
+fn python_prints_first_and_shows_its_value_last() {
+    let source = "import sys\nprint('a')\nprint('b', file=sys.stderr)\nemit('c')\nreturn {'d': inputs['e']}";
+    check!(cx(&["--lang", "py", "-e", source, "--input", r#"{"e": 1}"#]));
+}
+
+#[test]
+fn a_failing_python_script_shows_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(
+        directory.path().join("sum.py"),
+        "import json\n\ndef total(rows):\n    return sum(row['weight'].value for row in rows)\n\ntotal([{}])\n",
+    )
+    .unwrap();
+    check!(cx_in(directory.path(), &["sum.py"], ""));
+}
+
+#[test]
+fn a_python_syntax_error_shows_its_place() {
+    check!(cx(&["--lang", "py", "-e", "a = 1\nb = = 2"]));
+}
+
+#[test]
+fn a_limit_of_python_has_its_own_exit_status() {
+    check!(cx(&["--lang", "py", "-e", "while True: pass", "--timeout", "1s"]));
+    check!(cx(&["--lang", "py", "-e", "a = []\nwhile True: a.append(bytearray(2**20))", "--memory", "64MB"]));
+}
+
+#[test]
+fn the_whole_outcome_of_python_as_json() {
+    let output = cx(&["--lang", "py", "-e", "print('a'); raise TypeError('b')", "--json"]);
+    let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["executionTimeMs"].take().as_f64().unwrap() > 0.0);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    insta::assert_json_snapshot!(report);
+}
+
+#[test]
+fn python_comes_from_stdin() {
+    check!(cx_in(Path::new("/"), &["-", "--lang", "py", "--input", "[1, 2]"], "len(inputs)"));
+}
+
+#[test]
 fn scripts_come_from_stdin_and_input_from_a_file() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("input.json"), "[1, 2]").unwrap();
@@ -113,11 +172,11 @@ fn bad_input_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     fs::write(path.join("latin1.ts"), b"// one\n// f\xfcr\n").unwrap();
-    fs::write(path.join("script.py"), "print(1)").unwrap();
+    fs::write(path.join("script.rb"), "puts 1").unwrap();
     check!(cx_in(path, &["missing.ts"], ""));
     check!(cx_in(path, &["."], ""));
     check!(cx_in(path, &["latin1.ts"], ""));
-    check!(cx_in(path, &["script.py"], ""));
+    check!(cx_in(path, &["script.rb"], ""));
     check!(cx_in(path, &["-e", "1", "--input", "{a: 1}"], ""));
     check!(cx_in(path, &["-e", "1", "--input", "@missing.json"], ""));
     check!(cx_in(path, &["-e", "1", "--allow", "fs*"], ""));

@@ -1,6 +1,7 @@
 """One run: a fresh `__main__`, the script's code, its value or its error as text for the host."""
 
 import asyncio
+import atexit
 import builtins
 import inspect
 import linecache
@@ -32,6 +33,7 @@ def install() -> None:
     output.install()
     tools.install()
     _State.loop = loop.EventLoop()
+    _State.exit_functions = atexit._ncallbacks()
     builtins.input = output.no_input
     warnings._warn_unawaited_coroutine = _warn_unawaited
     rehearse()
@@ -77,6 +79,7 @@ def prepare() -> None:
     _State.main = main
     _State.namespace = namespace
     _State.loop = loop.EventLoop()
+    _State.exit_functions = atexit._ncallbacks()
     sys.set_coroutine_origin_tracking_depth(1)
     rehearse()
 
@@ -108,18 +111,30 @@ def run() -> str:
             value = _execute(_State.program, _State.namespace)
             text = "+" + values.cut(values.to_json("value", value), _State.result_bytes)
         except SystemExit as error:
-            report = errors.exit_report(error)
+            report = errors.exit_report(error, _State.name)
             text = "+null" if report is None else "-" + report
         _warn_of_forgotten(_State.namespace)
     except BaseException as error:
         text = "-" + errors.describe(error, _State.name)
+    _run_exit_functions()
     output.finish()
     return text
+
+
+def _run_exit_functions() -> None:
+    """Runs what the script has registered with `atexit`, which says of errors what Python says."""
+    try:
+        if atexit._ncallbacks() > _State.exit_functions:
+            atexit._run_exitfuncs()
+    except BaseException:
+        # Not even that may cost the run its value.
+        pass
 
 
 def _execute(program: source.Program, namespace: dict):
     code = program.code
     if program.returns:
+        namespace["__doc__"] = program.doc
         value = types.FunctionType(code, namespace)()
         if code.co_flags & inspect.CO_COROUTINE:
             return loop.run_coroutine(_State.loop, _finish(value))

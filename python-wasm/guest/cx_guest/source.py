@@ -35,16 +35,19 @@ class Program:
     """A compiled script.
 
     `entry` names the function to call for the value; `has_value` says that running `code` stores one as VALUE_NAME;
-    `returns` that `code` is a function's body, whose result is the value.
+    `returns` that `code` is a function's body, whose result is the value; `doc` is the docstring of such a script.
     """
 
-    __slots__ = ("code", "entry", "has_value", "returns")
+    __slots__ = ("code", "entry", "has_value", "returns", "doc")
 
-    def __init__(self, code: types.CodeType, entry: str | None, has_value: bool, returns: bool):
+    def __init__(
+        self, code: types.CodeType, entry: str | None, has_value: bool, returns: bool, doc: str | None = None
+    ):
         self.code = code
         self.entry = entry
         self.has_value = has_value
         self.returns = returns
+        self.doc = doc
 
 
 def compile_script(source: str, name: str) -> Program:
@@ -186,7 +189,8 @@ def _parse_indented(text: str, name: str) -> ast.Module | None:
 def _emit(tree: ast.Module, name: str) -> Program:
     body = tree.body
     if _returns(body):
-        return Program(_wrap(tree, _top_level(body), name), None, False, True)
+        doc = ast.get_docstring(tree, clean=False)
+        return Program(_wrap(tree, _top_level(body), name), None, False, True, doc)
     entry = _entry_point(body)
     has_value = False
     if entry is None:

@@ -115,7 +115,8 @@ def _refusal(value) -> str:
         return f"is the module {value.__name__}, which JSON does not have"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"is the {kind} `{value.__qualname__}`, which JSON does not have; did you mean to call it?"
-    return f"is an object of class {kind}, which JSON does not have; return a dict, for instance vars() of it"
+    instead = "or the names by list() of it" if type(value).__module__ == "cx_guest.tools" else "for instance vars() of it"
+    return f"is an object of class {kind}, which JSON does not have; return a dict, {instead}"
 
 
 _markers: dict = {}

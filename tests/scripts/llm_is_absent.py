@@ -1,1 +1,0 @@
-return await llm.ask("What?")
