@@ -69,6 +69,13 @@ struct Ended {
     code: Option<ToolErrorCode>,
 }
 
+impl Ended {
+    fn new(call: u64, answer: Result<String, ToolError>) -> Self {
+        let code = answer.as_ref().err().map(|error| error.code);
+        Self { call, answer: door::text(answer), code }
+    }
+}
+
 impl Host {
     /// A host without a run, and where its guest writes.
     pub(crate) fn new() -> (Self, Sink) {
@@ -111,8 +118,7 @@ impl Run {
     }
 
     fn fail(&mut self, call: u64, error: &ToolError) {
-        let answer = door::text(Err(error.clone()));
-        self.end(Ended { call, answer, code: Some(error.code) });
+        self.end(Ended::new(call, Err(error.clone())));
     }
 
     /// Takes over every call that has ended.
@@ -148,11 +154,11 @@ impl Run {
             Operation::Tool => self.tool(call, ToolName::Pair { server, tool: name }, arguments),
             Operation::FullName => self.tool(call, door::tool_name(name), arguments),
             Operation::Query => {
-                self.door.query(&arguments).map(move |answer| Ended { call, answer, code: None }).boxed()
+                self.door.query(&arguments).map(move |answer| Ended::new(call, answer)).boxed()
             }
             Operation::Emit => {
                 let answer = self.door.emit(&arguments);
-                self.end(Ended { call, answer, code: None });
+                self.end(Ended::new(call, answer));
                 return call;
             }
         };
@@ -165,13 +171,7 @@ impl Run {
     }
 
     fn tool(&self, call: u64, name: ToolName, arguments: String) -> Call {
-        self.door
-            .call(name, arguments)
-            .map(move |answer| {
-                let code = answer.as_ref().err().map(|error| error.code);
-                Ended { call, answer: door::text(answer), code }
-            })
-            .boxed()
+        self.door.call(name, arguments).map(move |answer| Ended::new(call, answer)).boxed()
     }
 }
 
