@@ -161,7 +161,7 @@ fn outcome(script: &str) -> Value {
     let kept = ["success", "value", "emitted", "toolCallSummary", "toolCallsMade"];
     let mut outcome: Map<String, Value> =
         kept.iter().filter_map(|&field| Some((field.to_owned(), report.get(field)?.clone()))).collect();
-    for value in outcome.get_mut("value") {
+    if let Some(value) = outcome.get_mut("value") {
         replace_reasons(value);
     }
     if let Some(error) = report.get("error") {
