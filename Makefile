@@ -7,14 +7,14 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo test lint doc deny bench v8 interop
+.PHONY: demo test lint doc deny bench component v8 interop
 
-## Build the command and run the three example scripts against the example server.
+## Build the command and run the example scripts against the example server.
 demo: v8
 	cargo build --release --locked --bin cx --example library-server
-	@for script in search fan_out failing_tool; do \
-	  printf '\n== examples/scripts/%s.ts\n' $$script; \
-	  $(CX) run --mcp-config examples/mcp.json --stats examples/scripts/$$script.ts || exit 1; \
+	@for script in search.ts fan_out.ts by_branch.py failing_tool.ts; do \
+	  printf '\n== examples/scripts/%s\n' $$script; \
+	  $(CX) run --mcp-config examples/mcp.json --stats examples/scripts/$$script || exit 1; \
 	done
 
 ## Run all tests: the library's, the integration tests with real MCP servers, the documentation's.
@@ -32,8 +32,13 @@ doc: v8
 deny:
 	cargo deny --locked check licenses bans sources
 
+## Build the Python component again and compare it with the committed one.
+component:
+	CX_PYTHON_TOOLS=$(CACHE)/python-tools python-wasm/build.sh --check
+
 bench: v8
-	cargo build --release --locked --example chaos
+	cargo build --release --locked --bin cx --example chaos
+	cd benches/pyodide && npm ci --ignore-scripts
 	cargo bench --locked
 
 v8:

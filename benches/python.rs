@@ -59,6 +59,10 @@ fn main() {
     let before = resident_megabytes();
     let idle = executor(2);
     block_on(idle.warm(Language::Python)).expect("an engine");
+    // For a profiler: only the runs, one after another.
+    if std::env::args().any(|argument| argument == "throughput") {
+        return throughput(&idle);
+    }
     // After a compilation the process is larger than it will ever be again.
     println!("resident: {before:.1} MB before, {:.1} MB with two warm interpreters", resident_megabytes());
     memory_in_flight(&idle);

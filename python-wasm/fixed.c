@@ -38,7 +38,11 @@ static unsigned long long number_of(int directory, const char *path) {
         ssize_t got = readlink(link, full, sizeof full / 2);
         length = got > 0 ? (size_t)got : 0;
     }
-    snprintf(full + length, sizeof full - length, "%s%s", path && path[0] && path[0] != '/' ? "/" : "", path ? path : "");
+    if (path != NULL && path[0] != 0) {
+        snprintf(full + length, sizeof full - length, "%s%s", path[0] == '/' ? "" : "/", path);
+    } else {
+        full[length] = 0;
+    }
     const char *rest = full;
     for (int name = 0; name < 3 && strchr(rest, '/'); name++) rest = strchr(rest, '/') + 1;
     // FNV-1a.

@@ -70,8 +70,8 @@ def _parts() -> dict:
 
 IN_PART = {name: _said(action) for name, action in _parts().items()}
 PACKAGES = (
-    "attr attrs bs4 dateutil jmespath jsonschema more_itertools packaging pyrsistent sortedcontainers soupsieve tabulate"
-    " typing_extensions tzdata xmltodict yaml"
+    "attr attrs bs4 dateutil jmespath jsonschema more_itertools packaging pyrsistent sortedcontainers soupsieve"
+    " tabulate typing_extensions tzdata xmltodict yaml"
 )
 names = sorted(sys.stdlib_module_names) + PACKAGES.split()
 result = {name: probe(name) for name in names}

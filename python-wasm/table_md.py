@@ -1,4 +1,4 @@
-"""Writes docs/python-modules.md from the value of table.py: `python3 table_md.py <value.json >../docs/python-modules.md`."""
+"""Writes docs/python-modules.md from table.py's value: `python3 table_md.py <value.json >../docs/python-modules.md`."""
 
 import json
 import sys

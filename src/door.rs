@@ -64,6 +64,12 @@ impl RunDoor {
 
     /// Shows a content block; an empty answer is success.
     pub(crate) fn emit(&self, block: &str) -> Result<String, ToolError> {
+        let most = self.context.limits.result_bytes;
+        if block.len() > most {
+            // Before it is parsed: as a value it is many times as large.
+            let message = format!("a script may emit {most} bytes in all");
+            return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
+        }
         let value = serde_json::from_str(block)
             .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, format!("emit: {error}")))?;
         self.context.emit(value, block.len())?;

@@ -291,19 +291,20 @@ impl<E: Engine> Shared<E> {
                 Ok(Err(message)) => return self.making_failed(message),
                 Err(panic) => return self.making_failed(panic_message(&panic)),
             };
-            let mut used = false;
-            while !used {
+            let goes_on = loop {
                 let Some(job) = self.next_job() else {
                     return;
                 };
-                used = self.perform(&runtime, &mut instance, job);
-            }
+                if let Some(goes_on) = self.perform(&runtime, &mut instance, job) {
+                    break goes_on;
+                }
+            };
             {
                 // Dropping an instance polls nothing, but V8 may post tasks while it is torn down.
                 let _entered = runtime.enter();
                 drop(instance);
             }
-            if !self.another() {
+            if !goes_on {
                 return;
             }
         }
@@ -347,7 +348,8 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// After a run: whether this thread shall make another instance.
+    /// After a run: whether this thread shall make another instance. Asked before the reply is sent: whoever gets it
+    /// may ask for the next run at once, which would start a thread if this one did not count already.
     fn another(&self) -> bool {
         let mut state = self.state.lock();
         let idle = state.ready + state.warming;
@@ -358,14 +360,14 @@ impl<E: Engine> Shared<E> {
         wanted
     }
 
-    /// Runs a job. Returns whether the instance is used up: a script that cannot be prepared leaves
-    /// it untouched.
+    /// Runs a job. Returns whether this thread shall make another instance, or nothing if this one is not used up: a
+    /// script that cannot be prepared leaves it untouched.
     fn perform(
         self: &Arc<Self>,
         runtime: &tokio::runtime::Runtime,
         instance: &mut E::Instance,
         job: Job,
-    ) -> bool {
+    ) -> Option<bool> {
         let Job { source, context, reply, permit } = job;
         let cpu = CpuMeter::start();
         let context = Arc::new(ExecutionContext::new(context));
@@ -380,10 +382,10 @@ impl<E: Engine> Shared<E> {
             Err(error) => {
                 let outcome = Outcome::Failed(error);
                 drop(permit);
-                let _ = reply.send(Ok(context.finish(outcome, Measured::default())));
                 // The next job's turn; this thread is ready again.
                 self.state.lock().warming += 1;
-                return false;
+                let _ = reply.send(Ok(context.finish(outcome, Measured::default())));
+                return None;
             }
         };
         instance.set_memory_limit(context.limits.memory_bytes);
@@ -402,6 +404,7 @@ impl<E: Engine> Shared<E> {
         let memory_bytes = instance.memory_bytes();
         let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes };
         watched.done();
+        let goes_on = self.another();
         match reply.lock().take() {
             Some((reply, permit)) => {
                 let result = match run {
@@ -420,7 +423,7 @@ impl<E: Engine> Shared<E> {
             // The watchdog has answered. The thread is not lost after all.
             None => self.state.lock().lost -= 1,
         }
-        true
+        Some(goes_on)
     }
 
     /// What the watchdog does with a run whose thread does not stop.

@@ -18,16 +18,17 @@ HOME = "/python"
 # What is not taken, by name without ".py": tests, programs with windows or a terminal, tools that install or configure
 # an interpreter, other platforms, what only C modules that are not here would use.
 SKIPPED = frozenset(
-    "test tests idlelib tkinter turtledemo turtle ensurepip venv lib2to3 pydoc_data antigravity lib-dynload site-packages"
-    " __pycache__ _pyrepl _ios_support _android_support _apple_support _osx_support _aix_support ctypes multiprocessing"
-    " msilib curses nturl2path ssl bz2 lzma pty tty __hello__ __phello__ architecture.rst mypy.ini benchmarks"
+    "test tests idlelib tkinter turtledemo turtle ensurepip venv lib2to3 pydoc_data antigravity lib-dynload"
+    " site-packages __pycache__ _pyrepl _ios_support _android_support _apple_support _osx_support _aix_support ctypes"
+    " multiprocessing msilib curses nturl2path ssl bz2 lzma pty tty __hello__ __phello__ architecture.rst mypy.ini"
+    " benchmarks"
     # What only stands in for a C module that is here.
     " _pydecimal _pydatetime _pyio"
     # Of the packages: what needs something that is not here, and a list of licences of 300 KB.
     " rebuild cyaml _html5lib _lxml tzwin win licenses".split()
 )
 # `pydoc`, for `help`, imports these of what is skipped.
-KEPT = frozenset(("_pyrepl", "_pyrepl/__init__.py", "_pyrepl/pager.py", "_pyrepl/utils.py", "_pyrepl/trace.py", "_pyrepl/types.py"))
+KEPT = frozenset(("_pyrepl", *(f"_pyrepl/{name}.py" for name in "__init__ pager trace types utils".split())))
 DATA_SKIPPED = (".so", ".pyi", ".typed", ".pyc", ".exe", ".bat", ".ps1", ".a", ".o", ".h", ".c")
 
 

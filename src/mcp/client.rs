@@ -528,12 +528,14 @@ impl Wire {
     ) -> Result<Self, HandshakeFailure> {
         let ended = CancellationToken::new();
         let time = start.deadline.saturating_duration_since(Instant::now());
+        // Who has refused the old handshake is only slow.
+        let probe_time = if start.eras == Eras::Stateless { time } else { PROBE_TIME.min(time / 2) };
         let (transport, writing) = LineTransport::new(
             Arc::clone(&start.server),
             reader,
             writer,
             start.signals.clone(),
-            PROBE_TIME.min(time / 2),
+            probe_time,
             ended.clone(),
         );
         // Ends when the transport is dropped or the pipe breaks; `watch` ends it for certain.

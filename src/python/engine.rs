@@ -25,9 +25,8 @@ const AMPLE_ADDRESS_SPACE: u64 = 64 * 1024 * 1024 * 1024;
 /// checked, which costs a third of the speed.
 const SCARCE_RESERVATION: u64 = 64 * 1024 * 1024;
 
-/// Bytes that one call of a guest may bring to the host. Arguments of a tool are limited more strictly and earlier;
-/// a result is the largest thing that comes: 16 MiB and its copy.
-const HOSTCALL_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes that one call of a guest may bring to the host: the largest value that a run can be allowed, and a little.
+const HOSTCALL_BYTES: usize = crate::limits::Limits::CEILING.result_bytes + 64 * 1024;
 
 /// Handles of resources that one guest may hold. CPython holds fewer than ten.
 const MAX_HANDLES: usize = 256;
@@ -59,6 +58,14 @@ impl PythonEngine {
     ) -> Result<Self, CompileError> {
         let engine = Engine::new(&config(address_space())).map_err(CompileError::engine)?;
         let component = compiled::load(&engine, source, cache, on_progress)?;
+        Ok(Self { engine, component })
+    }
+
+    /// The engine with another component in the place of CPython.
+    #[cfg(test)]
+    pub(super) fn with_component(binary: &[u8]) -> wasmtime::Result<Self> {
+        let engine = Engine::new(&config(address_space()))?;
+        let component = Component::new(&engine, binary)?;
         Ok(Self { engine, component })
     }
 

@@ -24,6 +24,19 @@ const MOST_ANSWER_BYTES: usize = 16 << 20;
 /// Calls of every kind that may be under way at once. Tool calls have a bound of their own, below this one.
 const MOST_CALLS: usize = 11_000;
 
+/// Bytes of names and questions that calls under way may hold. Arguments of tools have a bound of their own.
+const MOST_HELD_BYTES: usize = 8 << 20;
+
+/// Bytes that a server's or a tool's name may have. No real one comes near.
+const LONGEST_NAME: usize = 4 << 10;
+
+/// Bytes of answers that may wait for a guest. With [`MOST_ANSWER_BYTES`] of them no call is polled any more, so that
+/// what is over consists of refusals, which cost a guest nothing: one that goes on without a `wait` is ended.
+const MOST_WAITING_BYTES: usize = 4 * MOST_ANSWER_BYTES;
+
+/// What the host keeps for an answer beside its text.
+const ANSWER_OVERHEAD: usize = 64;
+
 /// What the imports work on. An interpreter that only waits has no run.
 pub(crate) struct Host {
     run: Option<Run>,
@@ -55,8 +68,12 @@ struct Run {
     started: u64,
     /// Calls under way. Polled when they are started and while the guest waits.
     calls: FuturesUnordered<Call>,
+    /// Bytes of names and questions of the calls under way.
+    held_bytes: usize,
     /// Ended calls that the guest has not heard of.
     ended: VecDeque<Completion>,
+    /// Bytes of their answers.
+    ended_bytes: usize,
     /// The codes of all errors that the guest was ever given.
     codes: BTreeSet<&'static str>,
 }
@@ -67,12 +84,14 @@ struct Ended {
     call: u64,
     answer: String,
     code: Option<ToolErrorCode>,
+    /// What the call held of [`MOST_HELD_BYTES`].
+    held_bytes: usize,
 }
 
 impl Ended {
-    fn new(call: u64, answer: Result<String, ToolError>) -> Self {
+    fn new(call: u64, held_bytes: usize, answer: Result<String, ToolError>) -> Self {
         let code = answer.as_ref().err().map(|error| error.code);
-        Self { call, answer: door::text(answer), code }
+        Self { call, answer: door::text(answer), code, held_bytes }
     }
 }
 
@@ -93,7 +112,9 @@ impl Host {
             door: RunDoor::new(Arc::clone(context)),
             started: 0,
             calls: FuturesUnordered::new(),
+            held_bytes: 0,
             ended: VecDeque::new(),
+            ended_bytes: 0,
             codes: BTreeSet::new(),
         });
     }
@@ -114,16 +135,24 @@ impl Run {
         if let Some(code) = ended.code {
             self.codes.insert(code.as_str());
         }
+        self.held_bytes -= ended.held_bytes;
+        self.ended_bytes += ended.answer.len() + ANSWER_OVERHEAD;
         self.ended.push_back(Completion { call: ended.call, answer: ended.answer });
     }
 
-    fn fail(&mut self, call: u64, error: &ToolError) {
-        self.end(Ended::new(call, Err(error.clone())));
+    fn refuse(&mut self, call: u64, code: ToolErrorCode, message: String) {
+        self.end(Ended::new(call, 0, Err(ToolError::new(code, message))));
     }
 
-    /// Takes over every call that has ended.
+    /// Whether so much waits for the guest that nothing more should come.
+    fn is_full(&self) -> bool {
+        self.ended_bytes >= MOST_ANSWER_BYTES
+    }
+
+    /// Takes over every call that has ended, as long as there is room.
     fn collect(&mut self, task: &mut Context<'_>) {
-        while let Poll::Ready(Some(ended)) = self.calls.poll_next_unpin(task) {
+        while !self.is_full()
+            && let Poll::Ready(Some(ended)) = self.calls.poll_next_unpin(task) {
             self.end(ended);
         }
     }
@@ -139,29 +168,44 @@ impl Run {
             }
             taken.extend(self.ended.pop_front());
         }
+        let bytes: usize = taken.iter().map(|completion| completion.answer.len() + ANSWER_OVERHEAD).sum();
+        self.ended_bytes -= bytes;
         taken
     }
 
     fn begin(&mut self, operation: Operation, server: String, name: String, arguments: String) -> u64 {
         self.started += 1;
         let call = self.started;
-        if self.calls.len() >= MOST_CALLS {
-            let message = format!("{} calls are under way; await some of them first", self.calls.len());
-            self.fail(call, &ToolError::new(ToolErrorCode::QueueFull, message));
+        if server.len() > LONGEST_NAME || name.len() > LONGEST_NAME {
+            let message = format!("a name may have {LONGEST_NAME} bytes");
+            self.refuse(call, ToolErrorCode::InvalidArguments, message);
             return call;
         }
+        let question = if operation == Operation::Query { arguments.len() } else { 0 };
+        let held_bytes = server.len() + name.len() + question;
+        // One large question is none too many.
+        let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MOST_HELD_BYTES;
+        if self.calls.len() >= MOST_CALLS || too_much {
+            let message = format!("{} calls are under way; await some of them first", self.calls.len());
+            self.refuse(call, ToolErrorCode::QueueFull, message);
+            return call;
+        }
+        self.held_bytes += held_bytes;
+        let ended = move |answer| Ended::new(call, held_bytes, answer);
         let mut future: Call = match operation {
-            Operation::Tool => self.tool(call, ToolName::Pair { server, tool: name }, arguments),
-            Operation::FullName => self.tool(call, door::tool_name(name), arguments),
-            Operation::Query => {
-                self.door.query(&arguments).map(move |answer| Ended::new(call, answer)).boxed()
-            }
+            Operation::Tool => self.tool(ToolName::Pair { server, tool: name }, arguments, ended),
+            Operation::FullName => self.tool(door::tool_name(name), arguments, ended),
+            Operation::Query => self.door.query(&arguments).map(ended).boxed(),
             Operation::Emit => {
                 let answer = self.door.emit(&arguments);
-                self.end(Ended::new(call, answer));
+                self.end(ended(answer));
                 return call;
             }
         };
+        if self.is_full() {
+            self.calls.push(future);
+            return call;
+        }
         // Now, so that the call is on its way while the script computes. Whoever waits polls it again.
         match Pin::new(&mut future).poll(&mut Context::from_waker(std::task::Waker::noop())) {
             Poll::Ready(ended) => self.end(ended),
@@ -170,8 +214,13 @@ impl Run {
         call
     }
 
-    fn tool(&self, call: u64, name: ToolName, arguments: String) -> Call {
-        self.door.call(name, arguments).map(move |answer| Ended::new(call, answer)).boxed()
+    fn tool(
+        &self,
+        name: ToolName,
+        arguments: String,
+        ended: impl FnOnce(Result<String, ToolError>) -> Ended + Send + 'static,
+    ) -> Call {
+        self.door.call(name, arguments).map(ended).boxed()
     }
 }
 
@@ -183,7 +232,11 @@ impl GuestImports for State<Host> {
         name: String,
         arguments: String,
     ) -> wasmtime::Result<u64> {
-        Ok(self.run.run()?.begin(operation, server, name, arguments))
+        let run = self.run.run()?;
+        if run.ended_bytes > MOST_WAITING_BYTES {
+            return Err(wasmtime::format_err!("{} calls have ended that nobody waits for", run.ended.len()));
+        }
+        Ok(run.begin(operation, server, name, arguments))
     }
 
     async fn wait(&mut self, timeout_ms: Option<f64>) -> wasmtime::Result<Vec<Completion>> {

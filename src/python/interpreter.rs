@@ -13,7 +13,7 @@ use super::host::Host;
 use super::report::{self, Ending};
 use super::wasi::State;
 use crate::context::ExecutionContext;
-use crate::execution::{Outcome, ScriptError};
+use crate::execution::{ErrorCode, Outcome, ScriptError};
 use crate::pool::{Engine, Instance};
 use crate::tools::names::python_name;
 use crate::watchdog::Stop;
@@ -23,6 +23,13 @@ const COMPONENT: Source<'static> = Source {
     compressed: include_bytes!("../../python-wasm/python.wasm.zst"),
     sha256: include_str!("../../python-wasm/python.wasm.zst.sha256"),
 };
+
+/// Bytes that a run must be allowed beside what an interpreter has from its start, or even its error does not fit.
+const LEAST_ROOM: usize = 1 << 20;
+
+/// What an interpreter may use before it has a run, in bytes, if the executor's runs may use less: then only our own
+/// code runs, and what it needs is no question of a limit.
+const LEAST_TO_START: usize = 64 << 20;
 
 /// Makes interpreters.
 pub(crate) struct Interpreters {
@@ -46,7 +53,7 @@ impl Interpreters {
     ) -> Result<Self, CompileError> {
         let engine = PythonEngine::shared(&COMPONENT, cache, on_progress)?;
         let linked = link(&engine).map_err(CompileError::engine)?;
-        Ok(Self { engine, linked, memory_bytes })
+        Ok(Self { engine, linked, memory_bytes: memory_bytes.max(LEAST_TO_START) })
     }
 }
 
@@ -108,6 +115,9 @@ impl Instance<Interpreters> for Interpreter {
     }
 
     async fn execute(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
+        if let Some(error) = self.too_little_memory(context) {
+            return Outcome::Failed(error);
+        }
         self.store.data_mut().run.start(context);
         let ending = tokio::select! {
             biased;
@@ -138,6 +148,21 @@ impl Instance<Interpreters> for Interpreter {
     }
 }
 
+impl Interpreter {
+    /// The error for a run that may use less than the interpreter has already.
+    fn too_little_memory(&self, context: &ExecutionContext) -> Option<ScriptError> {
+        let used = self.store.data().memory.used();
+        let limit = context.limits.memory_bytes;
+        (limit < used + LEAST_ROOM).then(|| {
+            let message = format!(
+                "Python has {used} bytes of memory before a script runs, the run may use no more than {limit}"
+            );
+            ScriptError::new(ErrorCode::MemoryLimit, message)
+                .with_hint(format!("ask for at least {} bytes of memory", used + 2 * LEAST_ROOM))
+        })
+    }
+}
+
 async fn run(
     guest: &Guest,
     store: &mut Store<State<Host>>,
@@ -164,3 +189,6 @@ async fn run(
         Err(trap) => Ending::Trapped(trap),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,12 +103,19 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
     } else {
         code
     };
+    let message = match report.name.as_deref() {
+        // CPython says so, without a word, of what is too large to be asked for at all.
+        Some("MemoryError") if report.message.is_empty() => {
+            "more memory was asked for at once than there can be".to_owned()
+        }
+        _ => shortened(report.message, LONGEST_TEXT),
+    };
     let mut error = ScriptError {
         name: report.name.map(|name| shortened(name, LONGEST_NAME)),
         stack: report.stack.map(|stack| shortened(stack, LONGEST_TEXT)).filter(|stack| !stack.is_empty()),
         hint: report.hint.map(|hint| shortened(hint, LONGEST_NAME)),
         tool_code,
-        ..ScriptError::new(code, shortened(report.message, LONGEST_TEXT))
+        ..ScriptError::new(code, message)
     };
     if let Some(line) = report.line {
         failure::set_place(&mut error, evidence.source, line, report.column.unwrap_or(1));

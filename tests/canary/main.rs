@@ -1,7 +1,8 @@
 //! Runs a script that may harm the process, with an honest run beside it and another one after it,
 //! and reports how all three went. The tests start it as a child: if it dies, they see it.
 //!
-//! Arguments: wall-clock limit in milliseconds, memory limit in megabytes. The script is on stdin,
+//! Arguments: wall-clock limit in milliseconds, memory limit in megabytes; for a script in Python also the word
+//! `python` and the directory of compiled code. Then there are honest runs in both languages. The script is on stdin,
 //! the report on stdout.
 #![expect(
     unsafe_code,
@@ -32,7 +33,12 @@ fn main() {
         memory_bytes: usize::try_from(megabytes << 20).expect("a size"),
         ..Limits::default()
     };
-    let executor = Executor::builder().dispatcher(mock::Mock::default()).build().expect("an executor");
+    let python = std::env::args().nth(3).is_some_and(|language| language == "python");
+    let mut builder = Executor::builder().dispatcher(mock::Mock::default());
+    if let Some(cache) = std::env::args_os().nth(4) {
+        builder = builder.cache_directory(cache);
+    }
+    let executor = builder.build().expect("an executor");
     // A reply that never comes must fail the test, not hold it up.
     std::thread::spawn(|| {
         std::thread::sleep(Duration::from_secs(90));
@@ -41,37 +47,47 @@ fn main() {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        // Lives from before the hostile script until it is over.
-        let (release, released) = tokio::sync::oneshot::channel::<()>();
-        let honest = tokio::spawn({
-            let executor = executor.clone();
-            async move {
-                let script = Script::typescript(
-                    "let sum = 0; for (let i = 0; i < 20; i++) { sum += (await tools.mock.sleep({ms: 10})).ms; } return sum",
-                );
-                let result = executor.run(script).await;
-                let _ = released.await;
-                result
-            }
-        });
+        let mut others = vec![Language::TypeScript];
+        if python {
+            // What is compiled now is not counted as the script's time.
+            executor.warm(Language::Python).await.expect("Python");
+            others.push(Language::Python);
+        }
+        let beside: Vec<_> = others
+            .iter()
+            .map(|language| {
+                let (executor, script) = (executor.clone(), honest(*language));
+                tokio::spawn(async move { executor.run(script).await })
+            })
+            .collect();
+        let script = if python { Script::python(source) } else { Script::typescript(source) };
         let started = Instant::now();
-        let hostile = executor.run(Script::typescript(source).limits(limits)).await;
+        let hostile = executor.run(script.limits(limits)).await;
         let hostile_ms = started.elapsed().as_millis();
-        let _ = release.send(());
-        let honest = honest.await.expect("the honest run does not panic");
+        let mut honest = Vec::new();
+        for run in beside {
+            honest.push(run.await.expect("the honest run does not panic"));
+        }
         let started = Instant::now();
-        let canary = executor.run_ts("return 1 + 1").await;
+        let mut canary = Vec::new();
+        for language in &others {
+            canary.push(executor.run(after(*language)).await);
+        }
         let canary_ms = started.elapsed().as_millis();
         let report = |result: Result<cx::ExecuteResult, cx::Error>| match result {
             Ok(result) => result.to_json(),
             Err(error) => json!({ "executorError": error.to_string() }),
         };
-        let stats = executor.pool_stats(Language::TypeScript);
+        let all = |results: Vec<_>| results.into_iter().map(report).collect::<Vec<_>>();
+        let (mut honest, mut canary) = (all(honest), all(canary));
+        let stats = executor.pool_stats(if python { Language::Python } else { Language::TypeScript });
         let report = json!({
             "hostile": report(hostile),
             "hostileMs": u64::try_from(hostile_ms).unwrap_or(u64::MAX),
-            "honest": report(honest),
-            "canary": report(canary),
+            "honestPython": python.then(|| honest.pop()),
+            "canaryPython": python.then(|| canary.pop()),
+            "honest": honest.pop(),
+            "canary": canary.pop(),
             "canaryMs": u64::try_from(canary_ms).unwrap_or(u64::MAX),
             "lost": stats.lost,
             "peakMegabytes": status("VmHWM"),
@@ -82,6 +98,27 @@ fn main() {
     // A lost thread runs on; leaving `main` would run destructors beside it.
     // SAFETY: `_exit` has no preconditions.
     unsafe { libc::_exit(0) }
+}
+
+/// A run of 200 ms that sums what a tool says.
+fn honest(language: Language) -> Script {
+    match language {
+        Language::TypeScript => Script::typescript(
+            "let sum = 0; for (let i = 0; i < 20; i++) { sum += (await tools.mock.sleep({ms: 10})).ms; } return sum",
+        ),
+        Language::Python => {
+            Script::python("return sum([(await tools.mock.sleep(ms=10))['ms'] for _ in range(20)])")
+        }
+        other => unreachable!("{other:?}"),
+    }
+}
+
+/// What must work after everything.
+fn after(language: Language) -> Script {
+    match language {
+        Language::Python => Script::python("import json\nreturn json.loads('2')"),
+        _ => Script::typescript("return 1 + 1"),
+    }
 }
 
 /// A line of this process's memory status, in megabytes.

@@ -12,6 +12,7 @@ fn check(script: &str) {
     let entry = serde_json::json!({ "mcpServers": { "library": { "command": server } } });
     std::fs::write(&config, entry.to_string()).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .env("XDG_CACHE_HOME", crate::python_cache())
         .args(["run", "--mcp-config"])
         .arg(&config)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/scripts").join(script))
@@ -29,6 +30,11 @@ fn search() {
 #[test]
 fn fan_out() {
     check("fan_out.ts");
+}
+
+#[test]
+fn by_branch() {
+    check("by_branch.py");
 }
 
 #[test]

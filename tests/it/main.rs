@@ -35,11 +35,23 @@ mod library;
 mod limits;
 /// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
-/// Judged queries over the tools of real servers: see `tests/search`.
+/// Attacks of THREATS group PX: out of the interpreter, and over the host's half of the door.
+mod python_escape;
+/// Executors that run Python, and a process that may die.
+mod python_executor;
+/// Attacks of THREATS groups PC and PM, and limits in pairs: obeyed and violated.
+mod python_limits;
+/// The Python component and its papers.
+mod python_modules;
+/// Many runs of Python: nothing is left of them.
+mod python_runs;
+/// Attacks of THREATS group BV on Python: boundary values.
+mod python_values;
 /// What servers have besides tools.
 mod resources;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;
+/// Judged queries over the tools of real servers: see `tests/search`.
 mod search;
 /// The rules of the tree: which room names what.
 mod tidy;

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 import traceback
 import weakref
 
@@ -69,6 +70,18 @@ def tool_error(answer: str, make: type[McpToolError] = McpToolError) -> McpToolE
     return error
 
 
+# What to use instead of names that other hosts have.
+_HINTS = {
+    "fetch": 'scripts have no network; call a tool that fetches, `search_tools("fetch")` finds one',
+    "require": "use `import`; docs/python-modules.md lists the modules that there are",
+    "console": "use print()",
+    "process": "scripts have no process, environment or arguments; data comes in as `inputs`",
+    "searchTools": "in Python it is `search_tools`",
+    "callMCPTool": "in Python it is `call_mcp_tool`",
+    "discoverMCPTools": "in Python it is `discover_mcp_tools`",
+    "getToolSchema": "in Python it is `get_tool_schema`",
+}
+
 # --- reports ------------------------------------------------------------------------------------------------------
 
 # Frames that are not the author's business: ours, and the machinery between an author's `await` and `raise`.
@@ -78,7 +91,7 @@ _HIDDEN = ("cx_guest", "/asyncio/", "importlib/_bootstrap", "<frozen importlib",
 def describe(error: BaseException, script: str) -> str:
     """Returns everything that the host needs to know about an uncaught exception, as JSON text. Never raises.
 
-    Fields: `name`, `message`, `stack`, and where known `code` (of a tool error that the host made), `line` and
+    Fields: `name`, `message`, `stack`, and where known `hint`, `code` (of a tool error that the host made), `line` and
     `column` (UTF-16 units, from 1) of the deepest place in the author's text.
     """
     try:
@@ -93,6 +106,9 @@ def describe(error: BaseException, script: str) -> str:
             code = None
         if code is not None:
             report["code"] = code
+        hint = _HINTS.get(error.name) if isinstance(error, NameError) and isinstance(error.name, str) else None
+        if hint is not None:
+            report["hint"] = hint
         report["stack"] = _stack(error)
         if isinstance(error, McpToolError) and report["name"] == "McpToolError":
             report["stack"] = report["stack"].replace("mcp.McpToolError: ", "McpToolError: ")
@@ -128,7 +144,11 @@ def _suggestion(error: BaseException) -> str:
     try:
         wrong = getattr(error, "name_from" if isinstance(error, ImportError) else "name", None)
         found = traceback._compute_suggestion_error(error, error.__traceback__, wrong) if wrong else None
-        return f". Did you mean: '{found}'?" if found else ""
+        forgotten = isinstance(error, NameError) and wrong in sys.stdlib_module_names
+        if found:
+            text = f". Did you mean: '{found}'?"
+            return f"{text[:-1]}, or did you forget to import '{wrong}'?" if forgotten else text
+        return f". Did you forget to import '{wrong}'?" if forgotten else ""
     except BaseException:
         return ""
 
@@ -281,12 +301,14 @@ def _syntax_lines(error: SyntaxError) -> list[str]:
     return lines
 
 
-def exit_report(error: SystemExit) -> str | None:
+def exit_report(error: SystemExit, script: str) -> str | None:
     """Returns nothing for an exit that says that all is well, else its report."""
     code = error.code
     if code is None or code is False or (isinstance(code, int) and code == 0):
         return None
-    shown = f" with code {code}" if isinstance(code, int) else f": {_message(error)}"
-    return printable(json.dumps({"name": "SystemExit", "message": f"the script exited{shown}"}, ensure_ascii=False))
-
-
+    shown = f"with code {code}" if isinstance(code, int) else _message(error)
+    report = {"name": "SystemExit", "message": f"the script exited: {shown}"}
+    place = _place(error, script)
+    if place is not None:
+        report["line"], report["column"] = place
+    return printable(json.dumps(report, ensure_ascii=False))

@@ -1,11 +1,12 @@
 """The event loop: asyncio's own, with one waiting host call in the place of a selector.
 
-Calls under way are in `calls`, whichever loop waits for them: there is one interpreter and one thread. Their completions
-may arrive during any wait, also a blocking one, and are given to their futures then.
+Calls under way are in `calls`, whichever loop waits for them: there is one interpreter and one thread. Their
+completions may arrive during any wait, also a blocking one, and are given to their futures then.
 """
 
 import asyncio
 import heapq
+import sys
 import time
 from asyncio import base_events, events, tasks
 from types import TracebackType
@@ -187,9 +188,10 @@ class EventLoop(base_events.BaseEventLoop):
 
     def default_exception_handler(self, context: dict) -> None:
         """Writes one line: an error that nobody awaited must not be silent."""
-        import sys
-
         exception = context.get("exception")
+        if isinstance(exception, (SystemExit, KeyboardInterrupt)):
+            # It ends the script, which says so.
+            return
         what = context.get("message") or "an error in the event loop"
         if what.endswith("exception was never retrieved"):
             what = "a task that was not awaited failed"

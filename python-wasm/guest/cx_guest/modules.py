@@ -11,7 +11,7 @@ import marshal
 import os
 import sys
 
-# Little is imported up here: what comes before the loader is compiled from its source, and that leaves its traces in the
+# Little is imported up here: what comes before the loader is compiled from its source, which leaves traces in the
 # memory image.
 from . import preload, refused
 
@@ -125,7 +125,8 @@ def install() -> None:
 
 def _import_own() -> None:
     """Imports the rest of this package and the bindings while there still are paths: they are not in the bundle."""
-    names = [f"{__package__}.{path.name[:-3]}" for path in os.scandir(os.path.dirname(__file__)) if path.name.endswith(".py")]
+    files = os.listdir(os.path.dirname(__file__))
+    names = [f"{__package__}.{name.removesuffix('.py')}" for name in files if name.endswith(".py")]
     # Not componentize_py_async_support: to import it sets a running event loop.
     names += ["componentize_py_types", "wit_world"]
     # A fixed order: what is imported first lies first in memory.
@@ -137,7 +138,8 @@ def _adopt(loader: Loader) -> None:
     """Gives the bundle's loader to modules that came from files, so that `reload` and their data files work."""
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
-        if name in loader.bundle.modules and spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+        from_file = isinstance(getattr(spec, "loader", None), importlib.machinery.SourceFileLoader)
+        if from_file and name in loader.bundle.modules:
             fresh = loader.find_spec(name)
             module.__spec__ = fresh
             module.__loader__ = loader

@@ -10,7 +10,8 @@ import importlib
 MODULES = (
     # Language and types.
     "__future__ abc ast builtins contextlib contextvars copy copyreg dataclasses dis enum functools gc importlib.util"
-    " inspect keyword linecache operator reprlib string.templatelib token tokenize traceback types typing warnings weakref"
+    " inspect keyword linecache operator reprlib string.templatelib token tokenize traceback types typing warnings"
+    " weakref"
     # Data.
     " array bisect calendar collections collections.abc datetime decimal fractions graphlib heapq itertools math cmath"
     " numbers queue random sched statistics struct time zoneinfo"
@@ -23,7 +24,7 @@ MODULES = (
     # Programs.
     " argparse asyncio asyncio.taskgroups asyncio.timeouts concurrent.futures concurrent.futures.thread errno glob io"
     " logging ntpath os pathlib platform posixpath shutil signal stat tempfile threading timeit unittest.mock"
-    # Packages. Not sqlite3: its random numbers are seeded at import, and would be the same in every run.
+    # Packages. Not sqlite3, which takes random bytes when it starts: they would be the same in every run.
     " bs4 dateutil.parser dateutil.relativedelta dateutil.rrule dateutil.tz jsonschema tabulate yaml"
 ).split()
 
@@ -35,7 +36,7 @@ def run() -> None:
 
 
 def settle() -> None:
-    """Computes once for all runs what the first use would compute, and takes what is alive out of the collector's view."""
+    """Computes what the first use would compute, and takes what is alive out of the collector's view."""
     import platform
     import zoneinfo
 

@@ -5,6 +5,7 @@ processes to give.
 """
 
 import errno
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ PROCESS = (
     'scripts cannot start or signal processes: call a tool that runs commands, search_tools("run command") finds one'
 )
 THREADS = "scripts cannot start threads: run tool calls at once with `await asyncio.gather(...)` or call_tools([...])"
-FILES = 'scripts have no files: read and write through a tool, search_tools("file") finds one; in memory use io.StringIO'
+FILES = 'scripts have no files: read and write through a tool, search_tools("file") finds one; or use io.StringIO'
 NATIVE = "native code cannot be loaded into a script"
 TERMINAL = "a script has no terminal: print(...) what the reader should see, return the value"
 STDIN = "a script has no stdin: read `inputs`"
@@ -22,48 +23,69 @@ MAPPING = "scripts cannot map files or share memory: use bytearray or memoryview
 ACCOUNTS = "there are no users, groups or system services here"
 COMPRESSION = "this compression is not here: zlib and gzip are, or call a tool that unpacks"
 
+
+def _table(*rows: tuple[str, str]) -> dict[str, str]:
+    """Rows of names and their sentence -> a sentence for each name."""
+    return {name: sentence for names, sentence in rows for name in names.split()}
+
+
 # Modules of the standard library that cannot work -> why.
-MODULES: dict[str, str] = {
-    **dict.fromkeys("ssl _ssl".split(), NETWORK),
-    **dict.fromkeys("multiprocessing _multiprocessing _posixsubprocess _posixshmem pty".split(), PROCESS),
-    **dict.fromkeys("ctypes _ctypes".split(), NATIVE),
-    **dict.fromkeys("bz2 _bz2 lzma _lzma _zstd".split(), COMPRESSION),
-    **dict.fromkeys("curses _curses _curses_panel readline termios tty tkinter _tkinter turtle turtledemo idlelib".split(), TERMINAL),
-    **dict.fromkeys("mmap fcntl".split(), MAPPING),
-    **dict.fromkeys("grp pwd resource syslog".split(), ACCOUNTS),
-    **dict.fromkeys("dbm.gnu dbm.ndbm _gdbm _dbm".split(), "dbm files cannot be had: use sqlite3.connect(\":memory:\") or a dict"),
-    **dict.fromkeys("msvcrt nt _winapi winreg winsound _overlapped _msi nturl2path".split(), "it belongs to Windows; this is Python on WASI"),
-    "_scproxy": "it belongs to macOS; this is Python on WASI",
-    **dict.fromkeys("_ios_support _android_support _apple_support _osx_support _aix_support".split(), "it belongs to another platform; this is Python on WASI"),
-    **dict.fromkeys("ensurepip venv pip".split(), "packages cannot be installed in a script: use the standard library"),
-    **dict.fromkeys("pydoc_data test antigravity".split(), "it is left out of this build"),
-    **dict.fromkeys("js pyodide pyodide_js micropip".split(), "this is CPython without a browser: tools are the way out"),
-}
+MODULES: dict[str, str] = _table(
+    ("ssl _ssl", NETWORK),
+    ("multiprocessing _multiprocessing _posixsubprocess _posixshmem pty", PROCESS),
+    ("ctypes _ctypes", NATIVE),
+    ("bz2 _bz2 lzma _lzma _zstd", COMPRESSION),
+    ("curses _curses _curses_panel readline termios tty tkinter _tkinter turtle turtledemo idlelib", TERMINAL),
+    ("mmap fcntl", MAPPING),
+    ("grp pwd resource syslog", ACCOUNTS),
+    ("dbm.gnu dbm.ndbm _gdbm _dbm", 'dbm files cannot be had: use sqlite3.connect(":memory:") or a dict'),
+    ("msvcrt nt _winapi winreg winsound _overlapped _msi nturl2path", "it belongs to Windows; this is Python on WASI"),
+    ("_scproxy", "it belongs to macOS; this is Python on WASI"),
+    (
+        "_ios_support _android_support _apple_support _osx_support _aix_support",
+        "it belongs to another platform; this is Python on WASI",
+    ),
+    ("ensurepip venv pip", "packages cannot be installed in a script: use the standard library"),
+    ("pydoc_data test antigravity", "it is left out of this build"),
+    ("js pyodide pyodide_js micropip", "this is CPython without a browser: tools are the way out"),
+)
 
 # Packages that agents reach for -> what to use.
-PACKAGES: dict[str, str] = {
-    **dict.fromkeys("numpy scipy".split(), "use math, statistics, fractions, decimal, array and itertools"),
-    **dict.fromkeys("pandas polars pyarrow duckdb".split(), "use csv, sqlite3.connect(\":memory:\"), statistics and collections"),
-    **dict.fromkeys("requests httpx aiohttp urllib3 httplib2 websockets websocket grpc paramiko".split(), NETWORK),
-    **dict.fromkeys("boto3 botocore openai anthropic google googleapiclient github slack_sdk stripe".split(), f"{NETWORK}; a language model is `llm.ask`"),
-    **dict.fromkeys("playwright selenium pyppeteer scrapy".split(), "call a tool that drives a browser, search_tools(\"browser\") finds one"),
-    **dict.fromkeys("psycopg2 psycopg pymysql MySQLdb pymongo redis sqlalchemy".split(), "call a tool of the database; for data in memory use sqlite3"),
-    **dict.fromkeys("lxml html5lib cssselect".split(), "use xml.etree.ElementTree, or bs4 with \"html.parser\""),
-    **dict.fromkeys("pydantic msgspec marshmallow cattrs".split(), "use dataclasses, attrs or jsonschema"),
-    **dict.fromkeys("orjson ujson simplejson rapidjson".split(), "use json"),
-    **dict.fromkeys("toml tomli".split(), "use tomllib"),
-    **dict.fromkeys("pytz arrow pendulum tzlocal".split(), "use zoneinfo, datetime and dateutil"),
-    **dict.fromkeys("ruamel oyaml".split(), "use yaml"),
-    **dict.fromkeys("regex re2".split(), "use re"),
-    **dict.fromkeys("PIL cv2 matplotlib seaborn plotly imageio".split(), "images cannot be drawn in a script: call a tool that does, or emit a content block"),
-    **dict.fromkeys("torch tensorflow sklearn transformers jax xgboost".split(), "models cannot run in a script: call a tool, or `llm.ask`"),
-    **dict.fromkeys("dotenv environ decouple".split(), "there is no environment: read `inputs`"),
-    **dict.fromkeys("rich tqdm colorama click typer tabulate2 prettytable".split(), TERMINAL),
-    **dict.fromkeys("cryptography Crypto nacl bcrypt".split(), "use hashlib, hmac and secrets; for more call a tool"),
-    **dict.fromkeys("trio anyio curio gevent eventlet uvloop nest_asyncio".split(), "use asyncio: top-level `await` works"),
-    **dict.fromkeys("chardet charset_normalizer cchardet".split(), "decode with a codec that you know: bytes.decode(\"utf-8\", \"replace\")"),
-    **dict.fromkeys("openpyxl xlrd xlsxwriter docx pptx PyPDF2 pypdf fitz reportlab".split(), "call a tool that reads documents; zipfile with xml.etree reads .xlsx and .docx from bytes"),
-}
+PACKAGES: dict[str, str] = _table(
+    ("numpy scipy", "use math, statistics, fractions, decimal, array and itertools"),
+    ("pandas polars pyarrow duckdb", 'use csv, sqlite3.connect(":memory:"), statistics and collections'),
+    ("requests httpx aiohttp urllib3 httplib2 websockets websocket grpc paramiko", NETWORK),
+    (
+        "boto3 botocore openai anthropic google googleapiclient slack_sdk stripe",
+        f"{NETWORK}; a language model is `llm.ask`",
+    ),
+    ("playwright selenium pyppeteer scrapy", 'call a tool that drives a browser, search_tools("browser") finds one'),
+    (
+        "psycopg2 psycopg pymysql MySQLdb pymongo redis sqlalchemy",
+        "call a tool of the database; for data in memory use sqlite3",
+    ),
+    ("lxml html5lib cssselect", 'use xml.etree.ElementTree, or bs4 with "html.parser"'),
+    ("pydantic msgspec marshmallow cattrs", "use dataclasses, attrs or jsonschema"),
+    ("orjson ujson simplejson rapidjson", "use json"),
+    ("toml tomli", "use tomllib"),
+    ("pytz arrow pendulum tzlocal", "use zoneinfo, datetime and dateutil"),
+    ("ruamel oyaml", "use yaml"),
+    ("regex re2", "use re"),
+    (
+        "PIL cv2 matplotlib seaborn plotly imageio",
+        "images cannot be drawn in a script: call a tool that does, or emit a content block",
+    ),
+    ("torch tensorflow sklearn transformers jax xgboost", "models cannot run in a script: call a tool, or `llm.ask`"),
+    ("dotenv environ decouple", "there is no environment: read `inputs`"),
+    ("rich tqdm colorama click typer tabulate2 prettytable", TERMINAL),
+    ("cryptography Crypto nacl bcrypt", "use hashlib, hmac and secrets; for more call a tool"),
+    ("trio anyio curio gevent eventlet uvloop nest_asyncio", "use asyncio: top-level `await` works"),
+    ("chardet charset_normalizer cchardet", 'decode with a codec that you know: bytes.decode("utf-8", "replace")'),
+    (
+        "openpyxl xlrd xlsxwriter docx pptx PyPDF2 pypdf fitz reportlab",
+        "call a tool that reads documents; zipfile with xml.etree reads .xlsx and .docx from bytes",
+    ),
+)
 
 # Names that `os` has elsewhere.
 _OS = frozenset(
@@ -71,7 +93,9 @@ _OS = frozenset(
     " wait4 waitid posix_spawn posix_spawnp spawnl spawnle spawnlp spawnv spawnve spawnvp abort_process startfile"
     " setsid nice openpty getlogin".split()
 )
-_SIGNAL = frozenset("alarm setitimer getitimer pause sigwait sigwaitinfo sigtimedwait pthread_kill pidfd_send_signal".split())
+_SIGNAL = frozenset(
+    "alarm setitimer getitimer pause sigwait sigwaitinfo sigtimedwait pthread_kill pidfd_send_signal".split()
+)
 
 
 # Modules that other packages need; a script has little use for them.
@@ -118,7 +142,6 @@ def install() -> None:
     import _thread
     import builtins
     import io
-    import os
     import signal
     import threading
 
@@ -127,8 +150,8 @@ def install() -> None:
     threading.Condition.wait = _condition_wait(threading.Condition.wait)
     threading._start_new_thread = _thread.start_new_thread
     threading._start_joinable_thread = _thread.start_joinable_thread
-    for module, names, sentence in ((os, _OS, PROCESS), (signal, _SIGNAL, "scripts get no signals: use asyncio.timeout(...)")):
-        module.__getattr__ = _absent(module.__name__, names, sentence)
+    os.__getattr__ = _absent("os", _OS, PROCESS)
+    signal.__getattr__ = _absent("signal", _SIGNAL, "scripts get no signals: use asyncio.timeout(...)")
     builtins.open = io.open = _open(io.open)
     os.open = _no_file(os.open)
     for name in ("listdir", "scandir", "mkdir", "chdir"):
@@ -225,9 +248,10 @@ def _socket(module) -> None:
         raise OSError(f"socket.socket: {NETWORK}")
 
     module.socket.__init__ = __init__
-    # Closing is what `__del__` does to a socket that was never made.
-    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo", "create_connection",
-                 "create_server", "socketpair", "fromfd"):
+    for name in (
+        "getaddrinfo gethostbyname gethostbyname_ex gethostbyaddr getnameinfo create_connection create_server"
+        " socketpair fromfd"
+    ).split():
         setattr(module, name, _raises(f"socket.{name}", OSError, NETWORK))
 
 
@@ -252,9 +276,14 @@ def _sqlite(module) -> None:
 
     def refusing(database, *args, **kwargs):
         try:
-            return connect(database, *args, **kwargs)
+            connection = connect(database, *args, **kwargs)
         except module.OperationalError as error:
-            raise module.OperationalError(f"{error}: scripts have no files: use sqlite3.connect(\":memory:\")") from None
+            sentence = 'scripts have no files: use sqlite3.connect(":memory:")'
+            raise module.OperationalError(f"{error}: {sentence}") from None
+        # SQLite's own are seeded by the second of the clock: without files there is no source that it knows.
+        connection.create_function("random", 0, lambda: int.from_bytes(os.urandom(8), signed=True))
+        connection.create_function("randomblob", 1, lambda size: os.urandom(max(1, int(size or 0))))
+        return connection
 
     refusing.__name__ = refusing.__qualname__ = "connect"
     refusing.__doc__ = connect.__doc__
@@ -283,7 +312,8 @@ def _hashlib(module) -> None:
 
 def _browser(module) -> None:
     for name in ("open", "open_new", "open_new_tab"):
-        setattr(module, name, _raises(f"webbrowser.{name}", module.Error, "a script has no browser: return the address"))
+        sentence = "a script has no browser: return the address"
+        setattr(module, name, _raises(f"webbrowser.{name}", module.Error, sentence))
 
 
 def _getpass(module) -> None:

@@ -1,6 +1,7 @@
 """One run: a fresh `__main__`, the script's code, its value or its error as text for the host."""
 
 import asyncio
+import atexit
 import builtins
 import inspect
 import linecache
@@ -14,10 +15,6 @@ import warnings
 
 from cx_guest import errors, loop, output, source, tools, values
 
-# A stack of Python calls deeper than CPython's default does not fit the component's.
-_RECURSION_LIMIT = 1_000
-
-
 class _State:
     """Made by `prepare`, filled by `load`, used by `run`."""
 
@@ -26,6 +23,7 @@ class _State:
     namespace: dict
     program: source.Program
     name: str
+    inputs: object
     result_bytes: int
 
 
@@ -35,6 +33,7 @@ def install() -> None:
     output.install()
     tools.install()
     _State.loop = loop.EventLoop()
+    _State.exit_functions = atexit._ncallbacks()
     builtins.input = output.no_input
     warnings._warn_unawaited_coroutine = _warn_unawaited
     rehearse()
@@ -80,6 +79,7 @@ def prepare() -> None:
     _State.main = main
     _State.namespace = namespace
     _State.loop = loop.EventLoop()
+    _State.exit_functions = atexit._ncallbacks()
     sys.set_coroutine_origin_tracking_depth(1)
     rehearse()
 
@@ -93,7 +93,7 @@ def load(script) -> str | None:
     except source.SourceError as error:
         return values.to_json("report", error.report)
     namespace = _State.namespace
-    namespace["inputs"] = values.from_json(script.input) if script.input else None
+    _State.inputs = namespace["inputs"] = values.from_json(script.input) if script.input else None
     namespace["__file__"] = name
     sys.argv = [name]
     tools.start(namespace, values.from_json(script.servers), script.argument_bytes)
@@ -111,18 +111,30 @@ def run() -> str:
             value = _execute(_State.program, _State.namespace)
             text = "+" + values.cut(values.to_json("value", value), _State.result_bytes)
         except SystemExit as error:
-            report = errors.exit_report(error)
+            report = errors.exit_report(error, _State.name)
             text = "+null" if report is None else "-" + report
         _warn_of_forgotten(_State.namespace)
     except BaseException as error:
         text = "-" + errors.describe(error, _State.name)
+    _run_exit_functions()
     output.finish()
     return text
+
+
+def _run_exit_functions() -> None:
+    """Runs what the script has registered with `atexit`, which says of errors what Python says."""
+    try:
+        if atexit._ncallbacks() > _State.exit_functions:
+            atexit._run_exitfuncs()
+    except BaseException:
+        # Not even that may cost the run its value.
+        pass
 
 
 def _execute(program: source.Program, namespace: dict):
     code = program.code
     if program.returns:
+        namespace["__doc__"] = program.doc
         value = types.FunctionType(code, namespace)()
         if code.co_flags & inspect.CO_COROUTINE:
             return loop.run_coroutine(_State.loop, _finish(value))
@@ -146,7 +158,7 @@ async def _finish(script, program: source.Program | None = None, namespace: dict
 
 
 def _is_awaitable(value) -> bool:
-    return value.__class__ not in _COMMON and inspect.isawaitable(value)
+    return type(value) not in _COMMON and inspect.isawaitable(value)
 
 
 _COMMON = frozenset({int, str, float, bool, list, dict, tuple, type(None)})
@@ -156,7 +168,9 @@ def _value(program: source.Program, namespace: dict):
     """Returns the value of a script that has run, or what its function returns."""
     if program.entry is not None:
         function = namespace[program.entry]
-        return function(namespace["inputs"]) if _takes_input(function, namespace["inputs"]) else function()
+        # Not the variable: the script may have used the name for something else.
+        inputs = _State.inputs
+        return function(inputs) if _takes_input(function, inputs) else function()
     return namespace.pop(source.VALUE_NAME, None) if program.has_value else None
 
 
@@ -190,11 +204,11 @@ def _warn_unawaited(coroutine) -> None:
 def _warn_of_forgotten(namespace: dict) -> None:
     """The same for coroutines that a variable still holds at the end, and for tasks whose error nobody saw."""
     for value in list(namespace.values()):
-        if value.__class__ is types.CoroutineType:
+        if type(value) is types.CoroutineType:
             if inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
                 _warn_unawaited(value)
             value.close()
-        elif value.__class__ is asyncio.Task and value.done() and value._log_traceback:
+        elif type(value) is asyncio.Task and value.done() and value._log_traceback:
             value.get_loop().call_exception_handler(
                 {"message": "exception was never retrieved", "exception": value.exception()}
             )

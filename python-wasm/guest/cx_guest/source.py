@@ -35,16 +35,19 @@ class Program:
     """A compiled script.
 
     `entry` names the function to call for the value; `has_value` says that running `code` stores one as VALUE_NAME;
-    `returns` that `code` is a function's body, whose result is the value.
+    `returns` that `code` is a function's body, whose result is the value; `doc` is the docstring of such a script.
     """
 
-    __slots__ = ("code", "entry", "has_value", "returns")
+    __slots__ = ("code", "entry", "has_value", "returns", "doc")
 
-    def __init__(self, code: types.CodeType, entry: str | None, has_value: bool, returns: bool):
+    def __init__(
+        self, code: types.CodeType, entry: str | None, has_value: bool, returns: bool, doc: str | None = None
+    ):
         self.code = code
         self.entry = entry
         self.has_value = has_value
         self.returns = returns
+        self.doc = doc
 
 
 def compile_script(source: str, name: str) -> Program:
@@ -137,7 +140,8 @@ def _compile_part(part: tuple[str, int], name: str) -> Program:
     except SyntaxError as error:
         raise SourceError(_report(error, text, parsed)) from None
     except RecursionError:
-        report = {"name": "SyntaxError", "message": "nested too deeply; split it into functions or statements"}
+        report = {"name": "SyntaxError", "message": "nested too deeply"}
+        report["hint"] = "split it into functions or statements"
         raise SourceError(report) from None
     except (ValueError, OverflowError, MemoryError) as error:
         report = {"name": "SyntaxError", "message": f"the source cannot be compiled: {error or type(error).__name__}"}
@@ -147,11 +151,15 @@ def _compile_part(part: tuple[str, int], name: str) -> Program:
 def _parse(text: str, name: str) -> ast.Module:
     try:
         return compile(text, name, "exec", _PARSE, dont_inherit=True)
-    except IndentationError as error:
-        tree = _parse_indented(text, name) if error.msg == "unexpected indent" else None
+    except IndentationError:
+        tree = _parse_indented(text, name) if _FIRST_LINE_INDENTED.match(text) else None
         if tree is None:
             raise
         return tree
+
+
+# After blank lines and comments.
+_FIRST_LINE_INDENTED = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]+[^\s#]")
 
 
 def _parse_indented(text: str, name: str) -> ast.Module | None:
@@ -181,7 +189,8 @@ def _parse_indented(text: str, name: str) -> ast.Module | None:
 def _emit(tree: ast.Module, name: str) -> Program:
     body = tree.body
     if _returns(body):
-        return Program(_wrap(tree, _top_level(body), name), None, False, True)
+        doc = ast.get_docstring(tree, clean=False)
+        return Program(_wrap(tree, _top_level(body), name), None, False, True, doc)
     entry = _entry_point(body)
     has_value = False
     if entry is None:
@@ -348,7 +357,8 @@ def _wrap(tree: ast.Module, scope: _Scope, name: str) -> types.CodeType:
     if scope.yields is not None:
         raise _refusal("'yield' outside function", scope.yields, name)
     if scope.star is not None:
-        raise _refusal("`from … import *` cannot stand beside a top-level `return`; import the names", scope.star, name)
+        message = "`from … import *` cannot stand beside a top-level `return`; import the names"
+        raise _refusal(message, scope.star, name)
     future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     body = [node for node in tree.body if node not in future]
     flags = 0

@@ -1,9 +1,10 @@
 """Everything with which a script finds and calls tools.
 
-A call starts when it is awaited, as every coroutine of Python does: `asyncio.gather` and tasks overlap calls. A coroutine
-that is never awaited calls nothing, and Python's own warning names it.
+A call starts when it is awaited, as every coroutine of Python does: `asyncio.gather` and tasks overlap calls. A
+coroutine that is never awaited calls nothing, and a warning names it.
 
-Names go to the host as they are written. It knows exact names and their snake_case forms, and the nearest name to a wrong one.
+Names go to the host as they are written. It knows exact names and their snake_case forms, and the nearest name to a
+wrong one.
 """
 
 import base64

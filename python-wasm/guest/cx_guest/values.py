@@ -12,7 +12,7 @@
 | datetime, date, time | ISO 8601 text |
 | timedelta | seconds |
 | Decimal, Fraction, UUID, path, IP address, ZoneInfo | text |
-| an exception | {"name", "message"} |
+| an exception | {"name", "message"}, and "code" of a tool's error |
 | bytes, iterators, coroutines, functions, classes, modules, objects of other classes | an error that names the path |
 | a cycle, more than 127 levels, a number of more than 4,300 digits | an error that names the path |
 """
@@ -37,6 +37,7 @@ import types
 import uuid
 import zoneinfo
 
+from cx_guest.errors import McpToolError
 from cx_guest.output import printable
 
 # serde_json, which reads it, goes no deeper.
@@ -85,13 +86,14 @@ def _plain(value):
     if isinstance(value, _LISTS):
         return list(value)
     if isinstance(value, type):
-        raise _Refused(f"is the class {value.__name__}, which JSON does not have; return its name or an instance's data")
+        raise _Refused(f"is the class {value.__name__}, which JSON does not have; return its name or its data")
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, types.SimpleNamespace):
         return vars(value)
     if isinstance(value, BaseException):
-        return {"name": type(value).__name__, "message": str(value)}
+        plain = {"name": type(value).__name__, "message": str(value)}
+        return {**plain, "code": value.code} if isinstance(value, McpToolError) else plain
     raise _Refused(_refusal(value))
 
 
@@ -113,7 +115,8 @@ def _refusal(value) -> str:
         return f"is the module {value.__name__}, which JSON does not have"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"is the {kind} `{value.__qualname__}`, which JSON does not have; did you mean to call it?"
-    return f"is an object of class {kind}, which JSON does not have; return a dict, for instance vars() of it"
+    instead = "or the names by list() of it" if type(value).__module__ == "cx_guest.tools" else "for instance vars() of it"
+    return f"is an object of class {kind}, which JSON does not have; return a dict, {instead}"
 
 
 _markers: dict = {}
