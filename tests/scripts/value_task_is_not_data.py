@@ -1,4 +1,4 @@
 import asyncio
 
 await asyncio.sleep(0)
-return {"task": asyncio.create_task(mock.echo(a=1))}
+return {"task": asyncio.create_task(asyncio.sleep(60))}
