@@ -181,10 +181,28 @@ fn outcome(script: &str) -> Value {
     }
     let mut outcome: Map<String, Value> =
         kept.iter().filter_map(|&field| Some((field.to_owned(), report.get(field)?.clone()))).collect();
+    if let Some(value) = outcome.get_mut("value") {
+        replace_reasons(value);
+    }
     if let Some(error) = report.get("error") {
         outcome.insert("codes".to_owned(), json!([error["code"], error["toolCode"]]));
     }
     Value::Object(outcome)
+}
+
+/// Replaces texts that say why JSON does not have some value: each language speaks of its own values.
+fn replace_reasons(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let reasons = ["which JSON does not have", "not valid JSON", "circular"];
+            if reasons.iter().any(|reason| text.contains(reason)) {
+                "no JSON".clone_into(text);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(replace_reasons),
+        Value::Object(fields) => fields.values_mut().for_each(replace_reasons),
+        _ => {}
+    }
 }
 
 /// The names of the files with that ending, sorted.
