@@ -1,0 +1,105 @@
+"""Runs a sample of CPython's own tests inside of cx and compares what fails with `expected.md`."""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+# What is run: module of `test`. Of packages only modules that need neither sockets nor processes.
+SAMPLE = """
+test_json.test_decode test_json.test_default test_json.test_dump test_json.test_encode_basestring_ascii
+test_json.test_enum test_json.test_fail test_json.test_float test_json.test_indent test_json.test_pass1
+test_json.test_pass2 test_json.test_pass3 test_json.test_pickleable test_json.test_recursion test_json.test_scanstring
+test_json.test_separators test_json.test_speedups test_json.test_unicode
+test_re
+test_asyncio.test_context test_asyncio.test_eager_task_factory test_asyncio.test_futures test_asyncio.test_futures2
+test_asyncio.test_graph test_asyncio.test_locks test_asyncio.test_pep492 test_asyncio.test_protocols
+test_asyncio.test_queues test_asyncio.test_runners test_asyncio.test_staggered test_asyncio.test_taskgroups
+test_asyncio.test_tasks test_asyncio.test_timeouts test_asyncio.test_transports test_asyncio.test_waitfor
+test_datetime
+test_collections test_ordered_dict test_deque test_defaultdict
+test_statistics test_decimal test_fractions test_csv test_dataclasses test_enum test_contextlib test_contextlib_async
+test_functools test_itertools test_heapq test_bisect test_string.test_string test_textwrap test_random
+test_zoneinfo.test_zoneinfo test_math test_base64 test_hashlib test_copy test_coroutines
+""".split()
+
+# Helpers that the modules import.
+HELPERS = "support/**/*.py", "*_tests.py", "datetimetester.py", "pickle*.py", "test_*.py", "test_*/*.py", "mock_socket.py"
+
+# cx stops a run after 10 s of CPU time unless a configuration allows more.
+LIMITS = {"cpuTimeMs": 600_000, "maxResultBytes": 1_000_000}
+
+
+def sources(directory: Path, wanted: str) -> dict[str, list]:
+    """Returns {module name: [text, whether it is a package]}: the wanted module, its package, and helpers."""
+    found: dict[str, list] = {}
+    wanted_package = wanted.split(".")[0]
+    for pattern in HELPERS:
+        for path in directory.glob(pattern):
+            parts = path.relative_to(directory).with_suffix("").parts
+            if parts[0].startswith("test_") and parts[0] not in (wanted_package, "test_contextlib"):
+                continue
+            package = parts[-1] == "__init__"
+            name = ".".join(("test", *(parts[:-1] if package else parts)))
+            found[name] = [path.read_text(encoding="utf-8"), package]
+    found["test"] = ["", True]
+    if "test.test_asyncio" in found:
+        # It says only that all of it is to be skipped where there are no sockets.
+        found["test.test_asyncio"] = ["", True]
+    return found
+
+
+def run(cx: str, directory: Path, module: str, classes: list[str] | None, work: Path) -> dict:
+    """Runs one module in a process of its own. Returns what guest.py says, or {"broken": why}."""
+    limits = work / "cx.json"
+    limits.write_text(json.dumps({"limits": LIMITS}))
+    given = work / "input.json"
+    given.write_text(json.dumps({"run": f"test.{module}", "classes": classes, "modules": sources(directory, module)}))
+    command = [cx, "run", "--lang", "py", "--json", "--timeout", "300s", "--memory", "1GiB", "--input", f"@{given}"]
+    environment = {**os.environ, "CX_CONFIG": str(limits)}
+    done = subprocess.run(
+        [*command, str(HERE / "guest.py")], capture_output=True, text=True, env=environment, timeout=600, check=False
+    )
+    try:
+        outcome = json.loads(done.stdout)
+    except ValueError:
+        return {"broken": f"no outcome, exit {done.returncode}: {done.stderr[-500:]}"}
+    value = outcome.get("value")
+    return value if isinstance(value, dict) and "ran" in value else {"broken": json.dumps(outcome)[:1500]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tests", type=Path, help="directory of CPython's `test` package, as fetch.sh prints it")
+    parser.add_argument("--cx", default="cx", help="the program [default: cx]")
+    parser.add_argument("--only", default="", help="only modules that match this regular expression")
+    parser.add_argument("--classes", nargs="*", help="only these classes of a module")
+    parser.add_argument("--save", type=Path, help="write all outcomes to this file, as JSON")
+    chosen = parser.parse_args()
+    outcomes = {}
+    with tempfile.TemporaryDirectory() as work:
+        for module in SAMPLE:
+            if not re.search(chosen.only, module):
+                continue
+            started = time.monotonic()
+            outcome = outcomes[module] = run(chosen.cx, chosen.tests, module, chosen.classes, Path(work))
+            seconds = time.monotonic() - started
+            if "broken" in outcome:
+                print(f"{module}: BROKEN {outcome['broken']}")
+            else:
+                counts = f"ran {outcome['ran']}, failed {len(outcome['failures'])}, skipped {outcome['skipped']}"
+                print(f"{module}: {counts}, {seconds:.1f} s {outcome.get('module', '')}", flush=True)
+            if chosen.save:
+                chosen.save.write_text(json.dumps(outcomes, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
