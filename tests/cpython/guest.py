@@ -1,8 +1,11 @@
 """Runs one module of CPython's tests inside of cx. The module's name and all sources come in as `inputs`."""
 
+import builtins
 import importlib.abc
 import importlib.machinery
+import io
 import linecache
+import os
 import sys
 import sysconfig
 import time
@@ -45,6 +48,28 @@ class Sources(importlib.abc.InspectLoader, importlib.abc.MetaPathFinder):
         text = self.get_source(name)
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         return compile(text, file, "exec", dont_inherit=True)
+
+
+def install_data(files: dict[str, str]) -> None:
+    """Lets `open` and the questions of `os` find data files: path below HOME -> text, one character for each byte."""
+    contents = {f"{HOME}/{path}": text.encode("latin-1") for path, text in files.items()}
+    directories = {os.path.dirname(path) for path in contents}
+    real_open, real_isfile, real_exists, real_listdir = builtins.open, os.path.isfile, os.path.exists, os.listdir
+
+    def open_data(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
+        found = contents.get(file) if isinstance(file, str) else None
+        if found is None or mode not in ("r", "rb"):
+            return real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        return io.BytesIO(found) if mode == "rb" else io.TextIOWrapper(io.BytesIO(found), encoding or "utf-8", errors)
+
+    builtins.open = open_data
+    os.path.isfile = lambda path: path in contents or real_isfile(path)
+    os.path.exists = lambda path: path in contents or path in directories or real_exists(path)
+    os.listdir = lambda path=".": (
+        [os.path.basename(file) for file in contents if os.path.dirname(file) == path]
+        if path in directories
+        else real_listdir(path)
+    )
 
 
 class Result(unittest.TestResult):
@@ -117,6 +142,7 @@ def flat(suite):
 
 
 sys.meta_path.insert(0, Sources(inputs["modules"]))
+install_data(inputs["data"])
 # `test.support` splits this as a shell does; componentize-py's has a quotation mark without its other one.
 sysconfig.get_config_vars()["CONFIG_ARGS"] = ""
 return run(inputs["run"], inputs["classes"])

@@ -33,6 +33,14 @@ test_zoneinfo.test_zoneinfo test_math test_base64 test_hashlib test_copy test_co
 # Helpers that the modules import.
 HELPERS = "support/**/*.py", "*_tests.py", "datetimetester.py", "pickle*.py", "test_*.py", "test_*/*.py", "mock_socket.py"
 
+# Data files that modules read: module -> patterns in the tests' directory. They are opened from memory.
+DATA = {
+    "test_asyncio": ["certdata/*.pem", "certdata/keycert3.pem.reference"],
+    "test_decimal": ["decimaltestdata/*"],
+    "test_random": ["randv*.pck"],
+    "test_math": ["mathdata/*"],
+}
+
 # cx stops a run after 10 s of CPU time unless a configuration allows more.
 LIMITS = {"cpuTimeMs": 600_000, "maxResultBytes": 1_000_000}
 
@@ -56,12 +64,20 @@ def sources(directory: Path, wanted: str) -> dict[str, list]:
     return found
 
 
+def data(directory: Path, wanted: str) -> dict[str, str]:
+    """Returns the data files of a module: {path in the directory: text, one character for each byte}."""
+    paths = [path for pattern in DATA.get(wanted.split(".")[0], ()) for path in directory.glob(pattern)]
+    return {str(path.relative_to(directory)): path.read_bytes().decode("latin-1") for path in paths}
+
+
 def run(cx: str, directory: Path, module: str, classes: list[str] | None, work: Path) -> dict:
     """Runs one module in a process of its own. Returns what guest.py says, or {"broken": why}."""
     limits = work / "cx.json"
     limits.write_text(json.dumps({"limits": LIMITS}))
     given = work / "input.json"
-    given.write_text(json.dumps({"run": f"test.{module}", "classes": classes, "modules": sources(directory, module)}))
+    question = {"run": f"test.{module}", "classes": classes}
+    question |= {"modules": sources(directory, module), "data": data(directory, module)}
+    given.write_text(json.dumps(question))
     command = [cx, "run", "--lang", "py", "--json", "--timeout", "300s", "--memory", "1GiB", "--input", f"@{given}"]
     environment = {**os.environ, "CX_CONFIG": str(limits)}
     done = subprocess.run(
