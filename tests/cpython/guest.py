@@ -133,7 +133,7 @@ def run(name: str, classes: list[str] | None) -> dict:
 
 
 def flat(suite):
-    """The tests of a suite. Those of a doctest file or of a `load_tests` too."""
+    """The tests of a suite, those of suites in it too."""
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from flat(test)
