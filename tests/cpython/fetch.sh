@@ -20,7 +20,7 @@ skip() {
     exit 77
 }
 
-if [ -d "$tests" ]; then
+if [ -f "$tests/support/__init__.py" ]; then
     echo "$tests"
     exit 0
 fi
@@ -47,10 +47,11 @@ export APT_CONFIG="$dir/apt.conf"
 # With `Any`, lists that cannot be fetched are an error, not a warning.
 apt-get -qq -o APT::Update::Error-Mode=any update >"$dir/log" 2>&1 || skip "the lists of $mirror cannot be had: $(tail -1 "$dir/log")"
 cd "$dir"
-apt-get -qq download libpython3.14-testsuite >>"$dir/log" 2>&1 || skip "no libpython3.14-testsuite: $(tail -1 "$dir/log")"
-for package in libpython3.14-testsuite_*.deb; do
+# `test.support` is in the package of the library.
+apt-get -qq download libpython3.14-testsuite libpython3.14-stdlib >>"$dir/log" 2>&1 || skip "no package of the tests: $(tail -1 "$dir/log")"
+for package in libpython3.14-*.deb; do
     echo "$package" >&2
     dpkg-deb -x "$package" root
 done
-[ -d "$tests" ] || { echo "the package has no usr/lib/python3.14/test" >&2; exit 1; }
+[ -f "$tests/support/__init__.py" ] || { echo "the packages have no usr/lib/python3.14/test/support" >&2; exit 1; }
 echo "$tests"
