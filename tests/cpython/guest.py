@@ -1,6 +1,7 @@
 """Runs one module of CPython's tests inside of cx. The module's name and all sources come in as `inputs`."""
 
 import builtins
+import fnmatch
 import importlib.abc
 import importlib.machinery
 import io
@@ -112,15 +113,18 @@ class Result(unittest.TestResult):
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
 
-def run(name: str, classes: list[str] | None) -> dict:
-    """Runs a module's tests, or those of some of its classes."""
+def run(name: str, classes: list[str] | None, without: list[str]) -> dict:
+    """Runs a module's tests, or those of some of its classes, without those whose ids match a pattern."""
     result = Result()
     try:
         module = importlib.import_module(name)
     except unittest.SkipTest as reason:
         return {"ran": 0, "skipped": 0, "failures": {}, "module": f"skipped: {reason}"}
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-    suite = unittest.TestSuite(test for test in flat(suite) if classes is None or type(test).__name__ in classes)
+    tests = [test for test in flat(suite) if classes is None or type(test).__name__ in classes]
+    suite = unittest.TestSuite(
+        test for test in tests if not any(fnmatch.fnmatchcase(test.id(), pattern) for pattern in without)
+    )
     suite.run(result)
     slowest = sorted(result.seconds.items(), key=lambda pair: -pair[1])[:3]
     return {
@@ -145,4 +149,4 @@ sys.meta_path.insert(0, Sources(inputs["modules"]))
 install_data(inputs["data"])
 # `test.support` splits this as a shell does; componentize-py's has a quotation mark without its other one.
 sysconfig.get_config_vars()["CONFIG_ARGS"] = ""
-return run(inputs["run"], inputs["classes"])
+return run(inputs["run"], inputs["classes"], inputs["without"])

@@ -49,6 +49,15 @@ DATA = {
     "test_random": ["randv*.pck"],
 }
 
+# Left out: these break the memory of CPython 3.14.0's interpreter, so what they and later tests say is chance.
+WITHOUT = [
+    "test.test_json.test_speedups.TestEncode.test_current_indent_level",
+    "test.test_ordered_dict.*.test_issue148660_*",
+    "test.test_asyncio.test_futures.*.test_futureiter_send_after_*_no_crash",
+    "test.test_asyncio.test_tasks.*.test_get_context_uninitialized_segfault",
+    "test.test_functools.*.test_repr_safety_against_reentrant_mutation",
+]
+
 # cx stops a run after 10 s of CPU time unless a configuration allows more.
 LIMITS = {"cpuTimeMs": 600_000, "maxResultBytes": 1_000_000}
 
@@ -84,7 +93,7 @@ def run(cx: str, directory: Path, entry: str, work: Path) -> dict:
     limits = work / "cx.json"
     limits.write_text(json.dumps({"limits": LIMITS}))
     given = work / "input.json"
-    question = {"run": f"test.{module}", "classes": [only] if only else None}
+    question = {"run": f"test.{module}", "classes": [only] if only else None, "without": WITHOUT}
     question |= {"modules": sources(directory, module), "data": data(directory, module)}
     given.write_text(json.dumps(question))
     command = [cx, "run", "--lang", "py", "--json", "--timeout", "300s", "--memory", "1GiB", "--input", f"@{given}"]
