@@ -296,7 +296,9 @@ fn pc_106_recursion() {
 /// A source that is nested ends before anything runs.
 #[tokio::test]
 async fn pc_106_nested_source() {
-    for source in ["(".repeat(100_000), "-".repeat(100_000) + "1", "[".repeat(400_000), "x=".repeat(200_000) + "1"] {
+    for source in
+        ["(".repeat(100_000), "-".repeat(100_000) + "1", "[".repeat(400_000), "x=".repeat(200_000) + "1"]
+    {
         let result = limited(&source, small()).await;
         let code = result.error().unwrap().code;
         assert!(
@@ -341,7 +343,9 @@ return names";
 #[tokio::test]
 async fn pc_109_no_time_at_all() {
     let (executor, _) = executor().await;
-    for limits in [Limits { cpu_time: Duration::ZERO, ..small() }, Limits { wall_time: Duration::ZERO, ..small() }] {
+    for limits in
+        [Limits { cpu_time: Duration::ZERO, ..small() }, Limits { wall_time: Duration::ZERO, ..small() }]
+    {
         let refused = executor.run(Script::python("1").limits(limits)).await;
         assert!(matches!(refused, Err(Error::InvalidOptions { .. })), "{refused:?}");
     }

@@ -66,7 +66,11 @@ pub(crate) fn print_compile_progress(progress: &CompileProgress) {
     // Nothing can be said about a closed stderr.
     let _ = match progress {
         CompileProgress::NotKept(reason) => {
-            writeln!(stderr, "warning: compiled Python is not kept, each run takes seconds: {}", printable(reason))
+            writeln!(
+                stderr,
+                "warning: compiled Python is not kept, each run takes seconds: {}",
+                printable(reason)
+            )
         }
         CompileProgress::Started if waits => writeln!(stderr, "compiling Python for this machine, once"),
         CompileProgress::Waiting if waits => writeln!(stderr, "waiting for another cx that compiles Python"),
