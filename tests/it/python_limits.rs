@@ -482,8 +482,7 @@ while True: call_tool('mock', 'echo', {'s': 'x' * (9 << 20)})";
     survives(source, 800, &["TIMEOUT", "MEMORY_LIMIT"], BESIDE);
     let direct = "
 from wit_world import Operation, start_call, wait
-codes = set()
-text = 'x' * (20 << 20)
+text = 'x' * (9 << 20)
 for operation in Operation:
     for names in [(text, 'a', ''), ('mock', text, ''), ('mock', 'echo', text)]:
         for _ in range(20):
