@@ -2,8 +2,8 @@
 //! and reports how all three went. The tests start it as a child: if it dies, they see it.
 //!
 //! Arguments: wall-clock limit in milliseconds, memory limit in megabytes; for a script in Python also the word
-//! `python` and the directory of compiled code. Then there are honest runs in both languages. The script is on stdin,
-//! the report on stdout.
+//! `python` and the directory of compiled code. Then there are honest runs in both languages, and several scripts, one
+//! after the other: a JSON array of them. The script is on stdin, the report on stdout.
 #![expect(
     unsafe_code,
     clippy::print_stdout,
@@ -60,10 +60,19 @@ fn main() {
                 tokio::spawn(async move { executor.run(script).await })
             })
             .collect();
-        let script = if python { Script::python(source) } else { Script::typescript(source) };
-        let started = Instant::now();
-        let hostile = executor.run(script.limits(limits)).await;
-        let hostile_ms = started.elapsed().as_millis();
+        let scripts: Vec<Script> = if python {
+            let sources: Vec<String> = serde_json::from_str(&source).expect("an array of scripts");
+            sources.into_iter().map(Script::python).collect()
+        } else {
+            vec![Script::typescript(source)]
+        };
+        let mut hostile = Vec::new();
+        for script in scripts {
+            let started = Instant::now();
+            let result = executor.run(script.limits(limits)).await;
+            let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            hostile.push((result, milliseconds));
+        }
         let mut honest = Vec::new();
         for run in beside {
             honest.push(run.await.expect("the honest run does not panic"));
@@ -80,10 +89,12 @@ fn main() {
         };
         let all = |results: Vec<_>| results.into_iter().map(report).collect::<Vec<_>>();
         let (mut honest, mut canary) = (all(honest), all(canary));
+        let (hostile, mut hostile_ms): (Vec<_>, Vec<_>) = hostile.into_iter().unzip();
+        let mut hostile = all(hostile);
         let stats = executor.pool_stats(if python { Language::Python } else { Language::TypeScript });
         let report = json!({
-            "hostile": report(hostile),
-            "hostileMs": u64::try_from(hostile_ms).unwrap_or(u64::MAX),
+            "hostile": if python { json!(hostile) } else { json!(hostile.pop()) },
+            "hostileMs": if python { json!(hostile_ms) } else { json!(hostile_ms.pop()) },
             "honestPython": python.then(|| honest.pop()),
             "canaryPython": python.then(|| canary.pop()),
             "honest": honest.pop(),

@@ -9,7 +9,7 @@ use cx::{ErrorCode, Limits, Script, ToolErrorCode};
 use serde_json::{Value, json};
 
 use crate::python_executor::{
-    BESIDE, attack, builder, ends, executor, failure, small, survives, untouched, value, within,
+    BESIDE, builder, ends, executor, failure, small, survives, survives_all, untouched, value, within,
 };
 
 /// Calls each function and returns what it said: `!` and the exception's class, or its value as text.
@@ -101,7 +101,7 @@ async fn px_124_environment() {
 import os, sys, platform, getpass
 return {
     'environ': dict(os.environ), 'native': [os.getenv('PATH'), os.getenv('HOME'), os.getenv('CARGO_MANIFEST_DIR')],
-    'argv': sys.argv, 'all': ' '.join(map(str, [
+    'argv': sys.argv, 'node': platform.node(), 'all': ' '.join(map(str, [
         os.environ, sys.argv, sys.path, sys.prefix, sys.executable, platform.uname(), sys.flags, os.uname(), sys.orig_argv,
         sys._git, sys.version, getattr(sys, '_base_executable', ''),
     ])),
@@ -115,8 +115,7 @@ return {
     for secret in [home.as_str(), "/work/", "/home/", env!("CARGO_MANIFEST_DIR"), "Linux"] {
         assert!(!all.contains(secret), "{secret} in {all}");
     }
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    assert!(host.trim().is_empty() || !all.contains(host.trim()), "{all}");
+    assert_eq!(found["node"], "(none)");
 }
 
 /// A listener that is there and that nobody reaches.
@@ -440,7 +439,7 @@ return [random.random(), secrets.token_hex(8), str(uuid.uuid4()), str(uuid.uuid1
 fn px_132_exits() {
     let error = &["RUNTIME_ERROR"][..];
     let value = &["none"][..];
-    for (source, codes) in [
+    let attacks = [
         ("import sys; sys.exit(0)", value),
         ("raise SystemExit", value),
         ("import sys; sys.exit('x')", error),
@@ -456,9 +455,8 @@ fn px_132_exits() {
         ("import gc\nfor one in gc.get_objects():\n    if type(one) is dict: one.clear()", &["RUNTIME_ERROR", "none"][..]),
         ("f = lambda: 0\nf.__code__ = f.__code__.replace(co_code=bytes(range(1, 255)) * 20)\nf()", &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..]),
         ("f = lambda: 0\nf.__code__ = f.__code__.replace(co_stacksize=0, co_nlocals=0, co_consts=(), co_code=bytes([83, 255, 82, 200]) * 50)\nf()", &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..]),
-    ] {
-        survives(source, 2_000, codes, BESIDE);
-    }
+    ];
+    survives_all(&attacks, 2_000, BESIDE);
 }
 
 /// Everything that is written goes to the run's log; the process's own stdout carries nothing of it. The child's whole
@@ -477,11 +475,11 @@ for attempt in [lambda: open(1, 'wb', buffering=0).write(b'reopened\n'), lambda:
     except Exception as error: found.append(type(error).__name__)
 return found"#;
     let report = survives(source, 5_000, &["none"], BESIDE);
-    let output = report["hostile"]["output"].as_str().unwrap();
+    let output = report["output"].as_str().unwrap();
     for line in ["{\"jsonrpc\": \"2.0\"}", "to two", "dunder"] {
         assert!(output.contains(line), "{line}: {report:#}");
     }
-    let found = report["hostile"]["value"].as_array().unwrap();
+    let found = report["value"].as_array().unwrap();
     assert_eq!(found[2], "EOFError", "{report:#}");
     assert_eq!(found[3], "EOFError", "{report:#}");
     assert!(found[1] == "b''" || found[1] == "OSError", "{report:#}");
@@ -490,7 +488,7 @@ return found"#;
 #[test]
 fn px_134_exception_tricks() {
     let both = &["RUNTIME_ERROR", "TIMEOUT"][..];
-    for (source, codes) in [
+    let attacks = [
         ("class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E", &["TIMEOUT"][..]),
         ("class E(Exception):\n    def __str__(self): raise self\nraise E", &["RUNTIME_ERROR"][..]),
         ("class E(Exception):\n    def __str__(self): return 'x' * 10 ** 9\nraise E", &["RUNTIME_ERROR", "MEMORY_LIMIT"][..]),
@@ -504,9 +502,9 @@ fn px_134_exception_tricks() {
         ("e = ValueError('x' * 10 ** 6)\ne.__cause__ = e\nfor _ in range(1000): e.add_note('n' * 10 ** 4)\nraise e", &["RUNTIME_ERROR"][..]),
         ("g = ValueError('e')\nfor _ in range(500): g = ExceptionGroup('g', [g, ValueError('v')])\nraise g", &["RUNTIME_ERROR"][..]),
         ("raise ExceptionGroup('many', [ValueError(i) for i in range(10 ** 5)])", &["RUNTIME_ERROR"][..]),
-    ] {
-        let report = survives(source, 1_500, codes, BESIDE);
-        let error = report["hostile"]["error"].to_string();
+    ];
+    for ((source, _), outcome) in attacks.iter().zip(survives_all(&attacks, 1_000, BESIDE)) {
+        let error = outcome["error"].to_string();
         assert!(error.len() < 100 << 10, "{source}: {}", error.len());
     }
 }

@@ -15,25 +15,25 @@ use crate::mock::Mock;
 const LATE: Duration = Duration::from_millis(1500);
 
 /// Megabytes that a process may need beside the memory limit of its script: what THREATS allows.
-pub const BESIDE: u64 = 64;
+pub(crate) const BESIDE: u64 = 64;
 
 /// What a process without a hostile script needs at its peak, in megabytes, is measured and not counted; but no more
 /// than this, so that a large leak of our own does not hide there.
 const MOST_ORDINARY: u64 = 700;
 
 /// Where Python's compiled code is kept for all tests. Nobody else can write there, as in `/tmp`.
-pub fn cache() -> PathBuf {
+pub(crate) fn cache() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("python")
 }
 
 /// A builder with the mock server.
-pub fn builder() -> (ExecutorBuilder, Mock) {
+pub(crate) fn builder() -> (ExecutorBuilder, Mock) {
     let mock = Mock::default();
     (Executor::builder().dispatcher(mock.clone()).cache_directory(cache()), mock)
 }
 
 /// An executor whose Python is compiled.
-pub async fn executor() -> (Executor, Mock) {
+pub(crate) async fn executor() -> (Executor, Mock) {
     let (builder, mock) = builder();
     let executor = builder.build().unwrap();
     executor.warm(Language::Python).await.unwrap();
@@ -41,17 +41,17 @@ pub async fn executor() -> (Executor, Mock) {
 }
 
 /// The default limits with little memory, so that what fills it is quick.
-pub fn small() -> Limits {
+pub(crate) fn small() -> Limits {
     Limits { wall_time: Duration::from_secs(20), memory_bytes: 64 << 20, ..Limits::default() }
 }
 
 /// As [`small`], with a deadline.
-pub fn within(milliseconds: u64) -> Limits {
+pub(crate) fn within(milliseconds: u64) -> Limits {
     Limits { wall_time: Duration::from_millis(milliseconds), ..small() }
 }
 
 /// Runs an attack, and then a script that must find nothing of it.
-pub async fn attack(source: &str, limits: Limits) -> (ExecuteResult, Mock) {
+pub(crate) async fn attack(source: &str, limits: Limits) -> (ExecuteResult, Mock) {
     let (executor, mock) = executor().await;
     let result = executor.run(Script::python(source).limits(limits)).await.unwrap();
     untouched(&executor, source).await;
@@ -59,7 +59,7 @@ pub async fn attack(source: &str, limits: Limits) -> (ExecuteResult, Mock) {
 }
 
 /// A fresh interpreter knows nothing of those before it.
-pub async fn untouched(executor: &Executor, after: &str) {
+pub(crate) async fn untouched(executor: &Executor, after: &str) {
     let source = "
 import builtins, json, os, sys
 print('checked')
@@ -71,7 +71,7 @@ return ['leaked' in globals(), hasattr(builtins, 'leaked'), hasattr(os, 'leaked'
 }
 
 /// The attack ends with this code, and not much later than its deadline.
-pub async fn ends(source: &str, limits: Limits, code: ErrorCode) -> Mock {
+pub(crate) async fn ends(source: &str, limits: Limits, code: ErrorCode) -> Mock {
     let (executor, mock) = executor().await;
     let started = Instant::now();
     let result = executor.run(Script::python(source).limits(limits)).await.unwrap();
@@ -84,57 +84,76 @@ pub async fn ends(source: &str, limits: Limits, code: ErrorCode) -> Mock {
 }
 
 /// Runs one script and returns its value; the next one must find nothing of it.
-pub async fn value(source: &str) -> Value {
+pub(crate) async fn value(source: &str) -> Value {
     let (result, _) = attack(source, small()).await;
     result.value().cloned().unwrap_or_else(|| panic!("{source}: {}", result.to_json()))
 }
 
 /// The same for the code and the message of its failure.
-pub async fn failure(source: &str) -> (ErrorCode, String) {
+pub(crate) async fn failure(source: &str) -> (ErrorCode, String) {
     let (result, _) = attack(source, small()).await;
     let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
     (error.code, error.message.clone())
 }
 
-/// What the child process says of an attack, of honest runs in both languages beside it and of both after it.
-pub fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
+/// Memory that scripts in the child process may use, in megabytes.
+pub(crate) const LIMIT: u64 = 64;
+
+/// What the child process says of attacks one after the other, of honest runs in both languages beside and after them.
+fn canary(sources: &[&str], milliseconds: u64) -> Value {
     let test_binary = std::env::current_exe().unwrap();
     let program: PathBuf = test_binary.parent().unwrap().parent().unwrap().join("examples/canary");
     let mut child = Command::new(program)
-        .args([milliseconds.to_string(), megabytes.to_string(), "python".to_owned()])
+        .args([milliseconds.to_string(), LIMIT.to_string(), "python".to_owned()])
         .arg(cache())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the canary is built with the tests");
-    child.stdin.take().unwrap().write_all(source.as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(json!(sources).to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{source}: the process ended with {:?}", output.status);
-    // The whole of stdout is the report: the script has none of it.
+    assert!(output.status.success(), "{sources:?}: the process ended with {:?}", output.status);
+    // The whole of stdout is the report: the scripts have none of it.
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     for (run, expected) in [("honest", 200), ("honestPython", 200), ("canary", 2), ("canaryPython", 2)] {
-        assert_eq!(report[run]["value"], expected, "{source}: {run}: {report:#}");
+        assert_eq!(report[run]["value"], expected, "{sources:?}: {run}: {report:#}");
     }
-    assert!(report["canaryMs"].as_u64().unwrap() < 2_000, "{source}: {report:#}");
-    assert_eq!(report["lost"], 0, "{source}: {report:#}");
+    assert!(report["canaryMs"].as_u64().unwrap() < 2_000, "{sources:?}: {report:#}");
+    assert_eq!(report["lost"], 0, "{sources:?}: {report:#}");
     report
 }
 
-/// The attack ends with one of `codes` (`none` for a value) in a process that goes on, hardly late, and the process's
-/// memory stays below what it ordinarily needs, the script's limit of 64 MB and `beside` megabytes.
-pub fn survives(source: &str, milliseconds: u64, codes: &[&str], beside: u64) -> Value {
-    const LIMIT: u64 = 64;
+/// Each attack ends with one of its codes (`none` for a value) in a process that goes on, hardly late, and the process's
+/// memory stays below what it ordinarily needs, the scripts' limit and `beside` megabytes. Returns what became of each.
+pub(crate) fn survives_all(attacks: &[(&str, &[&str])], milliseconds: u64, beside: u64) -> Vec<Value> {
     static ORDINARY: OnceLock<u64> = OnceLock::new();
     let ordinary = *ORDINARY.get_or_init(|| {
-        let peak = canary("1", 5_000, LIMIT)["peakMegabytes"].as_u64().unwrap();
+        let peak = canary(&["1"], 5_000)["peakMegabytes"].as_u64().unwrap();
         assert!(peak < MOST_ORDINARY, "{peak}");
         peak
     });
-    let report = canary(source, milliseconds, LIMIT);
-    let code = report["hostile"]["error"]["code"].as_str().unwrap_or("none");
-    assert!(codes.contains(&code), "{source}: {report:#}");
-    assert!(report["hostileMs"].as_u64().unwrap() < milliseconds + 1_500, "{source}: {report:#}");
+    let sources: Vec<&str> = attacks.iter().map(|(source, _)| *source).collect();
+    let mut report = canary(&sources, milliseconds);
     let peak = report["peakMegabytes"].as_u64().unwrap();
-    assert!(peak < ordinary + LIMIT + beside, "{source}: {ordinary} MB without it: {report:#}");
-    report
+    assert!(peak < ordinary + LIMIT + beside, "{sources:?}: {ordinary} MB without: {report:#}");
+    let times: Vec<u64> = serde_json::from_value(report["hostileMs"].take()).unwrap();
+    let outcomes: Vec<Value> = serde_json::from_value(report["hostile"].take()).unwrap();
+    assert_eq!((outcomes.len(), times.len()), (attacks.len(), attacks.len()));
+    for (((source, codes), outcome), time) in attacks.iter().zip(&outcomes).zip(times) {
+        let code = outcome["error"]["code"].as_str().unwrap_or("none");
+        assert!(codes.contains(&code), "{source}: {outcome:#}");
+        assert!(time < milliseconds + 1_500, "{source}: {time} ms");
+    }
+    outcomes
+}
+
+/// The same for several that end with the same codes.
+pub(crate) fn survive(sources: &[&str], milliseconds: u64, codes: &[&str], beside: u64) -> Vec<Value> {
+    let attacks: Vec<(&str, &[&str])> = sources.iter().map(|source| (*source, codes)).collect();
+    survives_all(&attacks, milliseconds, beside)
+}
+
+/// The same for one.
+pub(crate) fn survives(source: &str, milliseconds: u64, codes: &[&str], beside: u64) -> Value {
+    survive(&[source], milliseconds, codes, beside).remove(0)
 }

@@ -8,7 +8,7 @@ use cx::{Error, ErrorCode, ExecuteResult, Limits, Script};
 use serde_json::{Value, json};
 
 use crate::python_executor::{
-    BESIDE, attack, builder, canary, ends, executor, failure, small, survives, value, within,
+    BESIDE, attack, builder, ends, executor, failure, small, survive, survives, value, within,
 };
 
 async fn limited(source: &str, limits: Limits) -> ExecuteResult {
@@ -233,21 +233,20 @@ async fn pc_103_sleep() {
 /// All of these are WebAssembly, so they end where a loop of Python's does.
 #[test]
 fn pc_104_loops_in_c() {
-    for source in [
+    let sources = [
         "import itertools; sum(itertools.count())",
         "import re; re.match(r'(a+)+$', 'a' * 40 + '!')",
         "import itertools; max(itertools.repeat(1))",
         "import collections, itertools; collections.deque(itertools.repeat(0), maxlen=0)",
         "import functools\nclass C:\n    def __lt__(self, other):\n        while True: pass\nsorted([C(), C()])",
-    ] {
-        survives(source, 700, &["TIMEOUT"], BESIDE);
-    }
+    ];
+    survive(&sources, 700, &["TIMEOUT"], BESIDE);
     // Also too large, or clever enough to come to an end.
     survives("10 ** 10 ** 8", 700, &["TIMEOUT", "MEMORY_LIMIT"], BESIDE);
     survives("'a' * 10 ** 6 in ('a' * (10 ** 6 - 1) + 'b') * 10", 700, &["TIMEOUT", "none"], BESIDE);
     // Never begun: more than there can be at all, of which the host is not even asked.
     let report = survives("list(range(10 ** 9))", 5_000, &["RUNTIME_ERROR", "MEMORY_LIMIT"], BESIDE);
-    let error = &report["hostile"]["error"];
+    let error = &report["error"];
     assert!(!error["message"].as_str().unwrap().is_empty(), "{report:#}");
 }
 
@@ -264,7 +263,7 @@ while True: a[:] = b";
 #[test]
 fn pc_106_recursion() {
     // A report of a `RecursionError` is a clear outcome too, and so is that of a stack.
-    for source in [
+    let sources = [
         "def f(): return f()\nf()",
         "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): return f()\nf()",
         "import sys\nsys.setrecursionlimit(10 ** 9)\nclass C:\n    def __getattr__(self, name): return getattr(self, name + 'x')\nC().a",
@@ -278,17 +277,20 @@ fn pc_106_recursion() {
         "compile('+'.join(['a'] * 10 ** 5), '', 'eval')",
         "import sys\nsys.setrecursionlimit(10 ** 9)\nclass A:\n    def __eq__(self, o): return [self] == [o]\nA() == A()",
         "import copy, sys\nsys.setrecursionlimit(10 ** 9)\na = []\nfor _ in range(10 ** 5): a = [a]\ncopy.deepcopy(a)",
-    ] {
-        let report = survives(source, 5_000, &["RUNTIME_ERROR", "MEMORY_LIMIT"], BESIDE);
-        if report["hostile"]["error"]["code"] == "RUNTIME_ERROR" {
-            let name = report["hostile"]["error"]["name"].as_str().unwrap_or_default();
+    ];
+    let outcomes = survive(&sources, 5_000, &["RUNTIME_ERROR", "MEMORY_LIMIT"], BESIDE);
+    for (source, outcome) in sources.iter().zip(outcomes) {
+        if outcome["error"]["code"] == "RUNTIME_ERROR" {
+            let name = outcome["error"]["name"].as_str().unwrap_or_default();
             let names = ["RecursionError", "SyntaxError", "PatternError", "JSONDecodeError", "MemoryError"];
-            assert!(names.contains(&name), "{source}: {report:#}");
+            assert!(names.contains(&name), "{source}: {outcome:#}");
         }
     }
-    // The destruction of what is nested ends as well.
+    // So does the destruction of what is nested: CPython's own measure of its stack does not see all of it.
     let source = "a = None\nfor _ in range(10 ** 6): a = (a,)\ndel a\nreturn 1";
-    survives(source, 10_000, &["none", "MEMORY_LIMIT"], BESIDE);
+    let outcome = survives(source, 10_000, &["none", "MEMORY_LIMIT", "RUNTIME_ERROR"], BESIDE);
+    let name = &outcome["error"]["name"];
+    assert!(outcome["error"]["code"] != "RUNTIME_ERROR" || name == "RecursionError", "{outcome:#}");
 }
 
 /// A source that is nested ends before anything runs.
@@ -404,21 +406,20 @@ fn pm_112_one_large_block() {
 try: bytearray(1 << 30)
 except MemoryError: return len(bytes(1 << 20))";
     let report = survives(source, 5_000, &["none"], BESIDE);
-    assert_eq!(report["hostile"]["value"], 1 << 20, "{report:#}");
+    assert_eq!(report["value"], 1 << 20, "{report:#}");
 }
 
 #[test]
 fn pm_113_growth_of_every_kind() {
-    for source in [
+    let sources = [
         "a = []\nwhile True: a.append(bytearray(2 ** 20))",
         "a = []\nwhile True: a.append(object())",
         "a = {}\nwhile True: a[len(a)] = str(len(a))",
         "a = 'x'\nwhile True: a += a",
         "a = []\nwhile True: a.append(lambda: a)",
         "import asyncio\na = []\nwhile True: a.append(asyncio.ensure_future(asyncio.sleep(1e6)))",
-    ] {
-        survives(source, 10_000, &["MEMORY_LIMIT"], BESIDE);
-    }
+    ];
+    survive(&sources, 10_000, &["MEMORY_LIMIT"], BESIDE);
 }
 
 #[test]
@@ -434,34 +435,35 @@ while True:
 
 #[test]
 fn pm_115_bombs() {
-    for source in [
+    let sources = [
         "import zlib\nbomb = zlib.compress(bytes(30 << 20))\nbomb = zlib.compress(bomb * 8)\nzlib.decompress(zlib.decompress(bomb))",
         "'x' * 2 ** 31",
         "'{:>2000000000}'.format(1)",
         "import itertools; list(itertools.product(range(1000), repeat=3))",
-    ] {
-        survives(source, 10_000, &["MEMORY_LIMIT", "RUNTIME_ERROR"], BESIDE);
-    }
+    ];
+    survive(&sources, 10_000, &["MEMORY_LIMIT", "RUNTIME_ERROR"], BESIDE);
     // CPython's own guard against numbers as text.
     let report = survives("int('9' * 10 ** 7)", 5_000, &["RUNTIME_ERROR"], BESIDE);
-    assert_eq!(report["hostile"]["error"]["name"], "ValueError", "{report:#}");
+    assert_eq!(report["error"]["name"], "ValueError", "{report:#}");
 }
 
 /// By every way out: none is a full pipe, none costs the host more than what is kept.
 #[test]
 fn pm_116_print_flood() {
-    for source in [
+    let sources = [
         "while True: print('x' * 10 ** 6)",
         "import os\nwhile True: os.write(1, b'x' * 10 ** 6)",
         "import os\nwhile True: os.write(2, b'\\xff' * 100)",
         "import wit_world\nwhile True: wit_world.log(wit_world.OutputStream.STDOUT, 'x' * 10 ** 6)",
         "import sys\nwhile True: sys.stderr.write('x')",
-    ] {
-        let report = survives(source, 800, &["TIMEOUT"], BESIDE);
-        let hostile = &report["hostile"];
-        assert!(hostile["outputBytesDropped"].as_u64().unwrap() > 1 << 20 || source.contains("write('x')"), "{source}");
+    ];
+    for (source, outcome) in sources.iter().zip(survive(&sources, 600, &["TIMEOUT"], BESIDE)) {
+        // Each writes far more than is kept, but for the one that writes letter by letter.
+        let dropped = outcome["outputBytesDropped"].as_u64().unwrap_or(0);
+        assert!(dropped > 1 << 20 || source.ends_with("write('x')"), "{source}: {dropped}");
         // A wrong byte becomes the three of U+FFFD: what is kept is counted as it is kept.
-        assert!(hostile["output"].as_str().unwrap().len() <= 1 << 20, "{source}");
+        let kept = outcome["output"].as_str().unwrap_or_default().len();
+        assert!(kept <= 1 << 20, "{source}: {kept}");
     }
     // Many lines without a text.
     let source = "import wit_world\nwhile True: wit_world.log(wit_world.OutputStream.STDERR, '')";
@@ -472,8 +474,8 @@ fn pm_116_print_flood() {
 #[test]
 fn pm_117_payloads() {
     let source = "
-while True: call_tool('mock', 'echo', {'s': 'x' * (12 << 20)})";
-    survives(source, 800, &["TIMEOUT"], BESIDE);
+while True: call_tool('mock', 'echo', {'s': 'x' * (9 << 20)})";
+    survives(source, 800, &["TIMEOUT", "MEMORY_LIMIT"], BESIDE);
     let direct = "
 from wit_world import Operation, start_call, wait
 codes = set()
@@ -485,7 +487,7 @@ for operation in Operation:
             wait(None)
 return 'done'";
     let report = survives(direct, 10_000, &["none"], BESIDE);
-    assert_eq!(report["hostile"]["value"], "done", "{report:#}");
+    assert_eq!(report["value"], "done", "{report:#}");
     // Not waited for: names, questions and answers are bounded together.
     for call in [
         "start_call(Operation.TOOL, 'mock', 'hang', '{\"s\":\"' + 'x' * (2 << 20) + '\"}')",
@@ -514,8 +516,10 @@ while True:
     answers += [completion.call for completion in some]
 return [len(answers), len(set(answers))]";
     let report = survives(source, 15_000, &["none"], BESIDE);
-    assert_eq!(report["hostile"]["value"], json!([100_000, 100_000]), "{report:#}");
-    assert_eq!(report["hostile"]["toolCalls"].as_array().map(Vec::len), Some(1_000), "{}", report["hostile"]);
+    assert_eq!(report["value"], json!([100_000, 100_000]), "{report:#}");
+    // As many as a run may make, and each of the others was refused.
+    assert_eq!(report["toolCallsMade"], 100_000, "{report:#}");
+    assert_eq!(report["toolCallSummary"][0]["calls"], 1_000, "{report:#}");
     let source = "
 from wit_world import Operation, start_call
 while True: start_call(Operation.TOOL, 'mock', 'echo', '')";
@@ -542,7 +546,7 @@ return 'done'";
 #[test]
 fn pm_119_random_bytes() {
     survives("import os; os.urandom(2 ** 30)", 5_000, &["MEMORY_LIMIT"], BESIDE);
-    survives("import os\nwhile True: os.urandom(4 << 20)", 800, &["TIMEOUT"], BESIDE);
+    survives("import os\nwhile True: os.urandom(4 << 20)", 600, &["TIMEOUT"], BESIDE);
     let report = survives("import os; return len(os.urandom(1 << 20))", 5_000, &["none"], BESIDE);
-    assert_eq!(report["hostile"]["value"], 1 << 20, "{report:#}");
+    assert_eq!(report["value"], 1 << 20, "{report:#}");
 }

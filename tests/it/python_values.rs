@@ -4,7 +4,7 @@
 use cx::{ErrorCode, Script};
 use serde_json::{Value, json};
 
-use crate::python_executor::{BESIDE, attack, executor, failure, small, survives, value};
+use crate::python_executor::{BESIDE, attack, executor, failure, small, survive, value};
 
 #[tokio::test]
 async fn bv_080_081_names_of_objects_own() {
@@ -118,13 +118,12 @@ except McpToolError as error: return [error.code, 'circular' in str(error)]";
 #[test]
 fn bv_088_billion_laughs() {
     let codes = ["TIMEOUT", "MEMORY_LIMIT", "RESULT_TOO_LARGE"];
-    for source in [
+    let sources = [
         "a = []\nfor i in range(40): a = [a, a]\nreturn a",
         "a = []\nfor i in range(40): a = [a, a]\nawait mock.echo(a=a)",
         "a = []\nfor i in range(40): a = [a, a]\nprint(a)",
-    ] {
-        survives(source, 2_000, &codes, BESIDE);
-    }
+    ];
+    survive(&sources, 2_000, &codes, BESIDE);
 }
 
 #[tokio::test]
@@ -136,7 +135,9 @@ async fn bv_089_depth() {
     for depth in [200, 3_000, 200_000] {
         let (code, message) = failure(&format!("{}return v", nested(depth))).await;
         assert_eq!(code, ErrorCode::RuntimeError);
-        assert!(message.contains("levels") && message.len() < 1_000, "{message}");
+        // The host refuses what the guest half could write.
+        let said = message.contains("levels") || message.contains("recursion limit");
+        assert!(said && message.len() < 1_000, "{message}");
         let source =
             format!("{}try: await mock.echo(v=v)\nexcept McpToolError as error: return error.code", nested(depth));
         assert_eq!(value(&source).await, json!("INVALID_ARGUMENTS"), "{depth}");
@@ -179,14 +180,13 @@ return names";
 #[test]
 fn bv_091_large_without_memory() {
     let codes = ["TIMEOUT", "MEMORY_LIMIT", "RESULT_TOO_LARGE", "RUNTIME_ERROR"];
-    for source in [
+    let sources = [
         "return range(2 ** 32)",
         "import array; return array.array('b', bytes(30 << 20))",
         "await mock.echo(a=range(2 ** 32))",
         "return [[0] * 10 ** 5] * 10 ** 5",
-    ] {
-        survives(source, 3_000, &codes, BESIDE);
-    }
+    ];
+    survive(&sources, 3_000, &codes, BESIDE);
 }
 
 #[tokio::test]
