@@ -62,7 +62,7 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// The run's error, for a source that cannot be run; the instance serves another run then.
-    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Self::Prepared, ScriptError>;
+    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Self::Prepared, Box<ScriptError>>;
 
     /// Called every 10 ms while there are runs.
     fn tick(&self) {}
@@ -378,14 +378,14 @@ impl<E: Engine> Shared<E> {
         let context = Arc::new(ExecutionContext::new(context));
         // Whoever asked may have gone while the run waited; then nothing of it must happen.
         let prepared = if context.cancel.is_cancelled() {
-            Err(failure::stopped(None, &context))
+            Err(Box::new(failure::stopped(None, &context)))
         } else {
             self.engine.prepare(&context, &source)
         };
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
-                let outcome = Outcome::Failed(error);
+                let outcome = Outcome::Failed(*error);
                 drop(permit);
                 // The next job's turn; this thread is ready again.
                 self.state.lock().warming += 1;

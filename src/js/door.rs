@@ -15,11 +15,11 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 impl Door for RunDoor {
     fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String> {
-        RunDoor::call(self, ToolName::Pair { server, tool }, arguments).map(text).boxed_local()
+        Self::call(self, ToolName::Pair { server, tool }, arguments).map(text).boxed_local()
     }
 
     fn call_full(&self, name: String, arguments: String) -> LocalBoxFuture<'static, String> {
-        RunDoor::call(self, tool_name(name), arguments).map(text).boxed_local()
+        Self::call(self, tool_name(name), arguments).map(text).boxed_local()
     }
 
     fn call_blocking(&self, calls: &str) -> String {
@@ -31,7 +31,7 @@ impl Door for RunDoor {
             }
         };
         let results = join_all(calls.into_iter().map(|Call { server, tool, arguments }| {
-            RunDoor::call(self, ToolName::Pair { server, tool }, arguments)
+            Self::call(self, ToolName::Pair { server, tool }, arguments)
         }));
         // Ends at the run's deadline: every call does.
         let results = block_on(results);
@@ -57,11 +57,11 @@ impl Door for RunDoor {
     }
 
     fn query(&self, request: &str) -> LocalBoxFuture<'static, String> {
-        RunDoor::query(self, request).map(text).boxed_local()
+        Self::query(self, request).map(text).boxed_local()
     }
 
     fn query_blocking(&self, request: &str) -> String {
-        text(block_on(RunDoor::query(self, request)))
+        text(block_on(Self::query(self, request)))
     }
 
     fn log(&self, level: u32, text: String) {

@@ -35,8 +35,8 @@ impl Engine for V8Engine {
         Isolate::new(self.memory_bytes)
     }
 
-    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Stripped, ScriptError> {
-        strip(source, context.limits.source_bytes).map_err(|error| strip_failed(error, source))
+    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Stripped, Box<ScriptError>> {
+        strip(source, context.limits.source_bytes).map_err(|error| Box::new(strip_failed(error, source)))
     }
 }
 

@@ -63,7 +63,6 @@ impl RawOutput {
 }
 
 struct Run {
-    context: Arc<ExecutionContext>,
     door: RunDoor,
     started: u64,
     /// Calls under way. Polled when they are started and while the guest waits.
@@ -108,7 +107,6 @@ impl Host {
     pub(crate) fn start(&mut self, context: &Arc<ExecutionContext>) {
         self.raw.lock().context = Some(Arc::clone(context));
         self.run = Some(Run {
-            context: Arc::clone(context),
             door: RunDoor::new(Arc::clone(context)),
             started: 0,
             calls: FuturesUnordered::new(),
@@ -250,14 +248,13 @@ impl GuestImports for State<Host> {
         if run.calls.is_empty() && timeout_ms.is_none() {
             return Ok(Vec::new());
         }
-        let context = Arc::clone(&run.context);
         let some_ended = futures::future::poll_fn(|task| {
             run.collect(task);
             if run.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
         });
         // A script may name any time; the run's deadline ends it anyway.
         let timeout = timeout_ms.map(|milliseconds| {
-            Duration::try_from_secs_f64(milliseconds.max(0.0) / 1000.0).unwrap_or(context.limits.wall_time)
+            Duration::try_from_secs_f64(milliseconds.max(0.0) / 1000.0).unwrap_or(Duration::MAX)
         });
         match timeout {
             Some(Duration::ZERO) => {

@@ -89,7 +89,7 @@ impl Engine for Interpreters {
         }
     }
 
-    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<(), ScriptError> {
+    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<(), Box<ScriptError>> {
         report::check_size(source, context.limits.source_bytes)
     }
 

@@ -52,12 +52,13 @@ struct Report {
 }
 
 /// Whether a source is short enough to be looked at.
-pub(super) fn check_size(source: &str, most: usize) -> Result<(), ScriptError> {
+pub(super) fn check_size(source: &str, most: usize) -> Result<(), Box<ScriptError>> {
     if source.len() <= most {
         return Ok(());
     }
     let message = format!("the source is {} bytes, at most {most} can be run", source.len());
-    Err(ScriptError::new(ErrorCode::SyntaxError, message).with_hint("pass data as `inputs`, not as source"))
+    let error = ScriptError::new(ErrorCode::SyntaxError, message);
+    Err(Box::new(error.with_hint("pass data as `inputs`, not as source")))
 }
 
 /// The run's outcome.
@@ -69,7 +70,7 @@ pub(super) fn outcome(ending: Ending, evidence: &Evidence<'_>) -> Outcome {
         Ending::Answered(answer) => match answer.split_at_checked(1) {
             Some(("+", value)) => match value_of(value, evidence.context) {
                 Ok(value) => return Outcome::Returned(value),
-                Err(error) => error,
+                Err(error) => *error,
             },
             Some(("-", report)) => described(ErrorCode::RuntimeError, report, evidence),
             _ => ScriptError::new(ErrorCode::RuntimeError, "the interpreter's answer cannot be read"),
@@ -78,11 +79,11 @@ pub(super) fn outcome(ending: Ending, evidence: &Evidence<'_>) -> Outcome {
     Outcome::Failed(error)
 }
 
-fn value_of(text: &str, context: &ExecutionContext) -> Result<serde_json::Value, ScriptError> {
+fn value_of(text: &str, context: &ExecutionContext) -> Result<serde_json::Value, Box<ScriptError>> {
     if text.len() > context.limits.result_bytes {
-        return Err(failure::too_large(text.len(), context));
+        return Err(Box::new(failure::too_large(text.len(), context)));
     }
-    serde_json::from_str(text).map_err(|error| failure::not_json(&error))
+    serde_json::from_str(text).map_err(|error| Box::new(failure::not_json(&error)))
 }
 
 fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptError {

@@ -101,7 +101,6 @@ async fn a_thousand_runs() {
     assert!(after.descriptors <= before.descriptors + 4, "{before:?} {after:?}");
     assert_eq!(executor.pool_stats(Language::Python).lost, 0);
     untouched(&executor, "a thousand runs").await;
-    println!("{before:?} {after:?}");
 }
 
 /// THREATS 121: the same for runs that take all the memory that they may.
@@ -123,7 +122,6 @@ async fn many_runs_with_all_their_memory() {
     let (before, after) = (before.unwrap(), held());
     assert!(after.resident <= before.resident + 24, "{before:?} {after:?}");
     assert!(after.address_space <= before.address_space + 9, "{before:?} {after:?}");
-    println!("{before:?} {after:?}");
 }
 
 fn in_its_own_process(test: &str) {
@@ -219,7 +217,12 @@ async fn an_executor_that_goes_during_a_run() {
             for run in runs {
                 match run.await.unwrap() {
                     Ok(result) => {
-                        assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled, "{}", result.to_json())
+                        assert_eq!(
+                            result.error().unwrap().code,
+                            ErrorCode::Cancelled,
+                            "{}",
+                            result.to_json()
+                        );
                     }
                     Err(error) => assert!(matches!(error, Error::Closed), "{error}"),
                 }

@@ -95,7 +95,9 @@ def describe(error: BaseException, script: str) -> str:
     `column` (UTF-16 units, from 1) of the deepest place in the author's text.
     """
     try:
-        report = {"name": _name(error), "message": _message(error) + _suggestion(error) + _members(error)}
+        message = _message(error) + _suggestion(error) + _members(error)
+        # A model reads the message first: better the name twice than nothing.
+        report = {"name": _name(error), "message": message or _name(error)}
         place = _place(error, script)
         if place is not None:
             report["line"], report["column"] = place
@@ -106,7 +108,7 @@ def describe(error: BaseException, script: str) -> str:
             code = None
         if code is not None:
             report["code"] = code
-        hint = _HINTS.get(error.name) if isinstance(error, NameError) and isinstance(error.name, str) else None
+        hint = _hint(error, report["message"])
         if hint is not None:
             report["hint"] = hint
         report["stack"] = _stack(error)
@@ -135,6 +137,18 @@ def _message(error: BaseException) -> str:
         return _shortened(str(error))
     except BaseException as second:
         return f"an exception whose text cannot be made: {type(second).__name__}"
+
+
+def _hint(error: BaseException, message: str) -> str | None:
+    """What to do about an error that has a usual cause."""
+    if isinstance(error, NameError):
+        return _HINTS.get(error.name) if isinstance(error.name, str) else None
+    if isinstance(error, (TypeError, AttributeError)):
+        if message.startswith("'coroutine' object"):
+            return "did you forget `await`?"
+        if message.endswith("object can't be awaited") or "can't be used in 'await' expression" in message:
+            return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
+    return None
 
 
 def _suggestion(error: BaseException) -> str:
@@ -306,8 +320,8 @@ def exit_report(error: SystemExit, script: str) -> str | None:
     code = error.code
     if code is None or code is False or (isinstance(code, int) and code == 0):
         return None
-    shown = f"with code {code}" if isinstance(code, int) else _message(error)
-    report = {"name": "SystemExit", "message": f"the script exited: {shown}"}
+    shown = f" with code {code}" if isinstance(code, int) else f": {_message(error)}"
+    report = {"name": "SystemExit", "message": f"the script exited{shown}"}
     place = _place(error, script)
     if place is not None:
         report["line"], report["column"] = place

@@ -11,7 +11,10 @@ use crate::output::printable;
 /// Prints why a script failed. `name` is what the script is called in places.
 pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
     let title = match &error.name {
-        Some(kind) if error.tool_code.is_none() => format!("{kind}: {}", error.message),
+        // An error without words has its name for a message.
+        Some(kind) if error.tool_code.is_none() && *kind != error.message => {
+            format!("{kind}: {}", error.message)
+        }
         _ => match error.tool_code {
             Some(code) => format!("{code}: {}", error.message),
             None => error.message.clone(),
