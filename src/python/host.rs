@@ -146,7 +146,8 @@ impl Run {
     /// Takes over every call that has ended, as long as there is room.
     fn collect(&mut self, task: &mut Context<'_>) {
         while !self.is_full()
-            && let Poll::Ready(Some(ended)) = self.calls.poll_next_unpin(task) {
+            && let Poll::Ready(Some(ended)) = self.calls.poll_next_unpin(task)
+        {
             self.end(ended);
         }
     }

@@ -85,7 +85,11 @@ pub async fn python() -> (Executor, mock::Mock) {
 pub fn python_cache() -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     // Nobody else may write where code comes from.
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory).expect("a directory for the cache");
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)
+        .expect("a directory for the cache");
     directory
 }
 

@@ -124,7 +124,9 @@ async fn px_125_network() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let before = format!("import asyncio, socket, urllib.request, http.client\nport = {port}\nurl = 'http://127.0.0.1:{port}/'");
+    let before = format!(
+        "import asyncio, socket, urllib.request, http.client\nport = {port}\nurl = 'http://127.0.0.1:{port}/'"
+    );
     let found = attempts(
         &before,
         &[
@@ -217,7 +219,12 @@ return {
     let found = result.value().unwrap_or_else(|| panic!("{}", result.to_json()));
     assert_eq!(found["denied"], json!(vec!["TOOL_DENIED"; 4]));
     let missing = found["missing"].as_array().unwrap();
-    assert!(missing.iter().all(|code| code == "TOOL_NOT_FOUND" || code == "TOOL_DENIED" || code == "SERVER_NOT_FOUND"), "{missing:?}");
+    assert!(
+        missing
+            .iter()
+            .all(|code| code == "TOOL_NOT_FOUND" || code == "TOOL_DENIED" || code == "SERVER_NOT_FOUND"),
+        "{missing:?}"
+    );
     assert_eq!(found["seen"], json!([]));
     assert_eq!(found["schema"], Value::Null);
     assert_eq!(found["wrong"], json!(vec!["INVALID_ARGUMENTS"; 8]));
@@ -277,9 +284,22 @@ async fn px_128_overwritten_guest_half() {
 #[tokio::test]
 async fn px_128_codes_are_the_hosts() {
     let codes = [
-        "SYNTAX_ERROR", "TIMEOUT", "CPU_LIMIT", "MEMORY_LIMIT", "CANCELLED", "RESULT_TOO_LARGE", "ENGINE_UNAVAILABLE",
-        "MAX_TOOL_CALLS_EXCEEDED", "QUEUE_FULL", "TOOL_DENIED", "TOOL_ERROR", "TOOL_NOT_FOUND", "RATE_LIMITED",
-        "UPSTREAM_UNAVAILABLE", "INVALID_ARGUMENTS", "NOTHING_LIKE_THIS",
+        "SYNTAX_ERROR",
+        "TIMEOUT",
+        "CPU_LIMIT",
+        "MEMORY_LIMIT",
+        "CANCELLED",
+        "RESULT_TOO_LARGE",
+        "ENGINE_UNAVAILABLE",
+        "MAX_TOOL_CALLS_EXCEEDED",
+        "QUEUE_FULL",
+        "TOOL_DENIED",
+        "TOOL_ERROR",
+        "TOOL_NOT_FOUND",
+        "RATE_LIMITED",
+        "UPSTREAM_UNAVAILABLE",
+        "INVALID_ARGUMENTS",
+        "NOTHING_LIKE_THIS",
     ];
     let (executor, _) = executor().await;
     for code in codes {
@@ -327,7 +347,9 @@ async fn px_135_bad_values_to_the_host() {
     let (executor, _) = executor().await;
     let ample = Limits { memory_bytes: 256 << 20, ..small() };
     let answer = |value: &str| format!("import cx_guest.values as v\nv.cut = lambda *a: {value}\nreturn 1");
-    let report = |report: &str| format!("import cx_guest.errors as e\ne.describe = lambda *a: {report}\nraise ValueError");
+    let report = |report: &str| {
+        format!("import cx_guest.errors as e\ne.describe = lambda *a: {report}\nraise ValueError")
+    };
     for (source, code) in [
         (answer("''"), ErrorCode::RuntimeError),
         (answer("'{'"), ErrorCode::RuntimeError),
@@ -345,7 +367,10 @@ async fn px_135_bad_values_to_the_host() {
         (report("'{\"line\": 4294967295, \"column\": 0}'"), ErrorCode::RuntimeError),
         (report("'[' * 100_000"), ErrorCode::RuntimeError),
         (report("'{\"message\": \"' + '€' * (5 << 20) + '\"}'"), ErrorCode::RuntimeError),
-        ("import cx_guest.run as r\nr.values.cut = r.errors.describe = lambda *a: 1\nreturn 1".to_owned(), ErrorCode::RuntimeError),
+        (
+            "import cx_guest.run as r\nr.values.cut = r.errors.describe = lambda *a: 1\nreturn 1".to_owned(),
+            ErrorCode::RuntimeError,
+        ),
     ] {
         let result = executor.run(Script::python(&*source).limits(ample)).await.unwrap();
         let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
@@ -427,7 +452,9 @@ return [random.random(), secrets.token_hex(8), str(uuid.uuid4()), str(uuid.uuid1
     let mut runs = Vec::new();
     for _ in 0..3 {
         let result = executor.run_py(source).await.unwrap();
-        runs.push(result.value().unwrap_or_else(|| panic!("{}", result.to_json())).as_array().unwrap().clone());
+        runs.push(
+            result.value().unwrap_or_else(|| panic!("{}", result.to_json())).as_array().unwrap().clone(),
+        );
     }
     for index in 0..runs[0].len() {
         assert!(runs[0][index] != runs[1][index] && runs[1][index] != runs[2][index], "{index}: {runs:?}");
@@ -451,10 +478,22 @@ fn px_132_exits() {
         ("import os; os._exit(3)", error),
         ("import os; os.abort()", error),
         ("import faulthandler; faulthandler._sigsegv()", error),
-        ("import sys; sys.setrecursionlimit(10 ** 9); exec('def f(): f()\\nf()')", &["RUNTIME_ERROR", "MEMORY_LIMIT"][..]),
-        ("import gc\nfor one in gc.get_objects():\n    if type(one) is dict: one.clear()", &["RUNTIME_ERROR", "none"][..]),
-        ("f = lambda: 0\nf.__code__ = f.__code__.replace(co_code=bytes(range(1, 255)) * 20)\nf()", &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..]),
-        ("f = lambda: 0\nf.__code__ = f.__code__.replace(co_stacksize=0, co_nlocals=0, co_consts=(), co_code=bytes([83, 255, 82, 200]) * 50)\nf()", &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..]),
+        (
+            "import sys; sys.setrecursionlimit(10 ** 9); exec('def f(): f()\\nf()')",
+            &["RUNTIME_ERROR", "MEMORY_LIMIT"][..],
+        ),
+        (
+            "import gc\nfor one in gc.get_objects():\n    if type(one) is dict: one.clear()",
+            &["RUNTIME_ERROR", "none"][..],
+        ),
+        (
+            "f = lambda: 0\nf.__code__ = f.__code__.replace(co_code=bytes(range(1, 255)) * 20)\nf()",
+            &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..],
+        ),
+        (
+            "f = lambda: 0\nf.__code__ = f.__code__.replace(co_stacksize=0, co_nlocals=0, co_consts=(), co_code=bytes([83, 255, 82, 200]) * 50)\nf()",
+            &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..],
+        ),
     ];
     survives_all(&attacks, 2_000, BESIDE);
 }
@@ -491,16 +530,40 @@ fn px_134_exception_tricks() {
     let attacks = [
         ("class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E", &["TIMEOUT"][..]),
         ("class E(Exception):\n    def __str__(self): raise self\nraise E", &["RUNTIME_ERROR"][..]),
-        ("class E(Exception):\n    def __str__(self): return 'x' * 10 ** 9\nraise E", &["RUNTIME_ERROR", "MEMORY_LIMIT"][..]),
+        (
+            "class E(Exception):\n    def __str__(self): return 'x' * 10 ** 9\nraise E",
+            &["RUNTIME_ERROR", "MEMORY_LIMIT"][..],
+        ),
         ("class E(Exception):\n    def __str__(self): return 1\nraise E", &["RUNTIME_ERROR"][..]),
-        ("class E(Exception):\n    @property\n    def __class__(self):\n        while True: pass\nraise E", both),
-        ("class M(type):\n    @property\n    def __name__(cls):\n        while True: pass\nclass E(Exception, metaclass=M): pass\nraise E", both),
+        (
+            "class E(Exception):\n    @property\n    def __class__(self):\n        while True: pass\nraise E",
+            both,
+        ),
+        (
+            "class M(type):\n    @property\n    def __name__(cls):\n        while True: pass\nclass E(Exception, metaclass=M): pass\nraise E",
+            both,
+        ),
         ("class E(Exception):\n    def __hash__(self):\n        while True: pass\nraise E", both),
-        ("class E(Exception):\n    @property\n    def __notes__(self):\n        while True: yield 'x'\nraise E", both),
-        ("import sys\nsys.excepthook = lambda *a: [0 for _ in iter(int, 1)]\nraise ValueError('seen')", &["RUNTIME_ERROR"][..]),
-        ("def f(n):\n    try: raise ValueError(n)\n    except ValueError:\n        if n: f(n - 1)\n        raise\nf(300)", &["RUNTIME_ERROR"][..]),
-        ("e = ValueError('x' * 10 ** 6)\ne.__cause__ = e\nfor _ in range(1000): e.add_note('n' * 10 ** 4)\nraise e", &["RUNTIME_ERROR"][..]),
-        ("g = ValueError('e')\nfor _ in range(500): g = ExceptionGroup('g', [g, ValueError('v')])\nraise g", &["RUNTIME_ERROR"][..]),
+        (
+            "class E(Exception):\n    @property\n    def __notes__(self):\n        while True: yield 'x'\nraise E",
+            both,
+        ),
+        (
+            "import sys\nsys.excepthook = lambda *a: [0 for _ in iter(int, 1)]\nraise ValueError('seen')",
+            &["RUNTIME_ERROR"][..],
+        ),
+        (
+            "def f(n):\n    try: raise ValueError(n)\n    except ValueError:\n        if n: f(n - 1)\n        raise\nf(300)",
+            &["RUNTIME_ERROR"][..],
+        ),
+        (
+            "e = ValueError('x' * 10 ** 6)\ne.__cause__ = e\nfor _ in range(1000): e.add_note('n' * 10 ** 4)\nraise e",
+            &["RUNTIME_ERROR"][..],
+        ),
+        (
+            "g = ValueError('e')\nfor _ in range(500): g = ExceptionGroup('g', [g, ValueError('v')])\nraise g",
+            &["RUNTIME_ERROR"][..],
+        ),
         ("raise ExceptionGroup('many', [ValueError(i) for i in range(10 ** 5)])", &["RUNTIME_ERROR"][..]),
     ];
     for ((source, _), outcome) in attacks.iter().zip(survives_all(&attacks, 1_000, BESIDE)) {
@@ -548,14 +611,18 @@ return [eval('1 + 1'), pickle.loads(pickle.dumps([1])), found]";
 
 #[tokio::test]
 async fn px_137_modules_of_other_hosts() {
-    let found = attempts("", &["__import__('js')", "__import__('pyodide_js')", "__import__('_pyodide')"]).await;
+    let found =
+        attempts("", &["__import__('js')", "__import__('pyodide_js')", "__import__('_pyodide')"]).await;
     all_refused(&found, &["ModuleNotFoundError"]);
 }
 
 /// The clocks are real, and that of the wall is not moved by a script.
 #[tokio::test]
 async fn px_139_clocks() {
-    let found = value("import time\na = time.monotonic(); time.sleep(0.05)\nreturn [time.time(), time.monotonic() - a]").await;
+    let found = value(
+        "import time\na = time.monotonic(); time.sleep(0.05)\nreturn [time.time(), time.monotonic() - a]",
+    )
+    .await;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
     assert!((now - found[0].as_f64().unwrap()).abs() < 30.0, "{found}");
     let slept = found[1].as_f64().unwrap();

@@ -43,6 +43,8 @@ async fn wall_time() {
             took >= Duration::from_millis(200) && took < Duration::from_millis(900),
             "{source}: {took:?}"
         );
+        // Its own thread has answered; the watchdog did not have to.
+        assert_eq!(executor.pool_stats(cx::Language::Python).lost, 0, "{source}");
     }
 }
 
@@ -296,7 +298,9 @@ fn pc_106_recursion() {
 /// A source that is nested ends before anything runs.
 #[tokio::test]
 async fn pc_106_nested_source() {
-    for source in ["(".repeat(100_000), "-".repeat(100_000) + "1", "[".repeat(400_000), "x=".repeat(200_000) + "1"] {
+    for source in
+        ["(".repeat(100_000), "-".repeat(100_000) + "1", "[".repeat(400_000), "x=".repeat(200_000) + "1"]
+    {
         let result = limited(&source, small()).await;
         let code = result.error().unwrap().code;
         assert!(
@@ -341,7 +345,9 @@ return names";
 #[tokio::test]
 async fn pc_109_no_time_at_all() {
     let (executor, _) = executor().await;
-    for limits in [Limits { cpu_time: Duration::ZERO, ..small() }, Limits { wall_time: Duration::ZERO, ..small() }] {
+    for limits in
+        [Limits { cpu_time: Duration::ZERO, ..small() }, Limits { wall_time: Duration::ZERO, ..small() }]
+    {
         let refused = executor.run(Script::python("1").limits(limits)).await;
         assert!(matches!(refused, Err(Error::InvalidOptions { .. })), "{refused:?}");
     }

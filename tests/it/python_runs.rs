@@ -218,7 +218,9 @@ async fn an_executor_that_goes_during_a_run() {
             executor.close().await;
             for run in runs {
                 match run.await.unwrap() {
-                    Ok(result) => assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled, "{}", result.to_json()),
+                    Ok(result) => {
+                        assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled, "{}", result.to_json())
+                    }
                     Err(error) => assert!(matches!(error, Error::Closed), "{error}"),
                 }
             }
@@ -292,7 +294,8 @@ async fn both_languages_at_once() {
 async fn a_late_stop_hits_no_other_run() {
     let (executor, _) = executor().await;
     for _ in 0..20 {
-        let edge = "import time\nend = time.monotonic() + 0.019\nwhile time.monotonic() < end: pass\nreturn 1";
+        let edge =
+            "import time\nend = time.monotonic() + 0.019\nwhile time.monotonic() < end: pass\nreturn 1";
         let _ = executor.run(Script::python(edge).limits(within(20))).await.unwrap();
         let next = executor.run_py("return 1").await.unwrap();
         assert_eq!(next.value(), Some(&json!(1)), "{}", next.to_json());

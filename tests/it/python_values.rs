@@ -49,7 +49,8 @@ return [await mock.echo(s="\ud800"), call_tool("mock", "echo", {"\udfff": 1}), "
 /// A pair of surrogates that a tool sends is one character.
 #[tokio::test]
 async fn bv_083_surrogates_in() {
-    let script = Script::python("r = await mock.text(text=inputs)\nreturn [r, len(r)]").input(json!("\u{1f600}a"));
+    let script =
+        Script::python("r = await mock.text(text=inputs)\nreturn [r, len(r)]").input(json!("\u{1f600}a"));
     let (executor, _) = executor().await;
     let result = executor.run(script).await.unwrap();
     assert_eq!(result.value(), Some(&json!(["\u{1f600}a", 2])), "{}", result.to_json());
@@ -138,8 +139,10 @@ async fn bv_089_depth() {
         // The host refuses what the guest half could write.
         let said = message.contains("levels") || message.contains("recursion limit");
         assert!(said && message.len() < 1_000, "{message}");
-        let source =
-            format!("{}try: await mock.echo(v=v)\nexcept McpToolError as error: return error.code", nested(depth));
+        let source = format!(
+            "{}try: await mock.echo(v=v)\nexcept McpToolError as error: return error.code",
+            nested(depth)
+        );
         assert_eq!(value(&source).await, json!("INVALID_ARGUMENTS"), "{depth}");
     }
     // From a tool: its text is too deep for JSON, so it stays text.
@@ -310,7 +313,9 @@ async fn bv_096_causes_and_groups() {
 
 #[tokio::test]
 async fn bv_097_no_value() {
-    for source in ["return", "", "a = 1", "return None", "None", "pass", "# nothing", "def f(): pass", "import json"] {
+    for source in
+        ["return", "", "a = 1", "return None", "None", "pass", "# nothing", "def f(): pass", "import json"]
+    {
         assert_eq!(value(source).await, Value::Null, "{source}");
     }
 }
@@ -333,7 +338,8 @@ return [s, (await mock.echo(s=s))["s"] == s]"#;
 async fn bv_099_odd_objects_from_a_tool() {
     let keys: Vec<String> = (0..10_000).map(|index| format!("\"k{index}\":{index}")).collect();
     let text = format!("{{\"a\":1,\"\":2,\"a\":3,{}}}", keys.join(","));
-    let script = Script::python("r = await mock.text(text=inputs)\nreturn [r['a'], r[''], len(r), list(r)[1]]");
+    let script =
+        Script::python("r = await mock.text(text=inputs)\nreturn [r['a'], r[''], len(r), list(r)[1]]");
     let (executor, _) = executor().await;
     let result = executor.run(script.input(json!(text))).await.unwrap();
     assert_eq!(result.value(), Some(&json!([3, 2, 10_002, ""])), "{}", result.to_json());

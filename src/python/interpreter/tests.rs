@@ -156,7 +156,13 @@ async fn several_memories_and_tables() {
         assert!(message.contains(expected), "{message}");
     };
     // 100 MB in two memories, where 64 MB are allowed.
-    Guest { module: "(memory 500)", ..Guest::default() }.interpreters().unwrap().make().await.map(drop).unwrap();
+    Guest { module: "(memory 500)", ..Guest::default() }
+        .interpreters()
+        .unwrap()
+        .make()
+        .await
+        .map(drop)
+        .unwrap();
     refused("(memory 1600)", "memory").await;
     refused(&"(memory 1)".repeat(20), "memor").await;
     refused(&"(table 1 funcref)".repeat(20), "table").await;
