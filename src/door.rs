@@ -34,7 +34,10 @@ impl RunDoor {
     }
 
     /// Answers a question about servers and tools.
-    pub(crate) fn query(&self, request: &str) -> impl Future<Output = String> + Send + use<> {
+    pub(crate) fn query(
+        &self,
+        request: &str,
+    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
         let context = Arc::clone(&self.context);
         let request = serde_json::from_str::<Query>(request);
         let answer = async move {
@@ -48,7 +51,7 @@ impl RunDoor {
                 }
             }
         };
-        Arc::clone(&self.context).in_runtime(answer).map(|answer| text(answer.map(|value| value.to_string())))
+        Arc::clone(&self.context).in_runtime(answer).map(|answer| answer.map(|value| value.to_string()))
     }
 
     /// Prints text. One newline at its end is not kept.
@@ -60,17 +63,17 @@ impl RunDoor {
     }
 
     /// Shows a content block; an empty answer is success.
-    pub(crate) fn emit(&self, block: &str) -> String {
+    pub(crate) fn emit(&self, block: &str) -> Result<String, ToolError> {
         let most = self.context.limits.result_bytes;
         if block.len() > most {
             // Before it is parsed: as a value it is many times as large.
             let message = format!("a script may emit {most} bytes in all");
-            return text(Err(ToolError::new(ToolErrorCode::ResultTooLarge, message)));
+            return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
         }
-        let emitted = serde_json::from_str(block)
-            .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, format!("emit: {error}")))
-            .and_then(|value| self.context.emit(value, block.len()));
-        text(emitted.map(|()| String::new()))
+        let value = serde_json::from_str(block)
+            .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, format!("emit: {error}")))?;
+        self.context.emit(value, block.len())?;
+        Ok(String::new())
     }
 
     /// Ends the run.

@@ -112,7 +112,10 @@ impl Executor {
         let runtime = self.runtime()?;
         tokio::select! {
             started = self.inner.engines.start(script.language, runtime) => started?,
-            () = cancel.cancelled() => return Ok(not_run(*cancelled(), queued)),
+            () = cancel.cancelled() => {
+                let message = "the run was cancelled while its engine was being made ready";
+                return Ok(not_run(ScriptError::new(ErrorCode::Cancelled, message), queued));
+            }
         }
         let admission = &self.inner.admission;
         let permit = match admission.enter(runtime, limits.memory_bytes, &cancel).await {

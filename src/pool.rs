@@ -195,7 +195,7 @@ impl<E: Engine> Pool<E> {
         }
     }
 
-    /// Completes when all instances that shall be warm are.
+    /// Completes when all instances that shall be warm are, or when one could not be made.
     pub(crate) fn warm(&self) -> impl Future<Output = ()> + use<E> {
         let (sender, receiver) = oneshot::channel();
         {
@@ -313,7 +313,12 @@ impl<E: Engine> Shared<E> {
     /// No instance can be made. The run that waits longest is told, so that none waits for ever.
     fn making_failed(&self, message: String) {
         tracing::error!(message, threads = E::THREAD, "an instance could not be made");
-        self.state.lock().warming -= 1;
+        {
+            let mut state = self.state.lock();
+            state.warming -= 1;
+            // Who waits for warm instances gets none, but must not wait for ever.
+            state.warm_waiters.clear();
+        }
         self.fail_one(|| Error::WorkerLost { message });
     }
 

@@ -57,11 +57,11 @@ impl Door for RunDoor {
     }
 
     fn query(&self, request: &str) -> LocalBoxFuture<'static, String> {
-        RunDoor::query(self, request).boxed_local()
+        RunDoor::query(self, request).map(text).boxed_local()
     }
 
     fn query_blocking(&self, request: &str) -> String {
-        block_on(RunDoor::query(self, request))
+        text(block_on(RunDoor::query(self, request)))
     }
 
     fn log(&self, level: u32, text: String) {
@@ -75,7 +75,7 @@ impl Door for RunDoor {
     }
 
     fn emit(&self, block: &str) -> String {
-        Self::emit(self, block)
+        text(Self::emit(self, block))
     }
 
     fn random(&self, bytes: &mut [u8]) {

@@ -52,9 +52,11 @@ pub(crate) struct Source<'a> {
 }
 
 /// What happens when Python has to be compiled for this machine, once. Nothing is reported when it need not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileProgress {
+    /// The cache directory cannot be used, for this reason: every process will compile.
+    NotKept(String),
     /// This process compiles; it takes seconds.
     Started,
     /// Another process compiles; this one waits for it.
@@ -91,6 +93,7 @@ pub(super) fn load(
         Ok(directory) => Some(directory),
         Err(error) => {
             tracing::warn!(%error, "compiled Python is not kept: it will be compiled again each time");
+            on_progress(CompileProgress::NotKept(error.to_string()));
             None
         }
     });

@@ -88,6 +88,13 @@ struct Ended {
     held_bytes: usize,
 }
 
+impl Ended {
+    fn new(call: u64, held_bytes: usize, answer: Result<String, ToolError>) -> Self {
+        let code = answer.as_ref().err().map(|error| error.code);
+        Self { call, answer: door::text(answer), code, held_bytes }
+    }
+}
+
 impl Host {
     /// A host without a run, and where its guest writes.
     pub(crate) fn new() -> (Self, Sink) {
@@ -134,8 +141,7 @@ impl Run {
     }
 
     fn refuse(&mut self, call: u64, code: ToolErrorCode, message: String) {
-        let answer = door::text(Err(ToolError::new(code, message)));
-        self.end(Ended { call, answer, code: Some(code), held_bytes: 0 });
+        self.end(Ended::new(call, 0, Err(ToolError::new(code, message))));
     }
 
     /// Whether so much waits for the guest that nothing more should come.
@@ -186,14 +192,14 @@ impl Run {
             return call;
         }
         self.held_bytes += held_bytes;
-        let ended = move |answer, code| Ended { call, answer, code, held_bytes };
+        let ended = move |answer| Ended::new(call, held_bytes, answer);
         let mut future: Call = match operation {
             Operation::Tool => self.tool(ToolName::Pair { server, tool: name }, arguments, ended),
             Operation::FullName => self.tool(door::tool_name(name), arguments, ended),
-            Operation::Query => self.door.query(&arguments).map(move |answer| ended(answer, None)).boxed(),
+            Operation::Query => self.door.query(&arguments).map(ended).boxed(),
             Operation::Emit => {
                 let answer = self.door.emit(&arguments);
-                self.end(ended(answer, None));
+                self.end(ended(answer));
                 return call;
             }
         };
@@ -213,15 +219,9 @@ impl Run {
         &self,
         name: ToolName,
         arguments: String,
-        ended: impl FnOnce(String, Option<ToolErrorCode>) -> Ended + Send + 'static,
+        ended: impl FnOnce(Result<String, ToolError>) -> Ended + Send + 'static,
     ) -> Call {
-        self.door
-            .call(name, arguments)
-            .map(move |answer| {
-                let code = answer.as_ref().err().map(|error| error.code);
-                ended(door::text(answer), code)
-            })
-            .boxed()
+        self.door.call(name, arguments).map(ended).boxed()
     }
 }
 

@@ -124,9 +124,6 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
 }
 
 fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
-    if evidence.memory_refused {
-        return memory_limit(evidence.context);
-    }
     if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::StackOverflow) {
         return ScriptError {
             name: Some("RecursionError".to_owned()),
@@ -140,6 +137,10 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
         // WASI passes on only whether the code was zero.
         return ScriptError::new(ErrorCode::RuntimeError, "the script ended its interpreter")
             .with_hint("`os._exit` and `os.abort` lose the value; end with `return` or the last line");
+    }
+    // C code that cannot go on without memory aborts, and so may a script that has caught its `MemoryError`.
+    if evidence.memory_refused {
+        return memory_limit(evidence.context);
     }
     if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::UnreachableCodeReached) {
         // What C's `abort` comes to: the script's, or CPython's own after it has printed why.

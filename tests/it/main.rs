@@ -63,6 +63,7 @@ use std::path::{Path, PathBuf};
 
 use cx::{ErrorCode, ExecuteResult, Executor, Language, Script};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 /// An executor with the mock server.
 pub fn executor() -> (Executor, mock::Mock) {
@@ -71,14 +72,17 @@ pub fn executor() -> (Executor, mock::Mock) {
     (executor, mock)
 }
 
-/// An executor with the mock server that runs Python. The compiled interpreter is shared by the executors of a
-/// process and kept for the next process, so that only the first test ever compiles.
+/// As [`executor`], where Python starts at once: the compiled interpreter, which all executors of a process share, is
+/// kept for the next process, so that only the first test ever compiles.
 pub async fn python() -> (Executor, mock::Mock) {
-    let mock = mock::Mock::default();
-    let builder = Executor::builder().dispatcher(mock.clone()).warm_instances(0);
-    let executor = builder.cache_directory(python_cache()).build().expect("an executor");
-    executor.warm(Language::Python).await.expect("Python starts");
-    (executor, mock)
+    static COMPILED: OnceCell<()> = OnceCell::const_new();
+    COMPILED
+        .get_or_init(|| async {
+            let compiling = Executor::builder().cache_directory(python_cache()).build().expect("an executor");
+            compiling.warm(Language::Python).await.expect("Python starts");
+        })
+        .await;
+    executor()
 }
 
 /// Where tests keep compiled interpreters.

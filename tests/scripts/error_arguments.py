@@ -1,7 +1,10 @@
 cyclic = {}
 cyclic["self"] = cyclic
+deep = []
+for _ in range(200):
+    deep = [deep]
 messages = []
-for args in ("text", 1, [1], True, "text", {"n": object()}, cyclic, {"b": b"bytes"}):
+for args in ("text", 1, [1], True, "text", {"n": object()}, cyclic, {"deep": deep}):
     try:
         messages.append(await mock.echo(args))
     except McpToolError as error:

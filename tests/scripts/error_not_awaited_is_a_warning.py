@@ -5,6 +5,7 @@ async def fail():
     raise ValueError("nobody listens")
 
 
-tasks = [asyncio.create_task(fail()), asyncio.create_task(mock.fail(message="nor here"))]
+first = asyncio.create_task(fail())
+second = asyncio.create_task(mock.fail(message="nor here"))
 await mock.sleep(ms=5)
 return "done"

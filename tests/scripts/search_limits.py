@@ -1,1 +1,1 @@
-return [len(await search_tools("a", limit=n)) for n in (1, 3)] + [len(await search_tools(""))]
+return [len(await search_tools("returns", limit=n)) for n in (1, 3)] + [len(await search_tools(""))]

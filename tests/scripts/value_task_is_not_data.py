@@ -1,3 +1,4 @@
 import asyncio
 
-return {"task": asyncio.create_task(mock.echo(a=1))}
+await asyncio.sleep(0)
+return {"task": asyncio.create_task(asyncio.sleep(60))}

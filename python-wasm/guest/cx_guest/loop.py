@@ -92,11 +92,17 @@ def begin(operation, server: str, name: str, arguments: str):
     """
     loop = _running_loop()
     number = _start_call(operation, server, name, arguments)
-    if loop is None or (not calls and not loop._ready and not loop._scheduled):
+    if loop is None or (not calls and not loop._ready and not loop._scheduled and not _must_cancel(loop)):
         return block(number)
     future = loop.create_future()
     calls[number] = future
     return future
+
+
+def _must_cancel(loop) -> bool:
+    """Whether the current task was cancelled and has not seen it: it does at its next `await`, which must be one."""
+    task = tasks.current_task(loop)
+    return task is not None and task._must_cancel
 
 
 async def finish(future: asyncio.Future) -> str:
@@ -110,6 +116,10 @@ async def finish(future: asyncio.Future) -> str:
                 del calls[number]
                 break
         raise
+
+
+# How long tasks that are left at the script's end have to end too.
+_CLEANUP_SECONDS = 1.0
 
 
 class EventLoop(base_events.BaseEventLoop):
@@ -275,6 +285,13 @@ def run_coroutine(loop: EventLoop, coroutine):
         if left:
             for task in left:
                 task.cancel()
-            loop.run_until_complete(tasks.gather(*left, return_exceptions=True))
+            # One that does not want to end must not cost the run its value.
+            done, unwilling = loop.run_until_complete(tasks.wait(left, timeout=_CLEANUP_SECONDS))
+            for task in done:
+                # Seen, so that nothing is said about it.
+                task.cancelled() or task.exception()
+            for task in unwilling:
+                task._log_destroy_pending = False
+                print(f"the task `{task.get_name()}` did not end when it was cancelled", file=sys.stderr)
         if loop._asyncgens:
             loop.run_until_complete(loop.shutdown_asyncgens())

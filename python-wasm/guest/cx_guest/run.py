@@ -113,9 +113,13 @@ def run() -> str:
         except SystemExit as error:
             report = errors.exit_report(error, _State.name)
             text = "+null" if report is None else "-" + report
-        _warn_of_forgotten(_State.namespace)
     except BaseException as error:
         text = "-" + errors.describe(error, _State.name)
+    else:
+        try:
+            _warn_of_forgotten(_State.namespace)
+        except BaseException as error:
+            print(f"what the script left behind failed: {type(error).__name__}", file=sys.stderr)
     _run_exit_functions()
     output.finish()
     return text

@@ -58,16 +58,26 @@ pub(crate) fn print_progress(call: &CallProgress) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
 }
 
-/// Says why the first Python script of a machine takes seconds.
-pub(crate) fn print_compile_progress(progress: CompileProgress) {
+/// Says why the first Python script of a machine takes seconds, if a person waits; and to everybody that it will be so
+/// each time.
+pub(crate) fn print_compile_progress(progress: &CompileProgress) {
     let mut stderr = io::stderr().lock();
+    let waits = stderr.is_terminal();
     // Nothing can be said about a closed stderr.
     let _ = match progress {
-        CompileProgress::Waiting => writeln!(stderr, "waiting for another cx that compiles Python"),
-        CompileProgress::Done(took) => {
+        CompileProgress::NotKept(reason) => {
+            writeln!(
+                stderr,
+                "warning: compiled Python is not kept, each run takes seconds: {}",
+                printable(reason)
+            )
+        }
+        CompileProgress::Started if waits => writeln!(stderr, "compiling Python for this machine, once"),
+        CompileProgress::Waiting if waits => writeln!(stderr, "waiting for another cx that compiles Python"),
+        CompileProgress::Done(took) if waits => {
             writeln!(stderr, "compiled Python in {:.1} s; it is kept for later runs", took.as_secs_f64())
         }
-        _ => writeln!(stderr, "compiling Python for this machine, once"),
+        _ => Ok(()),
     };
 }
 

@@ -33,15 +33,13 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     diagnostic::print_warnings(&config.warnings);
     let limits = limits(&arguments, config.limits);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
-    let mut builder = config::builder(config)
+    let executor = config::builder(config)
         .languages([language])
         // One script: a second instance would only be made to be thrown away.
         .warm_instances(1)
-        .total_memory_bytes(Limits::CEILING.memory_bytes);
-    if io::stderr().is_terminal() {
-        builder = builder.on_compile(diagnostic::print_compile_progress);
-    }
-    let executor = builder.build()?;
+        .total_memory_bytes(Limits::CEILING.memory_bytes)
+        .on_compile(|progress| diagnostic::print_compile_progress(&progress))
+        .build()?;
     let cancel = CancellationToken::new();
     let script = match language {
         Language::Python => Script::python(source),
