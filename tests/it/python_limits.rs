@@ -43,6 +43,8 @@ async fn wall_time() {
             took >= Duration::from_millis(200) && took < Duration::from_millis(900),
             "{source}: {took:?}"
         );
+        // Its own thread has answered; the watchdog did not have to.
+        assert_eq!(executor.pool_stats(cx::Language::Python).lost, 0, "{source}");
     }
 }
 

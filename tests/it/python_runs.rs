@@ -78,10 +78,6 @@ async fn settle(executor: &Executor, mock: &Mock) {
 }
 
 /// 1,000 runs, 160 of them with another end than a value: no growth of memory, address space, threads or descriptors.
-/// Other tests of this process may run beside it, so this one needs a process of its own: the child of
-/// [`a_thousand_runs_leave_nothing`].
-#[tokio::test]
-#[ignore = "started by another test"]
 async fn a_thousand_runs() {
     let (executor, mock) = executor().await;
     for index in 0..100 {
@@ -104,8 +100,6 @@ async fn a_thousand_runs() {
 }
 
 /// THREATS 121: the same for runs that take all the memory that they may.
-#[tokio::test]
-#[ignore = "started by another test"]
 async fn many_runs_with_all_their_memory() {
     let (executor, mock) = executor().await;
     let script = || Script::python("a = []\nwhile True: a.append(bytearray(2 ** 20))").limits(small());
@@ -124,9 +118,17 @@ async fn many_runs_with_all_their_memory() {
     assert!(after.address_space <= before.address_space + 9, "{before:?} {after:?}");
 }
 
-fn in_its_own_process(test: &str) {
+/// Runs `body` in a process of its own, because other tests of this one have memory and threads too: there the test of
+/// this name is started again, and then it runs the body.
+fn in_its_own_process(test: &str, body: impl Future<Output = ()>) {
+    const ALONE: &str = "CX_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(body);
+    }
     let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture"])
+        .args(["--exact", test])
+        .env(ALONE, "1")
         .output()
         .unwrap();
     let output = String::from_utf8_lossy(&child.stdout);
@@ -136,12 +138,12 @@ fn in_its_own_process(test: &str) {
 
 #[test]
 fn a_thousand_runs_leave_nothing() {
-    in_its_own_process("python_runs::a_thousand_runs");
+    in_its_own_process("python_runs::a_thousand_runs_leave_nothing", a_thousand_runs());
 }
 
 #[test]
 fn pm_121_memory_is_given_back() {
-    in_its_own_process("python_runs::many_runs_with_all_their_memory");
+    in_its_own_process("python_runs::pm_121_memory_is_given_back", many_runs_with_all_their_memory());
 }
 
 /// THREATS 138: cancelled in the middle of a call, with an answer that comes later and to nobody.

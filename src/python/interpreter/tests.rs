@@ -94,7 +94,7 @@ impl Guest<'_> {
                 assert_eq!(error.code, ErrorCode::RuntimeError, "{error:?}");
                 assert!(error.message.contains(expected), "{expected}: {error:?}");
             }
-            other @ Outcome::Returned(_) => panic!("{expected}: {other:?}"),
+            Outcome::Returned(value) => panic!("{expected}: {value}"),
         }
     }
 }
