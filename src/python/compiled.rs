@@ -11,12 +11,15 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
 use std::path::{Component as PathPart, Path};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
+
+use super::image::{self, Parts};
+use super::memory::Image;
 
 /// In the cache directory, of mode 0700.
 const DIRECTORY: &str = "python";
@@ -30,13 +33,21 @@ const UNFINISHED: &str = ".unfinished";
 /// The component has 22 MB. A stream that goes on beyond this is not ours.
 const LARGEST_COMPONENT: u64 = 128 * 1024 * 1024;
 
+/// Code of other versions that nobody has loaded for so long is removed. Two versions on one machine, of which each removed
+/// the other's code, would compile at every start.
+const LONGEST_UNUSED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
 /// Another process compiles for seconds, on a slow machine for a minute. Who waits longer compiles for itself.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// At the end of the file: what it is, how long the code is, a digest of samples of it.
-const TRAILER: usize = 8 + 8 + 32;
-const MAGIC: &[u8; 8] = b"cx-code1";
+/// At the end of the file, behind the code and the image: what it is, how long the code is with what fills its last page
+/// and the image is, a digest of samples of them.
+const TRAILER: usize = 8 + 8 + 8 + 32;
+const MAGIC: &[u8; 8] = b"cx-code2";
+
+/// What the image is aligned to in the file: the largest page size that there is on the systems that wasmtime knows.
+const PAGE: usize = 64 * 1024;
 
 /// One page in so many bytes goes into the digest. All 36 MB take 33 ms, at every start, and all else together 10. Cut and emptied files are found so, a single bit that turned is not: that is the file system's work.
 const SAMPLE_DISTANCE: u64 = 256 * 1024;
@@ -82,13 +93,27 @@ impl CompileError {
     }
 }
 
+/// A component that can be run.
+pub(super) struct Runnable {
+    pub(super) component: Component,
+    /// What its memory begins with, if that is not in the component.
+    pub(super) image: Option<Image>,
+}
+
+/// What a compilation gives, and a file has.
+struct Compiled {
+    code: Vec<u8>,
+    /// May be empty.
+    image: Vec<u8>,
+}
+
 /// Loads the code of `source` from `cache`, or compiles and keeps it.
 pub(super) fn load(
     engine: &Engine,
     source: &Source<'_>,
     cache: Option<&Path>,
     on_progress: &dyn Fn(CompileProgress),
-) -> Result<Component, CompileError> {
+) -> Result<Runnable, CompileError> {
     let directory = cache.and_then(|cache| match Directory::open(cache) {
         Ok(directory) => Some(directory),
         Err(error) => {
@@ -98,31 +123,31 @@ pub(super) fn load(
         }
     });
     let Some(directory) = directory else {
-        let code = compile(engine, source, on_progress)?;
-        return adopt(engine, &code);
+        let compiled = compile(engine, source, on_progress)?;
+        return adopt(engine, &compiled);
     };
     let name = name(engine, source);
-    if let Some(component) = directory.load(engine, &name) {
-        return Ok(component);
+    if let Some(runnable) = directory.load(engine, &name) {
+        return Ok(runnable);
     }
     let lock = directory.lock(on_progress);
     // Whoever held the lock may have just written it.
     if lock.is_some()
-        && let Some(component) = directory.load(engine, &name)
+        && let Some(runnable) = directory.load(engine, &name)
     {
-        return Ok(component);
+        return Ok(runnable);
     }
-    let code = compile(engine, source, on_progress)?;
+    let compiled = compile(engine, source, on_progress)?;
     if lock.is_some() {
-        match directory.write(&name, &code) {
+        match directory.write(&name, &compiled) {
             Ok(()) => directory.remove_other_versions(&version(source)),
             Err(error) => tracing::warn!(%error, "compiled Python cannot be kept"),
         }
-        if let Some(component) = directory.load(engine, &name) {
-            return Ok(component);
+        if let Some(runnable) = directory.load(engine, &name) {
+            return Ok(runnable);
         }
     }
-    adopt(engine, &code)
+    adopt(engine, &compiled)
 }
 
 /// Removes all compiled code from `cache` and returns how many files that were. Processes that use it keep it.
@@ -132,17 +157,21 @@ pub(super) fn load(
 /// When a file cannot be removed.
 pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
     let directory = cache.join(DIRECTORY);
-    let is_code = |entry: &io::Result<fs::DirEntry>| {
-        entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().ends_with(SUFFIX))
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
     };
-    match fs::read_dir(&directory) {
-        Ok(entries) => {
-            let count = entries.filter(is_code).count();
-            fs::remove_dir_all(&directory).map(|()| count)
+    let mut count = 0;
+    for entry in entries {
+        let entry = entry?;
+        // The lock stays, and what its holder writes: another process may be compiling.
+        if entry.file_name().to_string_lossy().ends_with(SUFFIX) {
+            fs::remove_file(entry.path())?;
+            count += 1;
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(error),
     }
+    Ok(count)
 }
 
 /// Names all that the code depends on: the component, wasmtime's version, the processor's features, the settings.
@@ -183,17 +212,19 @@ fn compile(
     engine: &Engine,
     source: &Source<'_>,
     on_progress: &dyn Fn(CompileProgress),
-) -> Result<Vec<u8>, CompileError> {
+) -> Result<Compiled, CompileError> {
     on_progress(CompileProgress::Started);
     let started = Instant::now();
     let component = decompress(source.compressed)?;
+    let Parts { component, image } =
+        image::take_apart(component).map_err(|error| CompileError::Compile(error.into()))?;
     let code = engine
         .precompile_component(&component)
         .map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
     drop(component);
     return_freed_memory();
     on_progress(CompileProgress::Done(started.elapsed()));
-    Ok(code)
+    Ok(Compiled { code, image: image.unwrap_or_default() })
 }
 
 /// Gives the system back what the compiler has freed. glibc would keep it, some 270 MB, for as long as the process
@@ -222,12 +253,14 @@ fn decompress(compressed: &[u8]) -> Result<Vec<u8>, CompileError> {
 }
 
 /// Makes code that this process has compiled or verified runnable, in its own memory.
-fn adopt(engine: &Engine, code: &[u8]) -> Result<Component, CompileError> {
+fn adopt(engine: &Engine, compiled: &Compiled) -> Result<Runnable, CompileError> {
     #[expect(unsafe_code, reason = "compiled code has no safe way in")]
     // SAFETY: every caller has the code from `compile` of this process, or from a file that passed `Directory::open`
     // and `check_file`: written by this very function's counterpart, and only this user can write there.
-    let component = unsafe { Component::deserialize(engine, code) };
-    component.map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))
+    let component = unsafe { Component::deserialize(engine, &compiled.code) };
+    let component = component.map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
+    let image = (!compiled.image.is_empty()).then(|| Image::in_memory(&compiled.image)).transpose();
+    Ok(Runnable { component, image: image.map_err(|error| CompileError::Engine(error.into()))? })
 }
 
 /// The directory of compiled code, opened and found to be nobody's but ours.
@@ -266,9 +299,9 @@ impl Directory {
     }
 
     /// The code of that name, or `None` if there is none that can be used.
-    fn load(&self, engine: &Engine, name: &str) -> Option<Component> {
+    fn load(&self, engine: &Engine, name: &str) -> Option<Runnable> {
         match self.try_load(engine, name) {
-            Ok(component) => Some(component),
+            Ok(runnable) => Some(runnable),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
                 tracing::warn!(file = name, %error, "compiled Python is not used and will be compiled again");
@@ -277,9 +310,11 @@ impl Directory {
         }
     }
 
-    fn try_load(&self, engine: &Engine, name: &str) -> io::Result<Component> {
-        let mut file = self.file(name, OFlags::RDONLY)?;
-        check_file(&file)?;
+    fn try_load(&self, engine: &Engine, name: &str) -> io::Result<Runnable> {
+        let file = self.file(name, OFlags::RDONLY)?;
+        let lengths = check_file(&file)?;
+        // Says that it is in use. Where the disk can only be read nothing is removed either.
+        let _ = file.set_modified(SystemTime::now());
         // The descriptor itself as a path, so that it is this file that is mapped whatever the name now means.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         if Path::new(&path).exists() {
@@ -288,24 +323,34 @@ impl Directory {
             // user could have written it: `Directory::open` has checked every directory on the way, `check_file` its
             // owner and mode. Nobody changes it while it is mapped: it is replaced by renaming, never written to.
             let component = unsafe { Component::deserialize_file(engine, &path) };
-            return component.map_err(|error| io::Error::other(error.into_boxed_dyn_error()));
+            let component = component.map_err(|error| io::Error::other(error.into_boxed_dyn_error()))?;
+            let Lengths { code, image } = lengths;
+            let image = (image > 0).then_some(Image { file, offset: code as u64, length: image });
+            return Ok(Runnable { component, image });
         }
         // No `/proc`: read instead of mapped.
-        let mut code = Vec::new();
-        file.read_to_end(&mut code)?;
-        adopt(engine, &code).map_err(io::Error::other)
+        let mut compiled = Compiled { code: vec![0; lengths.code], image: vec![0; lengths.image] };
+        file.read_exact_at(&mut compiled.code, 0)?;
+        file.read_exact_at(&mut compiled.image, lengths.code as u64)?;
+        adopt(engine, &compiled).map_err(io::Error::other)
     }
 
     /// Writes the whole file or nothing. Only for the holder of the lock.
-    fn write(&self, name: &str, code: &[u8]) -> io::Result<()> {
+    fn write(&self, name: &str, compiled: &Compiled) -> io::Result<()> {
         self.remove(UNFINISHED)?;
         let mut file = self.file(UNFINISHED, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
         // The mode at creation is less what the umask takes, which may be what the owner needs.
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
-        let written = file.write_all(code).and_then(|()| {
-            let digest = digest_of_samples(&file, code.len() as u64)?;
+        let Compiled { code, image } = compiled;
+        let padding = vec![0; code.len().next_multiple_of(PAGE) - code.len()];
+        let parts = [code, &padding, image];
+        let written = parts.into_iter().try_for_each(|part| file.write_all(part)).and_then(|()| {
+            let code = (code.len() + padding.len()) as u64;
+            let image = image.len() as u64;
+            let digest = digest_of_samples(&file, code + image)?;
             file.write_all(MAGIC)?;
-            file.write_all(&(code.len() as u64).to_le_bytes())?;
+            file.write_all(&code.to_le_bytes())?;
+            file.write_all(&image.to_le_bytes())?;
             file.write_all(&digest)?;
             file.sync_all()?;
             rustix::fs::renameat(&self.descriptor, UNFINISHED, &self.descriptor, name)?;
@@ -327,7 +372,8 @@ impl Directory {
         }
     }
 
-    /// Removes all code whose name does not begin so. Processes that have mapped it keep it.
+    /// Removes all code whose name does not begin so and that nobody has loaded for long. Processes that have mapped it
+    /// keep it.
     fn remove_other_versions(&self, version: &str) {
         let removed = rustix::fs::Dir::read_from(self.descriptor.as_fd()).map_err(io::Error::from).and_then(
             |entries| {
@@ -336,6 +382,7 @@ impl Directory {
                     if let Ok(other) = entry.file_name().to_str()
                         && other.ends_with(SUFFIX)
                         && !other.starts_with(version)
+                        && self.age(other)? > LONGEST_UNUSED
                     {
                         self.remove(other)?;
                     }
@@ -346,6 +393,13 @@ impl Directory {
         if let Err(error) = removed {
             tracing::debug!(%error, "compiled Python of other versions stays");
         }
+    }
+
+    /// How long ago the file was loaded last, or written.
+    fn age(&self, name: &str) -> io::Result<Duration> {
+        let modified = self.file(name, OFlags::RDONLY)?.metadata()?.modified()?;
+        // A time in the future is none.
+        Ok(modified.elapsed().unwrap_or_default())
     }
 
     /// The lock of those who compile; the kernel releases it when its holder dies. `None` after a long wait or when
@@ -398,8 +452,15 @@ fn check_directory(descriptor: &OwnedFd, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes of the parts of a file.
+struct Lengths {
+    /// With what fills its last page.
+    code: usize,
+    image: usize,
+}
+
 /// Checks that the file is ours alone and, as far as samples show, what was written.
-fn check_file(file: &File) -> io::Result<()> {
+fn check_file(file: &File) -> io::Result<Lengths> {
     let metadata = file.metadata()?;
     let of_others = metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0;
     if !metadata.is_file() || of_others {
@@ -410,11 +471,16 @@ fn check_file(file: &File) -> io::Result<()> {
     let length = metadata.len().checked_sub(TRAILER as u64).ok_or_else(damaged)?;
     let mut trailer = [0; TRAILER];
     file.read_exact_at(&mut trailer, length)?;
-    let mut expected = Vec::with_capacity(TRAILER);
-    expected.extend_from_slice(MAGIC);
-    expected.extend_from_slice(&length.to_le_bytes());
-    expected.extend_from_slice(&digest_of_samples(file, length)?);
-    if trailer != *expected { Err(damaged()) } else { Ok(()) }
+    let (magic, rest) = trailer.split_first_chunk::<8>().ok_or_else(damaged)?;
+    let (code, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+    let (image, digest) = rest.split_first_chunk().ok_or_else(damaged)?;
+    let (code, image) = (u64::from_le_bytes(*code), u64::from_le_bytes(*image));
+    let is_whole = magic == MAGIC && code.checked_add(image) == Some(length);
+    if !is_whole || digest != digest_of_samples(file, length)? {
+        return Err(damaged());
+    }
+    let bytes = |length| usize::try_from(length).map_err(|_| damaged());
+    Ok(Lengths { code: bytes(code)?, image: bytes(image)? })
 }
 
 /// Of a page in each [`SAMPLE_DISTANCE`] of the first `length` bytes, and of the last page.

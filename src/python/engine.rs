@@ -2,12 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
 
-use super::compiled::{self, CompileError, CompileProgress, Source};
+use super::compiled::{self, CompileError, CompileProgress, Runnable, Source};
+use super::memory::Memories;
 use super::wasi::{self, State};
 
 /// Stack of WebAssembly code. So large that CPython comes to the end of its own stack first, 1 MB in linear memory,
@@ -56,15 +58,20 @@ impl PythonEngine {
         cache: Option<&Path>,
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
-        let engine = Engine::new(&config(address_space())).map_err(CompileError::engine)?;
-        let component = compiled::load(&engine, source, cache, on_progress)?;
+        let memories = Memories::default();
+        let config = config(address_space(), memories.clone());
+        let engine = Engine::new(&config).map_err(CompileError::engine)?;
+        let Runnable { component, image } = compiled::load(&engine, source, cache, on_progress)?;
+        if let Some(image) = image {
+            memories.set_image(image);
+        }
         Ok(Self { engine, component })
     }
 
     /// The engine with another component in the place of CPython.
     #[cfg(test)]
     pub(super) fn with_component(binary: &[u8]) -> wasmtime::Result<Self> {
-        let engine = Engine::new(&config(address_space()))?;
+        let engine = Engine::new(&config(address_space(), Memories::default()))?;
         let component = Component::new(&engine, binary)?;
         Ok(Self { engine, component })
     }
@@ -124,10 +131,8 @@ fn address_space() -> u64 {
 /// The settings, which are part of what the code is compiled for.
 ///
 /// Measured with two cores and `sum(i*i for i in range(10**6))`: 160 ms without interruption, 187 ms with epochs,
-/// 206 ms with fuel. Instances are made on demand: from a pool they came no faster (0.54 ms and 0.55 ms), and with
-/// pages kept resident a run took 0.44 ms instead of 0.51 ms for 8 MB in each place of the pool and memory that one
-/// run leaves to the next to be wiped.
-fn config(address_space: u64) -> Config {
+/// 206 ms with fuel.
+fn config(address_space: u64, memories: Memories) -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
@@ -139,8 +144,9 @@ fn config(address_space: u64) -> Config {
         // Nobody unwinds through the guest but wasmtime, which has its own tables.
         .native_unwind_info(false)
         .generate_address_map(false)
-        // The guest starts from a picture of its memory, which the system copies page by page as it is written to.
-        .memory_init_cow(true)
+        // The guest starts from a picture of its memory, which is not in the component.
+        .with_host_memory(Arc::new(memories))
+        .memory_init_cow(false)
         // The component needs none of these. What cannot be compiled cannot be attacked.
         .concurrency_support(false)
         .wasm_memory64(false)

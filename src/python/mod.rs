@@ -8,6 +8,8 @@ pub(crate) mod engine;
 pub(crate) mod interpreter;
 
 mod host;
+mod image;
+mod memory;
 mod report;
 mod wasi;
 

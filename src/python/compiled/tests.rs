@@ -73,12 +73,23 @@ fn without_a_cache_it_is_compiled_each_time() {
 }
 
 #[test]
-fn another_component_is_other_code_and_replaces_the_old() {
+fn another_component_is_other_code_and_the_old_stays_until_it_is_unused_for_long() {
     let cache = cache();
+    let loads_other = |sha256| loads_with(sha256, &engine(), Some(cache.path()));
     loads(&cache);
-    let old = file(&cache);
-    assert_eq!(loads_with("def", &engine(), Some(cache.path())), 1);
-    assert_ne!(file(&cache), old);
+    let first = file(&cache);
+    assert_eq!(loads_other("def"), 1);
+    assert_eq!((loads(&cache), loads_other("def")), (0, 0));
+    let old = SystemTime::now() - LONGEST_UNUSED - Duration::from_secs(60);
+    // To load it is to use it.
+    File::open(&first).unwrap().set_modified(old).unwrap();
+    loads(&cache);
+    assert_eq!(loads_other("ghi"), 1);
+    assert_eq!(files(&cache).len(), 3);
+    File::open(&first).unwrap().set_modified(old).unwrap();
+    assert_eq!(loads_other("jkl"), 1);
+    assert_eq!(files(&cache).len(), 3);
+    assert!(!first.exists());
 }
 
 #[test]
@@ -117,7 +128,12 @@ fn code_under_a_true_trailer_that_wasmtime_does_not_know_is_compiled_again() {
     loads(&cache);
     let path = file(&cache);
     let directory = Directory::open(cache.path()).unwrap();
-    directory.write(path.file_name().unwrap().to_str().unwrap(), &b"no code".repeat(1000)).unwrap();
+    directory
+        .write(
+            path.file_name().unwrap().to_str().unwrap(),
+            &Compiled { code: b"no code".repeat(1000), image: Vec::new() },
+        )
+        .unwrap();
     assert_eq!((loads(&cache), loads(&cache)), (1, 0));
 }
 
@@ -199,9 +215,10 @@ fn of_many_at_once_one_compiles() {
 #[test]
 fn clearing_removes_the_code_and_is_no_error_without() {
     let cache = cache();
-    clear(cache.path()).unwrap();
+    assert_eq!(clear(cache.path()).unwrap(), 0);
     loads(&cache);
-    clear(cache.path()).unwrap();
+    assert_eq!(clear(cache.path()).unwrap(), 1);
+    assert!(cache.path().join(DIRECTORY).join(LOCK).exists());
     assert_eq!(loads(&cache), 1);
 }
 
@@ -210,10 +227,10 @@ fn a_damaged_component_is_an_error() {
     let source = |compressed| Source { compressed, sha256: "abc" };
     let mut cut = compressed();
     cut.truncate(cut.len() - 3);
-    let error = load(&engine(), &source(&cut), None, &|_| ()).unwrap_err();
+    let error = load(&engine(), &source(&cut), None, &|_| ()).err().unwrap();
     assert!(matches!(error, CompileError::Decompress(_)), "{error:?}");
     let mut other = compressed();
     *other.last_mut().unwrap() = 7;
-    let error = load(&engine(), &source(&other), None, &|_| ()).unwrap_err();
+    let error = load(&engine(), &source(&other), None, &|_| ()).err().unwrap();
     assert!(matches!(error, CompileError::Compile(_)), "{error:?}");
 }

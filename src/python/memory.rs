@@ -1,0 +1,325 @@
+//! Linear memories: each begins as the image, serves one interpreter, is made the image again, and serves the next.
+//!
+//! A run writes to some 700 of the 9,000 pages. A memory made anew pays for each of them with a page fault that copies
+//! the page, and with interrupts to other cores where it was read before; that was half of the time of all processors.
+//! In a memory that was used before, these pages are there already. What one run wrote never reaches another: the
+//! kernel says which pages are not the image's own any more, and each of them is read from the image again.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::ptr;
+use std::slice;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
+
+/// Memories that wait for an interpreter. More come from a crowd of runs, and are given back.
+const MOST_IDLE: usize = 4;
+
+/// Bytes of pages that a memory may keep while it is idle. One that a run has written more to starts from nothing.
+const MOST_KEPT: usize = 6 << 20;
+
+/// Address space beside what it needs for a memory that has to move, so that it does not move at each growth.
+const MOVED_RESERVATION: usize = 64 << 20;
+
+/// Bytes of an entry of `/proc/self/pagemap`.
+const ENTRY: usize = 8;
+
+/// Of such an entry, as the kernel's `Documentation/admin-guide/mm/pagemap.rst` has them: the page is in memory; it is
+/// in swap; it is a page of a file, so nothing was written to it in a private mapping.
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+const OF_A_FILE: u64 = 1 << 61;
+
+/// What every memory begins with: a part of a file that nobody changes.
+#[derive(Debug)]
+pub(super) struct Image {
+    pub(super) file: File,
+    /// Where it begins in the file. A multiple of the page size.
+    pub(super) offset: u64,
+    /// A multiple of the page size.
+    pub(super) length: usize,
+}
+
+impl Image {
+    /// An image in a file that has no name and ends with the process.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no such file.
+    pub(super) fn in_memory(bytes: &[u8]) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        let file = File::from(rustix::fs::memfd_create("cx-python", rustix::fs::MemfdFlags::CLOEXEC)?);
+        #[cfg(not(target_os = "linux"))]
+        let file = tempfile::tempfile()?;
+        file.write_all_at(bytes, 0)?;
+        Ok(Self { file, offset: 0, length: bytes.len() })
+    }
+}
+
+/// Makes memories, and takes them back. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Memories {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    image: OnceLock<Image>,
+    idle: Mutex<Vec<Mapping>>,
+}
+
+impl Memories {
+    /// From now on, memories of the image's length begin with it.
+    pub(super) fn set_image(&self, image: Image) {
+        // A second one would be the same: there is one component.
+        let _ = self.shared.image.set(image);
+    }
+
+    fn make(&self, minimum: usize, reserved: usize, guard: usize) -> io::Result<Memory> {
+        let image = self.shared.image.get().filter(|image| image.length == minimum);
+        let idle = image.and_then(|_| self.shared.idle.lock().pop());
+        let capacity = reserved.max(minimum);
+        let mapping = match idle {
+            Some(mapping) if mapping.capacity == capacity && mapping.guard == guard => mapping,
+            _ => {
+                let mut mapping = Mapping::new(capacity, guard)?;
+                match image {
+                    Some(image) => mapping.map(image)?,
+                    None => mapping.open(0, minimum)?,
+                }
+                mapping
+            }
+        };
+        let origin = image.is_some().then(|| Arc::clone(&self.shared));
+        Ok(Memory { mapping, size: minimum, origin })
+    }
+}
+
+#[expect(unsafe_code, reason = "the trait is: code for WebAssembly relies on guarded memory")]
+// SAFETY: a memory has `reserved` bytes of address space, or its minimum if that is more, between two guards of at least
+// the size asked for, of which only `size` bytes can be accessed; nobody else has its address. What is beyond is
+// `Mapping`'s, which no other memory has at the same time.
+unsafe impl MemoryCreator for Memories {
+    fn new_memory(
+        &self,
+        _type: MemoryType,
+        minimum: usize,
+        _maximum: Option<usize>,
+        reserved: Option<usize>,
+        guard: usize,
+    ) -> Result<Box<dyn LinearMemory>, String> {
+        let made = self.make(minimum, reserved.unwrap_or(0), guard);
+        made.map(|memory| Box::new(memory) as Box<dyn LinearMemory>)
+            .map_err(|error| format!("no address space for a memory of {minimum} bytes: {error}"))
+    }
+}
+
+/// One interpreter's memory.
+struct Memory {
+    mapping: Mapping,
+    /// Bytes that can be accessed.
+    size: usize,
+    /// Where it goes back to, if it began as the image.
+    origin: Option<Arc<Shared>>,
+}
+
+#[expect(unsafe_code, reason = "the trait is: code for WebAssembly relies on guarded memory")]
+// SAFETY: see `Memories`. It moves only when it grows beyond its capacity.
+unsafe impl LinearMemory for Memory {
+    fn byte_size(&self) -> usize {
+        self.size
+    }
+
+    fn byte_capacity(&self) -> usize {
+        self.mapping.capacity
+    }
+
+    fn grow_to(&mut self, size: usize) -> wasmtime::Result<()> {
+        if size > self.mapping.capacity {
+            // Where address space is scarce; see `engine.rs`.
+            let mut larger = Mapping::new(size.saturating_add(MOVED_RESERVATION), self.mapping.guard)?;
+            larger.open(0, size)?;
+            larger.copy_from(&self.mapping, self.size);
+            self.mapping = larger;
+            self.origin = None;
+        } else {
+            self.mapping.open(self.size, size)?;
+        }
+        self.size = size;
+        Ok(())
+    }
+
+    fn as_ptr(&self) -> *mut u8 {
+        self.mapping.base()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let Some(origin) = self.origin.take() else { return };
+        let Some(image) = origin.image.get() else { return };
+        if origin.idle.lock().len() >= MOST_IDLE {
+            return;
+        }
+        let mut mapping = std::mem::replace(&mut self.mapping, Mapping::NONE);
+        match mapping.restore(image, self.size) {
+            Ok(()) => {
+                let mut idle = origin.idle.lock();
+                if idle.len() < MOST_IDLE {
+                    idle.push(mapping);
+                }
+            }
+            // No `/proc`, or no memory. The next one is made anew.
+            Err(error) => tracing::debug!(%error, "the memory of a Python script is not used again"),
+        }
+    }
+}
+
+/// Address space that belongs to nobody else: a guard, what can be accessed, what it can grow to, a guard.
+struct Mapping {
+    start: *mut u8,
+    /// Bytes from the one guard to the other.
+    capacity: usize,
+    /// Bytes of each guard.
+    guard: usize,
+}
+
+#[expect(unsafe_code, reason = "it is an address")]
+// SAFETY: what is there is no thread's own, and only `&mut self` changes it.
+unsafe impl Send for Mapping {}
+#[expect(unsafe_code, reason = "it is an address")]
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// What is left behind where a mapping was taken from.
+    const NONE: Self = Self { start: ptr::null_mut(), capacity: 0, guard: 0 };
+
+    /// Reserves address space of which nothing can be accessed.
+    fn new(capacity: usize, guard: usize) -> io::Result<Self> {
+        let length = guard.checked_mul(2).and_then(|guards| guards.checked_add(capacity));
+        let length = length.ok_or(io::ErrorKind::OutOfMemory)?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        #[expect(unsafe_code, reason = "memory is mapped")]
+        // SAFETY: the kernel chooses the place, so nothing else is there.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), flags) }?;
+        Ok(Self { start: start.cast(), capacity, guard })
+    }
+
+    fn base(&self) -> *mut u8 {
+        self.start.wrapping_add(self.guard)
+    }
+
+    /// Lets the bytes from `from` to `to`, which are multiples of the page size, be accessed.
+    fn open(&mut self, from: usize, to: usize) -> io::Result<()> {
+        self.protect(from, to, MprotectFlags::READ | MprotectFlags::WRITE)
+    }
+
+    fn protect(&mut self, from: usize, to: usize, flags: MprotectFlags) -> io::Result<()> {
+        if from > to || to > self.capacity {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        #[expect(unsafe_code, reason = "memory is protected")]
+        // SAFETY: the range lies in this mapping, as was checked, and nothing borrows from it.
+        unsafe { rustix::mm::mprotect(self.base().wrapping_add(from).cast(), to - from, flags) }?;
+        Ok(())
+    }
+
+    /// Lets the first bytes be accessed, and be the image's until they are written to.
+    fn map(&mut self, image: &Image) -> io::Result<()> {
+        if image.length > self.capacity {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+        #[expect(unsafe_code, reason = "a file is mapped")]
+        // SAFETY: it replaces the beginning of this mapping only, as was checked. The file does not change and does not
+        // get shorter: it is replaced by renaming, never written to.
+        unsafe {
+            rustix::mm::mmap(self.base().cast(), image.length, protection, flags, &image.file, image.offset)
+        }?;
+        Ok(())
+    }
+
+    /// Makes everything that can be accessed, `size` bytes, the image again, and takes away what is beyond it.
+    fn restore(&mut self, image: &Image, size: usize) -> io::Result<()> {
+        if size > image.length {
+            self.forget(image.length, size)?;
+            self.protect(image.length, size, MprotectFlags::empty())?;
+        }
+        let written = self.written(image.length)?;
+        if written.iter().map(|pages| pages.len()).sum::<usize>() > MOST_KEPT {
+            return self.forget(0, image.length);
+        }
+        for range in written {
+            #[expect(unsafe_code, reason = "memory is overwritten")]
+            // SAFETY: the range lies in the part that was mapped for reading and writing, and nothing borrows from it.
+            let pages =
+                unsafe { slice::from_raw_parts_mut(self.base().wrapping_add(range.start), range.len()) };
+            image.file.read_exact_at(pages, image.offset + range.start as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a range be again what it was when it was mapped: the image, or zeros.
+    fn forget(&mut self, from: usize, to: usize) -> io::Result<()> {
+        #[expect(unsafe_code, reason = "memory is given back")]
+        // SAFETY: every caller has the range from what can be accessed in this mapping; nothing borrows from it.
+        unsafe {
+            rustix::mm::madvise(self.base().wrapping_add(from).cast(), to - from, Advice::LinuxDontNeed)
+        }?;
+        Ok(())
+    }
+
+    /// The pages of the first `length` bytes that are not the file's any more, in ranges of bytes.
+    fn written(&self, length: usize) -> io::Result<Vec<Range<usize>>> {
+        static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
+        let pagemap = PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok());
+        let pagemap = pagemap.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let page = rustix::param::page_size();
+        let mut entries = vec![0; length / page * ENTRY];
+        pagemap.read_exact_at(&mut entries, (self.base() as usize / page * ENTRY) as u64)?;
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (number, entry) in entries.as_chunks().0.iter().enumerate() {
+            let entry = u64::from_ne_bytes(*entry);
+            if entry & (PRESENT | SWAPPED) == 0 || entry & OF_A_FILE != 0 {
+                continue;
+            }
+            let start = number * page;
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end += page,
+                _ => ranges.push(start..start + page),
+            }
+        }
+        Ok(ranges)
+    }
+
+    /// Copies the first `length` bytes, which can be accessed in both.
+    fn copy_from(&mut self, other: &Self, length: usize) {
+        #[expect(unsafe_code, reason = "memory moves")]
+        // SAFETY: different mappings do not overlap, and both have as many bytes.
+        unsafe {
+            ptr::copy_nonoverlapping(other.base(), self.base(), length);
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.start.is_null() {
+            return;
+        }
+        #[expect(unsafe_code, reason = "memory is unmapped")]
+        // SAFETY: the whole mapping, of which nobody has an address any more.
+        let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.capacity + 2 * self.guard) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

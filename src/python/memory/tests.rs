@@ -1,0 +1,143 @@
+use super::*;
+
+const PAGE: usize = 64 * 1024;
+const IMAGE: usize = 4 * PAGE;
+const RESERVED: usize = 1 << 30;
+const GUARD: usize = 1 << 20;
+
+/// Memories that begin with bytes which are all different from zero.
+fn memories() -> (Memories, Vec<u8>) {
+    let bytes: Vec<u8> = (0..IMAGE).map(|place| (place % 251) as u8 + 1).collect();
+    let memories = Memories::default();
+    memories.set_image(Image::in_memory(&bytes).unwrap());
+    (memories, bytes)
+}
+
+fn make(memories: &Memories) -> Memory {
+    memories.make(IMAGE, RESERVED, GUARD).unwrap()
+}
+
+#[expect(unsafe_code, reason = "what a guest does")]
+fn bytes(memory: &mut Memory) -> &mut [u8] {
+    // SAFETY: so many bytes can be accessed, and the memory is borrowed.
+    unsafe { slice::from_raw_parts_mut(memory.as_ptr(), memory.byte_size()) }
+}
+
+fn idle(memories: &Memories) -> usize {
+    memories.shared.idle.lock().len()
+}
+
+/// The permissions of the mapping that has this address, as `rw-p`; nothing if there is none.
+fn permissions(address: usize) -> Option<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).unwrap();
+        (number(start) <= address && address < number(end)).then(|| rest[..4].to_owned())
+    })
+}
+
+#[test]
+fn begins_as_the_image_and_is_the_image_again_for_the_next() {
+    let (memories, image) = memories();
+    let mut memory = make(&memories);
+    assert_eq!(bytes(&mut memory), image);
+    let address = memory.as_ptr();
+    for place in [0, 1, 4095, 4096, 3 * PAGE, IMAGE - 1] {
+        bytes(&mut memory)[place] = 0;
+    }
+    memory.grow_to(IMAGE + 3 * PAGE).unwrap();
+    assert!(bytes(&mut memory)[IMAGE..].iter().all(|byte| *byte == 0));
+    bytes(&mut memory)[IMAGE..].fill(7);
+    drop(memory);
+    assert_eq!(idle(&memories), 1);
+
+    let mut again = make(&memories);
+    assert_eq!((again.as_ptr(), again.byte_size()), (address, IMAGE));
+    assert_eq!(bytes(&mut again), image);
+    // What the first had grown by cannot be accessed, and is empty when this one grows.
+    assert_eq!(permissions(again.as_ptr() as usize + IMAGE).as_deref(), Some("---p"));
+    again.grow_to(IMAGE + 3 * PAGE).unwrap();
+    assert!(bytes(&mut again)[IMAGE..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn pages_that_were_written_are_kept_and_too_many_are_given_back() {
+    // Larger than what may be kept.
+    let image = vec![1; MOST_KEPT + 16 * PAGE];
+    let memories = Memories::default();
+    memories.set_image(Image::in_memory(&image).unwrap());
+    let own = |memories: &Memories| {
+        let idle = memories.shared.idle.lock();
+        idle[0].written(image.len()).unwrap().iter().map(Range::len).sum::<usize>()
+    };
+    let write = |count: usize| {
+        let mut memory = memories.make(image.len(), RESERVED, GUARD).unwrap();
+        assert_eq!(bytes(&mut memory), image);
+        bytes(&mut memory)[..count].fill(2);
+    };
+    write(2 * PAGE);
+    assert_eq!(own(&memories), 2 * PAGE);
+    write(PAGE);
+    assert_eq!(own(&memories), 2 * PAGE);
+    write(MOST_KEPT + PAGE);
+    assert_eq!(own(&memories), 0);
+    write(0);
+}
+
+#[test]
+fn no_two_have_the_same_and_few_are_kept() {
+    let (memories, image) = memories();
+    let mut all: Vec<_> = (0..MOST_IDLE + 3).map(|_| make(&memories)).collect();
+    for (number, memory) in all.iter_mut().enumerate() {
+        bytes(memory).fill(number as u8);
+    }
+    for (number, memory) in all.iter_mut().enumerate() {
+        assert!(bytes(memory).iter().all(|byte| *byte == number as u8));
+    }
+    drop(all);
+    assert_eq!(idle(&memories), MOST_IDLE);
+    for _ in 0..2 * MOST_IDLE {
+        assert_eq!(bytes(&mut make(&memories)), image);
+    }
+}
+
+#[test]
+fn guards_surround_it() {
+    let (memories, _) = memories();
+    let memory = make(&memories);
+    let base = memory.as_ptr() as usize;
+    for address in [base - 1, base - GUARD, base + IMAGE, base + RESERVED - 1, base + RESERVED + GUARD - 1] {
+        assert_eq!(permissions(address).as_deref(), Some("---p"));
+    }
+    assert_eq!(permissions(base).as_deref(), Some("rw-p"));
+    assert_eq!(permissions(base + IMAGE - 1).as_deref(), Some("rw-p"));
+}
+
+#[test]
+fn where_address_space_is_scarce_it_moves_with_what_it_has() {
+    let (memories, image) = memories();
+    let mut memory = memories.make(IMAGE, PAGE, GUARD).unwrap();
+    assert_eq!(memory.byte_capacity(), IMAGE);
+    let before = memory.as_ptr();
+    memory.grow_to(2 * IMAGE).unwrap();
+    assert_ne!(memory.as_ptr(), before);
+    assert_eq!(bytes(&mut memory)[..IMAGE], image);
+    assert!(bytes(&mut memory)[IMAGE..].iter().all(|byte| *byte == 0));
+    let moved = memory.as_ptr();
+    memory.grow_to(3 * IMAGE).unwrap();
+    assert_eq!(memory.as_ptr(), moved);
+    drop(memory);
+    assert_eq!(idle(&memories), 0);
+}
+
+#[test]
+fn a_memory_of_another_size_is_empty() {
+    let (memories, _) = memories();
+    let mut other = memories.make(PAGE, RESERVED, GUARD).unwrap();
+    assert!(bytes(&mut other).iter().all(|byte| *byte == 0));
+    drop(other);
+    assert_eq!(idle(&memories), 0);
+    assert!(memories.make(PAGE, usize::MAX - PAGE, GUARD).is_err());
+}
