@@ -17,8 +17,8 @@ use crate::door::{self, RunDoor};
 use crate::execution::LogLevel;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Answers that one `wait` may bring into the guest at once, in bytes. One answer may be larger; the guest's memory
-/// would not hold many such.
+/// Answers that one `wait` may bring into the guest at once, in bytes; with so many waiting no call is polled any more.
+/// One answer may be larger; the guest's memory would not hold many such.
 const MOST_ANSWER_BYTES: usize = 16 << 20;
 
 /// Calls of every kind that may be under way at once. Tool calls have a bound of their own, below this one.
@@ -29,10 +29,6 @@ const MOST_HELD_BYTES: usize = 8 << 20;
 
 /// Bytes that a server's or a tool's name may have. No real one comes near.
 const LONGEST_NAME: usize = 4 << 10;
-
-/// Bytes of answers that may wait for a guest. With [`MOST_ANSWER_BYTES`] of them no call is polled any more, so that
-/// what is over consists of refusals, which cost a guest nothing: one that goes on without a `wait` is ended.
-const MOST_WAITING_BYTES: usize = 4 * MOST_ANSWER_BYTES;
 
 /// What the host keeps for an answer beside its text.
 const ANSWER_OVERHEAD: usize = 64;
@@ -129,17 +125,29 @@ impl Host {
 }
 
 impl Run {
-    fn end(&mut self, ended: Ended) {
+    fn complete(&mut self, ended: Ended) -> Completion {
         if let Some(code) = ended.code {
             self.codes.insert(code.as_str());
         }
         self.held_bytes -= ended.held_bytes;
-        self.ended_bytes += ended.answer.len() + ANSWER_OVERHEAD;
-        self.ended.push_back(Completion { call: ended.call, answer: ended.answer });
+        Completion { call: ended.call, answer: ended.answer }
     }
 
-    fn refuse(&mut self, call: u64, code: ToolErrorCode, message: String) {
-        self.end(Ended::new(call, 0, Err(ToolError::new(code, message))));
+    /// The guest is given the answer now.
+    fn answer(&mut self, ended: Ended) -> (u64, Option<String>) {
+        let Completion { call, answer } = self.complete(ended);
+        (call, Some(answer))
+    }
+
+    /// The answer is kept until the guest waits.
+    fn end(&mut self, ended: Ended) {
+        let completion = self.complete(ended);
+        self.ended_bytes += completion.answer.len() + ANSWER_OVERHEAD;
+        self.ended.push_back(completion);
+    }
+
+    fn refuse(&mut self, call: u64, code: ToolErrorCode, message: String) -> (u64, Option<String>) {
+        self.answer(Ended::new(call, 0, Err(ToolError::new(code, message))))
     }
 
     /// Whether so much waits for the guest that nothing more should come.
@@ -172,13 +180,18 @@ impl Run {
         taken
     }
 
-    fn begin(&mut self, operation: Operation, server: String, name: String, arguments: String) -> u64 {
+    fn begin(
+        &mut self,
+        operation: Operation,
+        server: String,
+        name: String,
+        arguments: String,
+    ) -> (u64, Option<String>) {
         self.started += 1;
         let call = self.started;
         if server.len() > LONGEST_NAME || name.len() > LONGEST_NAME {
             let message = format!("a name may have {LONGEST_NAME} bytes");
-            self.refuse(call, ToolErrorCode::InvalidArguments, message);
-            return call;
+            return self.refuse(call, ToolErrorCode::InvalidArguments, message);
         }
         let question = if operation == Operation::Query { arguments.len() } else { 0 };
         let held_bytes = server.len() + name.len() + question;
@@ -186,8 +199,7 @@ impl Run {
         let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MOST_HELD_BYTES;
         if self.calls.len() >= MOST_CALLS || too_much {
             let message = format!("{} calls are under way; await some of them first", self.calls.len());
-            self.refuse(call, ToolErrorCode::QueueFull, message);
-            return call;
+            return self.refuse(call, ToolErrorCode::QueueFull, message);
         }
         self.held_bytes += held_bytes;
         let ended = move |answer| Ended::new(call, held_bytes, answer);
@@ -197,20 +209,22 @@ impl Run {
             Operation::Query => self.door.query(&arguments).map(ended).boxed(),
             Operation::Emit => {
                 let answer = self.door.emit(&arguments);
-                self.end(ended(answer));
-                return call;
+                return self.answer(ended(answer));
             }
         };
         if self.is_full() {
             self.calls.push(future);
-            return call;
+            return (call, None);
         }
-        // Now, so that the call is on its way while the script computes. Whoever waits polls it again.
+        // Now, so that the call is on its way while the script computes. Whoever waits polls it again. Most tools of
+        // this process have answered then, and the guest need not ask a second time.
         match Pin::new(&mut future).poll(&mut Context::from_waker(std::task::Waker::noop())) {
-            Poll::Ready(ended) => self.end(ended),
-            Poll::Pending => self.calls.push(future),
+            Poll::Ready(ended) => self.answer(ended),
+            Poll::Pending => {
+                self.calls.push(future);
+                (call, None)
+            }
         }
-        call
     }
 
     fn tool(
@@ -230,12 +244,8 @@ impl GuestImports for State<Host> {
         server: String,
         name: String,
         arguments: String,
-    ) -> wasmtime::Result<u64> {
-        let run = self.run.run()?;
-        if run.ended_bytes > MOST_WAITING_BYTES {
-            return Err(wasmtime::format_err!("{} calls have ended that nobody waits for", run.ended.len()));
-        }
-        Ok(run.begin(operation, server, name, arguments))
+    ) -> wasmtime::Result<(u64, Option<String>)> {
+        Ok(self.run.run()?.begin(operation, server, name, arguments))
     }
 
     async fn wait(&mut self, timeout_ms: Option<f64>) -> wasmtime::Result<Vec<Completion>> {

@@ -148,6 +148,8 @@ def _hint(error: BaseException, message: str) -> str | None:
             return "did you forget `await`?"
         if message.endswith("object can't be awaited") or "can't be used in 'await' expression" in message:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
+    if isinstance(error, RuntimeError) and message == "no running event loop":
+        return "a script with an `await` at its top level runs in an event loop: `await asyncio.gather(...)`"
     return None
 
 

@@ -53,8 +53,11 @@ def wait(timeout_ms: float) -> None:
         timeout_ms = (end - _monotonic()) * 1000.0
 
 
-def block(number: int) -> str:
-    """Waits for the answer to a call, and for nothing else."""
+def block(started: tuple[int, str | None]) -> str:
+    """Waits for the answer to a call that was started, and for nothing else."""
+    number, answer = started
+    if answer is not None:
+        return answer
     _blocking.add(number)
     try:
         while True:
@@ -70,8 +73,9 @@ def block(number: int) -> str:
         _blocking.discard(number)
 
 
-def block_all(numbers: list[int]) -> list[str]:
+def block_all(started: list[tuple[int, str | None]]) -> list[str]:
     """Waits for the answers to several calls."""
+    numbers = [number for number, answer in started if answer is None]
     _blocking.update(numbers)
     try:
         while not all(number in _answers for number in numbers):
@@ -79,7 +83,7 @@ def block_all(numbers: list[int]) -> list[str]:
             if not completions:
                 raise RuntimeError("the host has no answer to this call")
             deliver(completions)
-        return [_answers.pop(number) for number in numbers]
+        return [_answers.pop(number) if answer is None else answer for number, answer in started]
     finally:
         _blocking.difference_update(numbers)
 
@@ -91,12 +95,21 @@ def begin(operation, server: str, name: str, arguments: str):
     here is the same and spares a turn of the loop.
     """
     loop = _running_loop()
-    number = _start_call(operation, server, name, arguments)
+    number, answer = started = _start_call(operation, server, name, arguments)
     if loop is None or (not calls and not loop._ready and not loop._scheduled and not _must_cancel(loop)):
-        return block(number)
+        return block(started)
     future = loop.create_future()
-    calls[number] = future
+    if answer is None:
+        calls[number] = future
+    else:
+        # Not now: a script that makes one quick call after the other must not keep its other tasks from running.
+        loop.call_soon(_settle, future, answer)
     return future
+
+
+def _settle(future: asyncio.Future, answer: str) -> None:
+    if not future.done():
+        future.set_result(answer)
 
 
 def _must_cancel(loop) -> bool:

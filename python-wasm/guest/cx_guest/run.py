@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import builtins
 import inspect
+import itertools
 import linecache
 import os
 import random
@@ -12,6 +13,7 @@ import tempfile
 import types
 import uuid
 import warnings
+from asyncio import events
 
 from cx_guest import errors, loop, output, source, tools, values
 
@@ -53,11 +55,7 @@ value["text"]
 
 
 def rehearse() -> None:
-    """Compiles and runs a script that does nothing.
-
-    At build time this fills caches. In a fresh interpreter it is the first to touch the pages that each run writes to:
-    that is half of the time of a short script, and this way it passes before there is one.
-    """
+    """Compiles and runs a script that does nothing, so that what Python keeps for a second time is in the snapshot."""
     namespace = {"__builtins__": builtins, "inputs": None}
     program = source.compile_script(_REHEARSAL, "<rehearsal>")
     values.to_json("value", {"value": loop.run_coroutine(_State.loop, _finish(eval(program.code, namespace)))})
@@ -79,9 +77,10 @@ def prepare() -> None:
     _State.main = main
     _State.namespace = namespace
     _State.loop = loop.EventLoop()
+    # What is not asynchronous may still make futures: they belong to the loop that will run them.
+    events.set_event_loop(_State.loop)
     _State.exit_functions = atexit._ncallbacks()
     sys.set_coroutine_origin_tracking_depth(1)
-    rehearse()
 
 
 def load(script) -> str | None:
@@ -205,9 +204,25 @@ def _warn_unawaited(coroutine) -> None:
     print(f"`{name}()` was never awaited{place}: write `await` before it", file=sys.stderr)
 
 
+def _held(namespace: dict):
+    """What the variables hold, and what the collections in them hold."""
+    for value in list(namespace.values()):
+        kind = type(value)
+        if kind is list or kind is tuple or kind is set:
+            yield from list(itertools.islice(value, _MOST_LOOKED_AT))
+        elif kind is dict:
+            yield from list(itertools.islice(value.values(), _MOST_LOOKED_AT))
+        else:
+            yield value
+
+
+# Of each collection: a list of a million numbers must not delay the answer.
+_MOST_LOOKED_AT = 100
+
+
 def _warn_of_forgotten(namespace: dict) -> None:
     """The same for coroutines that a variable still holds at the end, and for tasks whose error nobody saw."""
-    for value in list(namespace.values()):
+    for value in _held(namespace):
         if type(value) is types.CoroutineType:
             if inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
                 _warn_unawaited(value)

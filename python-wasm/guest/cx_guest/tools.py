@@ -262,7 +262,7 @@ def _refused(message: str) -> dict:
     return {"ok": False, "error": {"code": "INVALID_ARGUMENTS", "message": message}}
 
 
-def _start(server, tool, arguments) -> int | dict:
+def _start(server, tool, arguments) -> tuple | dict:
     """Starts one call, or returns the refusal that the script gets for it."""
     if not isinstance(server, str) or not isinstance(tool, str):
         return _refused("`server` and `tool` must be strings")
@@ -275,7 +275,7 @@ def _start(server, tool, arguments) -> int | dict:
     return _start_call(_TOOL, printable(server), printable(tool), text)
 
 
-def _start_item(call) -> int | dict:
+def _start_item(call) -> tuple | dict:
     if not isinstance(call, Mapping):
         return _refused("expected {server, tool, args}")
     return _start(call.get("server"), call.get("tool"), call.get("args", call.get("arguments")))
@@ -292,15 +292,15 @@ def call_tools(calls) -> list[dict]:
     if isinstance(calls, (str, bytes, Mapping)):
         raise TypeError("call_tools takes a list of {server, tool, args}")
     started = [_start_item(call) for call in calls]
-    answers = iter(loop.block_all([one for one in started if isinstance(one, int)]))
-    return [_result(next(answers)) if isinstance(one, int) else one for one in started]
+    answers = iter(loop.block_all([one for one in started if isinstance(one, tuple)]))
+    return [_result(next(answers)) if isinstance(one, tuple) else one for one in started]
 
 
 def call_tool(server, tool, args=None, **named) -> dict:
     """Calls one tool and waits for it."""
     arguments = {**args, **named} if named and args else named or args
     started = _start(server, tool, arguments)
-    return _result(_block_on(started)) if isinstance(started, int) else started
+    return _result(_block_on(started)) if isinstance(started, tuple) else started
 
 
 # --- discovery ----------------------------------------------------------------------------------------------------
