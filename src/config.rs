@@ -61,6 +61,11 @@ pub struct Config {
     pub allow: Option<Vec<String>>,
     /// Patterns of what may not. Wins over `allow`.
     pub deny: Vec<String>,
+    /// Patterns, and words of [`AskAnnotation`](crate::AskAnnotation), of what a person is asked about first. Wins over
+    /// `allow`.
+    pub ask: Vec<String>,
+    /// Patterns of what only reads, whatever its annotations say.
+    pub read_only: Vec<String>,
     /// The limits of a run that asks for nothing.
     pub limits: Limits,
     /// Whether a tool whose definition has changed stays blocked until a person accepts it.
@@ -214,6 +219,8 @@ impl Default for Config {
             servers: Vec::new(),
             allow: None,
             deny: Vec::new(),
+            ask: Vec::new(),
+            read_only: Vec::new(),
             limits: Limits::default(),
             strict: false,
             cache_enabled: true,

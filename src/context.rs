@@ -1,5 +1,8 @@
 //! What one run may use and has used: tools, budget, output, time.
 
+mod approval;
+mod clock;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,11 +12,14 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::approval::Question;
+use self::clock::RunClock;
 use crate::execution::{
     CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output, OutputListener,
-    ToolCallRecord, ToolCallStatus, Usage,
+    PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::limits::Limits;
+use crate::tools::approval::{Approver, Effects};
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::names::kind;
 use crate::tools::policy::Policy;
@@ -40,12 +46,18 @@ pub(crate) struct ExecutionContext {
     pub(crate) input: Option<String>,
     /// When the run was asked for.
     queued: Instant,
-    /// When the run got its thread. The wall clock runs from here.
-    started: Instant,
+    /// Runs since the run got its thread.
+    clock: Arc<RunClock>,
     /// Ends everything that the run waits for. Cancelled when the run is over for whatever reason.
     pub(crate) cancel: CancellationToken,
     catalog: Arc<Catalog>,
     policies: [Arc<Policy>; 2],
+    approver: Option<Approver>,
+    is_dry_run: bool,
+    /// Whether a person may have to be asked about some call.
+    may_ask: bool,
+    /// Who has it puts a question.
+    question_turn: Arc<Semaphore>,
     on_output: Option<OutputListener>,
     on_progress: Option<CallProgressListener>,
     slots: Arc<Semaphore>,
@@ -66,7 +78,15 @@ struct Ledger {
     output_bytes: usize,
     output_bytes_dropped: u64,
     emitted_bytes: usize,
+    /// How many questions were put to a person or wait to be.
+    questions: u32,
+    planned: Vec<PlannedCall>,
+    planned_bytes: usize,
+    planned_dropped: u64,
 }
+
+/// Where a call is written down; `None` if there are enough records.
+type RecordPlace = Option<usize>;
 
 struct Call {
     record: ToolCallRecord,
@@ -102,6 +122,9 @@ pub(crate) struct ContextOptions {
     pub(crate) catalog: Arc<Catalog>,
     /// The executor's and the run's. Both must permit a call.
     pub(crate) policies: [Arc<Policy>; 2],
+    /// Who asks a person. Without it every call that needs an approval is refused.
+    pub(crate) approver: Option<Approver>,
+    pub(crate) is_dry_run: bool,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
     pub(crate) cancel: CancellationToken,
@@ -121,10 +144,14 @@ impl ExecutionContext {
             name: options.name,
             input: options.input,
             queued: options.queued,
-            started: Instant::now(),
+            clock: RunClock::start(&options.limits),
             cancel: options.cancel,
             catalog: options.catalog,
+            may_ask: options.policies.iter().any(|policy| policy.may_ask()),
             policies: options.policies,
+            approver: options.approver,
+            is_dry_run: options.is_dry_run,
+            question_turn: Arc::new(Semaphore::new(1)),
             on_output: options.on_output,
             on_progress: options.on_progress,
             slots: Arc::new(Semaphore::new(slots)),
@@ -133,9 +160,16 @@ impl ExecutionContext {
         }
     }
 
-    /// When the run must be over.
+    /// When the run must be over. Moves while a person is asked.
     pub(crate) fn deadline(&self) -> Instant {
-        self.started + self.limits.wall_time
+        self.clock.deadline()
+    }
+
+    /// When the run is over at the latest, for whoever needs a moment that does not move. What is under way while a
+    /// person is asked about another call keeps its own time that way; at the run's real end it is cancelled.
+    fn latest_deadline(&self) -> Instant {
+        let may_pause = self.may_ask && self.approver.is_some();
+        if may_pause { self.clock.latest_deadline() } else { self.clock.deadline() }
     }
 
     fn permits(&self, server: &str, tool: &str) -> bool {
@@ -236,19 +270,39 @@ impl ExecutionContext {
     ) -> Result<String, ToolError> {
         let resolved = self.resolve(name).await?;
         self.check_policy(&resolved.server, &resolved.tool)?;
+        let resolved = self.present(resolved).await?;
         let (resolved, arguments) = self.check_arguments(resolved, &arguments).await?;
         // Once more, because in a new list the same name may mean another tool.
         self.check_policy(&resolved.server, &resolved.tool)?;
+        let mut approved = None;
+        if self.is_dry_run || self.may_ask {
+            let effects = self.effects(&resolved);
+            if self.is_dry_run && effects.writes {
+                let planned = self.plan(&resolved, arguments, admission.argument_bytes);
+                return planned.map_err(|error| error.for_tool(&resolved.server, &resolved.tool));
+            }
+            if let Some(reason) = self.asks(&resolved.server, &resolved.tool, effects) {
+                let question = Question {
+                    server: &resolved.server,
+                    tool: &resolved.tool,
+                    resolved: Some(&resolved),
+                    arguments: &arguments,
+                    argument_bytes: admission.argument_bytes,
+                    reason,
+                };
+                approved = Some(self.approved(question).await?);
+            }
+        }
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
-        let record = self.begin_record(&resolved.server, &resolved.tool, admission.argument_bytes);
+        let record = self.record_sent(approved, &resolved.server, &resolved.tool, admission.argument_bytes);
         let result = self.dispatch(&resolved, arguments).await;
-        self.end_record(record, &result);
+        self.record_result(record, &result);
         result.map_err(|error| error.for_tool(&resolved.server, &resolved.tool))
     }
 
     async fn resolve(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
-        let deadline = self.deadline();
+        let deadline = self.latest_deadline();
         match name {
             ToolName::Pair { server, tool } => {
                 // A server out of the policy's reach is not started to find that out.
@@ -283,7 +337,7 @@ impl ExecutionContext {
             Ok(arguments) => return Ok((resolved, arguments)),
             Err(error) => named(error),
         };
-        let Ok(Some(again)) = self.catalog.resolve_again(&resolved, self.deadline()).await else {
+        let Ok(Some(again)) = self.catalog.resolve_again(&resolved, self.latest_deadline()).await else {
             return Err(refusal);
         };
         let arguments = parse_arguments(text).map_err(named)?;
@@ -306,7 +360,7 @@ impl ExecutionContext {
             server: Arc::clone(&resolved.server),
             tool: Arc::clone(&resolved.tool),
             arguments,
-            deadline: self.deadline(),
+            deadline: self.latest_deadline(),
             cancel: self.cancel.clone(),
             on_progress: self.progress_listener(resolved),
         };
@@ -315,6 +369,11 @@ impl ExecutionContext {
             resolved.definition().output_schema.as_ref().map(crate::tools::Schema::to_value).as_ref(),
         )?;
         resolved.observe(&value);
+        self.result_text(&value)
+    }
+
+    /// A result as the script gets it, if it may.
+    fn result_text(&self, value: &Value) -> Result<String, ToolError> {
         let text = value.to_string();
         let most = self.limits.result_bytes;
         if text.len() > most {
@@ -322,6 +381,30 @@ impl ExecutionContext {
                 ToolErrorCode::ResultTooLarge,
                 format!("the result is {} bytes of JSON, at most {most} can be received", text.len()),
             ));
+        }
+        Ok(text)
+    }
+
+    /// Writes down a call that a dry run does not make, and returns a sample of what the tool returns.
+    fn plan(
+        &self,
+        resolved: &ResolvedTool,
+        arguments: Map<String, Value>,
+        argument_bytes: usize,
+    ) -> Result<String, ToolError> {
+        let text = resolved.sample().and_then(|sample| self.result_text(&sample))?;
+        let (server, tool) = (resolved.server.to_string(), resolved.tool.to_string());
+        let record = self.begin_record(&server, &tool, argument_bytes, ToolCallStatus::Stubbed);
+        self.end_record(record, ToolCallStatus::Stubbed, text.len());
+        // As it is printed, which is not as the script wrote it.
+        let bytes = serde_json::to_string(&arguments).map_or(0, |text| text.len());
+        let mut ledger = self.ledger.lock();
+        if ledger.planned.len() < PlannedCall::KEPT && ledger.planned_bytes + bytes <= PlannedCall::KEPT_BYTES
+        {
+            ledger.planned_bytes += bytes;
+            ledger.planned.push(PlannedCall { server, tool, arguments });
+        } else {
+            ledger.planned_dropped += 1;
         }
         Ok(text)
     }
@@ -335,8 +418,14 @@ impl ExecutionContext {
         }))
     }
 
-    /// Writes the call down and returns where, or `None` if there are enough records.
-    fn begin_record(&self, server: &str, tool: &str, argument_bytes: usize) -> Option<usize> {
+    /// Writes a call down.
+    fn begin_record(
+        &self,
+        server: &str,
+        tool: &str,
+        argument_bytes: usize,
+        status: ToolCallStatus,
+    ) -> RecordPlace {
         let mut ledger = self.ledger.lock();
         if ledger.records.len() >= ToolCallRecord::KEPT {
             return None;
@@ -345,7 +434,8 @@ impl ExecutionContext {
             record: ToolCallRecord {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
-                status: ToolCallStatus::InFlight,
+                status,
+                approved: false,
                 duration: Duration::ZERO,
                 argument_bytes,
                 result_bytes: 0,
@@ -355,18 +445,42 @@ impl ExecutionContext {
         Some(ledger.records.len() - 1)
     }
 
-    fn end_record(&self, record: Option<usize>, result: &Result<String, ToolError>) {
+    /// Writes down that a call is made now. `approved` is where it stands already, if a person was asked.
+    fn record_sent(
+        &self,
+        approved: Option<RecordPlace>,
+        server: &str,
+        tool: &str,
+        argument_bytes: usize,
+    ) -> RecordPlace {
+        let Some(place) = approved else {
+            return self.begin_record(server, tool, argument_bytes, ToolCallStatus::InFlight);
+        };
         let mut ledger = self.ledger.lock();
-        let result_bytes = result.as_ref().map_or(0, String::len);
-        ledger.result_bytes += result_bytes as u64;
-        let call = record.and_then(|position| ledger.records.get_mut(position));
-        if let Some(Call { record, started }) = call {
+        if let Some(call) = place.and_then(|position| ledger.records.get_mut(position)) {
+            call.record.status = ToolCallStatus::InFlight;
+            call.record.approved = true;
+            call.started = Instant::now();
+        }
+        place
+    }
+
+    fn record_result(&self, place: RecordPlace, result: &Result<String, ToolError>) {
+        let bytes = result.as_ref().map_or(0, String::len);
+        self.ledger.lock().result_bytes += bytes as u64;
+        let status = match result {
+            Ok(_) => ToolCallStatus::Ok,
+            Err(error) => ToolCallStatus::Failed(error.code),
+        };
+        self.end_record(place, status, bytes);
+    }
+
+    fn end_record(&self, place: RecordPlace, status: ToolCallStatus, result_bytes: usize) {
+        let mut ledger = self.ledger.lock();
+        if let Some(Call { record, started }) = place.and_then(|position| ledger.records.get_mut(position)) {
             record.duration = started.elapsed();
             record.result_bytes = result_bytes;
-            record.status = match result {
-                Ok(_) => ToolCallStatus::Ok,
-                Err(error) => ToolCallStatus::Failed(error.code),
-            };
+            record.status = status;
         }
     }
 
@@ -388,10 +502,23 @@ impl ExecutionContext {
         let method = request.method();
         let (name, dispatcher) = self.catalog.dispatcher(server)?;
         self.check_policy(name, method)?;
+        let mut approved = None;
+        if let Some(reason) = self.asks(name, method, Effects::OF_REQUESTS) {
+            let question = Question {
+                server: name,
+                tool: method,
+                resolved: None,
+                arguments: &request.parameters(),
+                argument_bytes,
+                reason,
+            };
+            approved = Some(self.approved(question).await?);
+        }
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
-        let record = self.begin_record(name, method, admission.argument_bytes);
-        let asked = dispatcher.request(Arc::clone(name), request, self.deadline(), self.cancel.clone());
+        let record = self.record_sent(approved, name, method, admission.argument_bytes);
+        let asked =
+            dispatcher.request(Arc::clone(name), request, self.latest_deadline(), self.cancel.clone());
         let answer = tokio::select! {
             biased;
             answer = asked => answer,
@@ -411,7 +538,7 @@ impl ExecutionContext {
             Ok((value, text)) => (Ok(value), Ok(text)),
             Err(error) => (Err(error.clone()), Err(error)),
         };
-        self.end_record(record, &text);
+        self.record_result(record, &text);
         value.map_err(|error| error.for_tool(name, method))
     }
 
@@ -428,7 +555,8 @@ impl ExecutionContext {
         let wanted =
             |name: &str| server.is_none_or(|server| &**server == name) && self.may_permit_server(name);
         let permitted = |server: &str, tool: &str| self.permits(server, tool);
-        let (tools, failures) = self.catalog.search(query, limit, wanted, permitted, self.deadline()).await;
+        let (tools, failures) =
+            self.catalog.search(query, limit, wanted, permitted, self.latest_deadline()).await;
         for failure in failures {
             let server = failure.server.as_deref().unwrap_or_default();
             self.log(LogLevel::Warn, format!("the tools of `{server}` are missing: {failure}"));
@@ -442,7 +570,7 @@ impl ExecutionContext {
         if !self.may_permit_server(name) {
             return Err(denied(name, "*"));
         }
-        let mut tools = self.catalog.tools(server, self.deadline()).await?;
+        let mut tools = self.catalog.tools(server, self.latest_deadline()).await?;
         tools.retain(|tool| self.permits(&tool.server, &tool.tool));
         Ok(tools)
     }
@@ -532,7 +660,7 @@ impl ExecutionContext {
             let tool_calls = std::mem::take(&mut ledger.records)
                 .into_iter()
                 .map(|Call { mut record, started }| {
-                    if record.status == ToolCallStatus::InFlight {
+                    if matches!(record.status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval) {
                         record.duration = started.elapsed();
                     }
                     record
@@ -542,14 +670,17 @@ impl ExecutionContext {
                 outcome,
                 logs: std::mem::take(&mut ledger.output),
                 tool_calls,
+                planned_calls: self.is_dry_run.then(|| std::mem::take(&mut ledger.planned)),
                 usage: Usage {
-                    wall_time: self.started.elapsed(),
-                    queue_time: self.started.duration_since(self.queued),
+                    wall_time: self.clock.started().elapsed(),
+                    approval_time: self.clock.paused(),
+                    queue_time: self.clock.started().duration_since(self.queued),
                     cpu_time: measured.cpu_time,
                     memory_bytes: measured.memory_bytes,
                     tool_calls: ledger.calls,
                     tool_result_bytes: ledger.result_bytes,
                     output_bytes_dropped: ledger.output_bytes_dropped,
+                    planned_calls_dropped: ledger.planned_dropped,
                 },
             }
         };

@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use futures::FutureExt as _;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::Limits;
-use crate::tools::{Progress, ToolErrorCode};
+use crate::tools::approval::Approver;
+use crate::tools::{Approval, ApprovalRequest, Progress, ToolErrorCode};
 
 /// A script and what its run may use.
 ///
@@ -30,6 +32,9 @@ pub struct Script {
     pub(crate) limits: Option<Limits>,
     pub(crate) allow: Option<Vec<String>>,
     pub(crate) deny: Vec<String>,
+    pub(crate) ask: Vec<String>,
+    pub(crate) approver: Option<Approver>,
+    pub(crate) is_dry_run: bool,
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
@@ -87,6 +92,9 @@ impl Script {
             limits: None,
             allow: None,
             deny: Vec::new(),
+            ask: Vec::new(),
+            approver: None,
+            is_dry_run: false,
             cancel: None,
             on_output: None,
             on_progress: None,
@@ -127,6 +135,42 @@ impl Script {
     #[must_use]
     pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.deny.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Asks a person about the tools that match one of `patterns` too (see
+    /// [`ExecutorBuilder::ask`](crate::ExecutorBuilder::ask)). Takes nothing from what the executor asks about.
+    #[must_use]
+    pub fn ask<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.ask.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Who asks a person for this run, instead of the executor's
+    /// [`approver`](crate::ExecutorBuilder::approver).
+    #[must_use]
+    pub fn approver<Answer>(
+        mut self,
+        approver: impl Fn(ApprovalRequest) -> Answer + Send + Sync + 'static,
+    ) -> Self
+    where
+        Answer: Future<Output = Approval> + Send + 'static,
+    {
+        self.approver = Some(Arc::new(move |request| approver(request).boxed()));
+        self
+    }
+
+    /// Makes no call of a tool that is not read-only. The script gets a sample of what the tool returns instead, with
+    /// the text `dry run` wherever there is one, and the result lists the call in [`ExecuteResult::planned_calls`].
+    /// Nothing else differs: limits, policy, checks of arguments, calls of tools that only read and requests for
+    /// resources and prompts are those of a real run. About a call that is not made nobody is asked.
+    ///
+    /// Which tools only read: those that [`ExecutorBuilder::read_only`](crate::ExecutorBuilder::read_only) names, and
+    /// those that say so themselves (`readOnlyHint`), as long as their definition is the one that was accepted. A
+    /// server that lies about that does what it likes; `read_only` of a server says not to believe it.
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.is_dry_run = true;
         self
     }
 
@@ -182,6 +226,8 @@ impl fmt::Debug for Script {
             .field("limits", &self.limits)
             .field("allow", &self.allow)
             .field("deny", &self.deny)
+            .field("ask", &self.ask)
+            .field("is_dry_run", &self.is_dry_run)
             .finish_non_exhaustive()
     }
 }
@@ -197,6 +243,10 @@ pub struct ExecuteResult {
     /// Every tool call, in the order in which the calls were made. Calls beyond the first
     /// [`ToolCallRecord::KEPT`] are only counted in [`Usage::tool_calls`].
     pub tool_calls: Vec<ToolCallRecord>,
+    /// The calls that a [dry run](Script::dry_run) would have made, in order; `None` if it was none. Calls beyond the
+    /// first [`PlannedCall::KEPT`], or [`PlannedCall::KEPT_BYTES`] of them, are only counted in
+    /// [`Usage::planned_calls_dropped`].
+    pub planned_calls: Option<Vec<PlannedCall>>,
     /// What the run used.
     pub usage: Usage,
 }
@@ -380,7 +430,10 @@ pub struct ToolCallRecord {
     pub tool: String,
     /// How it ended, or that it had not when the run was over.
     pub status: ToolCallStatus,
-    /// From the call's start (not from its wait for a free slot) to its end or to the run's end.
+    /// Whether a person was asked about this very call and approved it.
+    pub approved: bool,
+    /// From the call's start (not from its wait for a free slot or for a person) to its end or to the run's end. Of a
+    /// call that was not approved: how long that took.
     pub duration: Duration,
     /// Bytes of the arguments as JSON.
     pub argument_bytes: usize,
@@ -402,14 +455,66 @@ pub enum ToolCallStatus {
     Ok,
     /// It failed with this code.
     Failed(ToolErrorCode),
+    /// A person was being asked, or was to be asked, when the run was over. It was not made.
+    AwaitingApproval,
+    /// It needed a person's approval and did not get it. It was not made.
+    NotApproved(Refusal),
+    /// It was not made, because the run was a [dry run](Script::dry_run).
+    Stubbed,
+}
+
+/// Why a call that needed a person's approval was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The person said no.
+    Denied,
+    /// There was no answer within [`Limits::answer_time`].
+    NoAnswer,
+    /// There is nobody who could be asked.
+    NobodyToAsk,
+    /// The run had asked [`Limits::questions`] already.
+    TooManyQuestions,
+    /// The arguments are longer than a person can be shown.
+    TooLong,
+    /// The tool's definition is not the one about which the person was asked, by what its server said afterwards.
+    Changed,
+}
+
+/// A call that a dry run would have made.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PlannedCall {
+    /// The server's name as configured.
+    pub server: String,
+    /// The tool's name on that server.
+    pub tool: String,
+    /// The arguments that would have been sent.
+    pub arguments: Map<String, Value>,
+}
+
+impl PlannedCall {
+    /// How many a run keeps, and how many bytes of arguments as JSON.
+    pub const KEPT: usize = 1_000;
+    /// See [`PlannedCall::KEPT`].
+    pub const KEPT_BYTES: usize = 1 << 20;
+}
+
+impl fmt::Debug for PlannedCall {
+    /// Hides the arguments: they may hold secrets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "PlannedCall({}.{})", self.server, self.tool)
+    }
 }
 
 /// What a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// From the start on an isolate to the reply.
+    /// From the start on an isolate to the reply, `approval_time` included.
     pub wall_time: Duration,
+    /// While a person was asked.
+    pub approval_time: Duration,
     /// Waiting for admission and for a free isolate, before `wall_time` starts.
     pub queue_time: Duration,
     /// CPU time of the script's thread, parsing included.
@@ -424,4 +529,6 @@ pub struct Usage {
     pub tool_result_bytes: u64,
     /// Bytes of output that did not fit into [`Limits::output_bytes`].
     pub output_bytes_dropped: u64,
+    /// Calls of a dry run that are not in [`ExecuteResult::planned_calls`].
+    pub planned_calls_dropped: u64,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -20,13 +21,16 @@ use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
 use crate::pool::{Job, PoolStats};
 use crate::python::compiled::CompileProgress;
 use crate::store::Store;
+use crate::tools::approval::Approver;
 use crate::tools::cache::ListCache;
 use crate::tools::catalog::{Catalog, CatalogOptions, ResolvedTool};
 use crate::tools::native::{self, NativeTools};
 use crate::tools::observed::Observed;
 use crate::tools::pins::Pins;
-use crate::tools::policy::Policy;
-use crate::tools::{KnownServer, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError};
+use crate::tools::policy::{Policy, PolicyLists, ServerLists};
+use crate::tools::{
+    Approval, ApprovalRequest, KnownServer, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError,
+};
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
@@ -40,6 +44,7 @@ pub struct Executor {
 struct Inner {
     limits: Limits,
     policy: Arc<Policy>,
+    approver: Option<Approver>,
     catalog: Arc<Catalog>,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
     mcp: Option<Arc<McpServers>>,
@@ -105,7 +110,12 @@ impl Executor {
         let script = script.into();
         let limits = script.limits.unwrap_or(self.inner.limits);
         limits.validate()?;
-        let policy = Policy::new(script.allow.as_deref(), &script.deny)?;
+        let policy = Policy::new(PolicyLists {
+            allow: script.allow.as_deref(),
+            deny: &script.deny,
+            ask: &script.ask,
+            read_only: &[],
+        })?;
         let cancel = self.inner.closed.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
@@ -132,6 +142,8 @@ impl Executor {
                 input: script.input.map(|input| input.to_string()),
                 catalog: Arc::clone(&self.inner.catalog),
                 policies: [Arc::clone(&self.inner.policy), Arc::new(policy)],
+                approver: script.approver.or_else(|| self.inner.approver.clone()),
+                is_dry_run: script.is_dry_run,
                 on_output: script.on_output,
                 on_progress: script.on_progress,
                 cancel,
@@ -324,6 +336,7 @@ fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
         outcome: Outcome::Failed(error),
         logs: Vec::new(),
         tool_calls: Vec::new(),
+        planned_calls: None,
         usage: Usage { queue_time: queued.elapsed(), ..Usage::default() },
     }
 }
@@ -408,6 +421,9 @@ pub struct ExecutorBuilder {
     limits: Limits,
     allow: Option<Vec<String>>,
     deny: Vec<String>,
+    ask: Vec<String>,
+    read_only: Vec<String>,
+    approver: Option<Approver>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
     servers: Vec<McpServer>,
@@ -431,6 +447,8 @@ impl fmt::Debug for ExecutorBuilder {
             .field("limits", &self.limits)
             .field("allow", &self.allow)
             .field("deny", &self.deny)
+            .field("ask", &self.ask)
+            .field("read_only", &self.read_only)
             .field("config_files", &self.config_files)
             .finish_non_exhaustive()
     }
@@ -459,6 +477,49 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.deny.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Asks a person before each call of the tools that match one of `patterns`. Denial wins over asking, asking over
+    /// allowance. Without an [`approver`](Self::approver) such calls are refused.
+    ///
+    /// A pattern is one of [`allow`](Self::allow), or one of three words for what tools say of themselves in their
+    /// annotations: `destructive`, `write`, `open-world` ([`AskAnnotation`](crate::AskAnnotation)). No word is a
+    /// pattern. An annotation only ever adds a question; a server that lies can do without one, so what matters is
+    /// better named. Of a tool whose definition is not the one that was accepted nothing is believed.
+    #[must_use]
+    pub fn ask<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.ask.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Says of the tools that match one of `patterns`, as in [`allow`](Self::allow), that they only read, whatever
+    /// their annotations say: nobody is asked about them for `destructive` and `write`, and a
+    /// [dry run](crate::Script::dry_run) calls them.
+    #[must_use]
+    pub fn read_only<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.read_only.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Who asks a person about a call. The answer covers exactly the call that is shown.
+    ///
+    /// At most one question of a run is open at a time, [`Limits::questions`] in all, and each for
+    /// [`Limits::answer_time`]. Meanwhile the run's wall clock stands still, up to [`Limits::paused_time`], and it
+    /// keeps its place among the runs. CPU time that the script uses meanwhile counts.
+    ///
+    /// The future is polled on the executor's runtime, where it must not block, and not on the script's thread. It is
+    /// dropped when the run ends or the time is over: a question that is still shown then has to be taken back. A
+    /// panic is [`Approval::Unavailable`](crate::Approval::Unavailable).
+    #[must_use]
+    pub fn approver<Answer>(
+        mut self,
+        approver: impl Fn(ApprovalRequest) -> Answer + Send + Sync + 'static,
+    ) -> Self
+    where
+        Answer: Future<Output = Approval> + Send + 'static,
+    {
+        self.approver = Some(Arc::new(move |request| approver(request).boxed()));
         self
     }
 
@@ -583,8 +644,8 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Takes over a configuration: its servers, what it allows and denies, its limits, and whether it
-    /// is strict. Where lists and accepted definitions are kept is for
+    /// Takes over a configuration: its servers, what it allows, denies and asks about, its limits, and whether
+    /// it is strict. Where lists and accepted definitions are kept is for
     /// [`cache_directory`](Self::cache_directory) and [`state_directory`](Self::state_directory) to say.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
@@ -592,6 +653,8 @@ impl ExecutorBuilder {
         self.limits = config.limits;
         self.strict |= config.strict;
         self.deny.extend(config.deny);
+        self.ask.extend(config.ask);
+        self.read_only.extend(config.read_only);
         if let Some(allow) = config.allow {
             self.allow.get_or_insert_default().extend(allow);
         }
@@ -633,7 +696,12 @@ impl ExecutorBuilder {
     /// [`Error::Start`] that the system refuses a thread.
     pub fn build(self) -> Result<Executor, Error> {
         self.limits.validate()?;
-        let mut policy = Policy::new(self.allow.as_deref(), &self.deny)?;
+        let mut policy = Policy::new(PolicyLists {
+            allow: self.allow.as_deref(),
+            deny: &self.deny,
+            ask: &self.ask,
+            read_only: &self.read_only,
+        })?;
         let warm = self.warm_instances.unwrap_or_else(default_warm_instances);
         let runs = self.concurrent_runs.unwrap_or(100);
         if runs == 0 || runs > Semaphore::MAX_PERMITS {
@@ -663,7 +731,13 @@ impl ExecutorBuilder {
             if let McpTransport::Stdio(stdio) = &mut server.transport {
                 stdio.env.entry(variable.to_owned()).or_insert_with(|| depth.clone());
             }
-            policy.set_server(&server.name, server.allow.as_deref(), &server.deny);
+            let lists = ServerLists {
+                allow: server.allow.as_deref(),
+                deny: &server.deny,
+                ask: &server.ask,
+                read_only: server.read_only.as_deref(),
+            };
+            policy.set_server(&server.name, lists);
         }
         let mut dispatchers: Vec<Arc<dyn ToolDispatcher>> = Vec::new();
         if !self.native.is_empty() {
@@ -706,6 +780,7 @@ impl ExecutorBuilder {
             inner: Arc::new(Inner {
                 limits: self.limits,
                 policy: Arc::new(policy),
+                approver: self.approver,
                 catalog: Arc::new(Catalog::new(&dispatchers, &catalog_options)),
                 dispatchers,
                 mcp,

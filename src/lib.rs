@@ -85,6 +85,12 @@
 //! [`ErrorCode`] the host decides. What an embedder has to act on is an [`Error`]. A failed tool call
 //! is a [`ToolError`], which scripts catch as `McpToolError`.
 //!
+//! # Asking first, and trying out
+//!
+//! [`ExecutorBuilder::ask`] names the tools about which a person is asked before each call, and
+//! [`ExecutorBuilder::approver`] is who asks them. What they are shown, an [`ApprovalRequest`], is what is sent.
+//! [`Script::dry_run`] makes no call that could change anything and lists what it would have called.
+//!
 //! # Cancellation
 //!
 //! Dropping the future of [`Executor::run`] stops the script and cancels its calls, upstream too.
@@ -127,8 +133,8 @@ pub use config::{
 };
 pub use error::Error;
 pub use execution::{
-    CallProgress, ErrorCode, ExecuteResult, Language, LogLevel, Outcome, Output, Script, ScriptError,
-    ToolCallRecord, ToolCallStatus, Usage,
+    CallProgress, ErrorCode, ExecuteResult, Language, LogLevel, Outcome, Output, PlannedCall, Refusal,
+    Script, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
 };
 pub use executor::{Executor, ExecutorBuilder};
 pub use limits::Limits;
@@ -143,6 +149,7 @@ pub use python::compiled::CompileProgress;
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{
-    KnownServer, Progress, ProgressListener, Schema, ServerRequest, Tool, ToolChange, ToolDefinition,
-    ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    Approval, ApprovalRequest, AskAnnotation, AskReason, KnownServer, Progress, ProgressListener, Schema,
+    ServerRequest, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
+    ToolRequest, ToolResult,
 };

@@ -16,7 +16,7 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time from the start of the run to its reply, waiting included. Time in the queue for a free
-    /// isolate is not counted.
+    /// isolate is not counted, nor [`paused_time`](Self::paused_time).
     pub wall_time: Duration,
     /// CPU time of the script's own thread. Waiting for a tool or a timer costs nothing.
     pub cpu_time: Duration,
@@ -34,6 +34,12 @@ pub struct Limits {
     pub result_bytes: usize,
     /// Bytes of printed output that are kept. What comes later is counted and dropped.
     pub output_bytes: usize,
+    /// How long a person has to answer one question. After that the call is refused.
+    pub answer_time: Duration,
+    /// How much of the run's time in all, while a person is asked, is no wall-clock time. What goes beyond it is.
+    pub paused_time: Duration,
+    /// How many questions a run may ask a person. 0 refuses every call that would need one.
+    pub questions: u32,
 }
 
 const MEGABYTE: usize = 1 << 20;
@@ -55,6 +61,12 @@ impl Default for Limits {
             argument_bytes: 8 * MEGABYTE,
             result_bytes: 16 * MEGABYTE,
             output_bytes: MEGABYTE,
+            // Long enough to read a call and think; who has gone away is not waited for.
+            answer_time: Duration::from_secs(120),
+            // A few slow answers. The run holds its place and its memory all the while.
+            paused_time: Duration::from_secs(600),
+            // Nobody reads more than that, and who only clicks protects nothing.
+            questions: 100,
         }
     }
 }
@@ -71,6 +83,9 @@ impl Limits {
         argument_bytes: 64 * MEGABYTE,
         result_bytes: 64 * MEGABYTE,
         output_bytes: 64 * MEGABYTE,
+        answer_time: Duration::from_secs(600),
+        paused_time: Duration::from_secs(3_600),
+        questions: 1_000,
     };
 
     /// The least memory with which an isolate starts and can run anything.
@@ -105,7 +120,11 @@ impl Limits {
         size("source_bytes", self.source_bytes, 1, ceiling.source_bytes)?;
         size("argument_bytes", self.argument_bytes, 2, ceiling.argument_bytes)?;
         size("result_bytes", self.result_bytes, 2, ceiling.result_bytes)?;
-        size("output_bytes", self.output_bytes, 0, ceiling.output_bytes)
+        size("output_bytes", self.output_bytes, 0, ceiling.output_bytes)?;
+        time("answer_time", self.answer_time, ceiling.answer_time)?;
+        let paused = self.paused_time.as_millis();
+        bounded("paused_time", paused, 0, ceiling.paused_time.as_millis(), "milliseconds")?;
+        bounded("questions", self.questions.into(), 0, ceiling.questions.into(), "questions")
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::execution::{ExecuteResult, Output, ScriptError, ToolCallStatus};
+use crate::execution::{ExecuteResult, Output, PlannedCall, ScriptError, ToolCallStatus};
+use crate::tools::names::full_name;
 
 impl ExecuteResult {
     /// The whole result as a JSON object, empty fields left out:
@@ -17,10 +18,16 @@ impl ExecuteResult {
     ///   "emitted": [{ "type": "text", "text": "…" }],
     ///   "error": { "code": "RUNTIME_ERROR", "message": "…", "line": 1, "column": 7, "stack": "…" },
     ///   "executionTimeMs": 12.5,
+    ///   "approvalTimeMs": 2000.0,
     ///   "toolCallsMade": 2,
-    ///   "toolCallSummary": [{ "tool": "mcp__fs__read", "calls": 2, "failed": 1, "totalMs": 8.1, "resultBytes": 900 }]
+    ///   "toolCallSummary": [{ "tool": "mcp__fs__read", "calls": 2, "failed": 1, "totalMs": 8.1, "resultBytes": 900 }],
+    ///   "plannedCalls": [{ "tool": "mcp__fs__delete", "arguments": { "path": "a" } }]
     /// }
     /// ```
+    ///
+    /// `plannedCalls` is there after every dry run and after nothing else; calls that did not fit are in
+    /// `plannedCallsDropped`. Beside `failed` a summary can have `inFlight`, `approved`, `notApproved`,
+    /// `awaitingApproval` and `stubbed`.
     ///
     /// `value` is there, as `null`, when a script that succeeded returned nothing.
     pub fn to_json(&self) -> Value {
@@ -47,9 +54,18 @@ impl ExecuteResult {
             put("error", error_json(error));
         }
         put("executionTimeMs", milliseconds(self.usage.wall_time));
+        if !self.usage.approval_time.is_zero() {
+            put("approvalTimeMs", milliseconds(self.usage.approval_time));
+        }
         if self.usage.tool_calls > 0 {
             put("toolCallsMade", self.usage.tool_calls.into());
             put("toolCallSummary", self.call_summary());
+        }
+        if let Some(planned) = &self.planned_calls {
+            put("plannedCalls", planned.iter().map(planned_json).collect());
+        }
+        if self.usage.planned_calls_dropped > 0 {
+            put("plannedCallsDropped", self.usage.planned_calls_dropped.into());
         }
         Value::Object(report)
     }
@@ -66,7 +82,7 @@ impl ExecuteResult {
     fn call_summary(&self) -> Value {
         let mut tools: BTreeMap<String, Summary> = BTreeMap::new();
         for call in &self.tool_calls {
-            let summary = tools.entry(crate::tools::names::full_name(&call.server, &call.tool)).or_default();
+            let summary = tools.entry(full_name(&call.server, &call.tool)).or_default();
             summary.calls += 1;
             summary.total += call.duration;
             summary.result_bytes += call.result_bytes;
@@ -74,7 +90,11 @@ impl ExecuteResult {
                 ToolCallStatus::Ok => {}
                 ToolCallStatus::Failed(_) => summary.failed += 1,
                 ToolCallStatus::InFlight => summary.in_flight += 1,
+                ToolCallStatus::AwaitingApproval => summary.awaiting_approval += 1,
+                ToolCallStatus::NotApproved(_) => summary.not_approved += 1,
+                ToolCallStatus::Stubbed => summary.stubbed += 1,
             }
+            summary.approved += u64::from(call.approved);
         }
         tools.into_iter().map(|(tool, summary)| summary.to_json(&tool)).collect()
     }
@@ -85,6 +105,10 @@ struct Summary {
     calls: u64,
     failed: u64,
     in_flight: u64,
+    approved: u64,
+    not_approved: u64,
+    awaiting_approval: u64,
+    stubbed: u64,
     total: std::time::Duration,
     result_bytes: usize,
 }
@@ -92,7 +116,15 @@ struct Summary {
 impl Summary {
     fn to_json(&self, tool: &str) -> Value {
         let mut summary = json!({ "tool": tool, "calls": self.calls });
-        for (name, count) in [("failed", self.failed), ("inFlight", self.in_flight)] {
+        let counts = [
+            ("failed", self.failed),
+            ("inFlight", self.in_flight),
+            ("approved", self.approved),
+            ("notApproved", self.not_approved),
+            ("awaitingApproval", self.awaiting_approval),
+            ("stubbed", self.stubbed),
+        ];
+        for (name, count) in counts {
             if count > 0 {
                 summary[name] = count.into();
             }
@@ -101,6 +133,10 @@ impl Summary {
         summary["resultBytes"] = self.result_bytes.into();
         summary
     }
+}
+
+fn planned_json(call: &PlannedCall) -> Value {
+    json!({ "tool": full_name(&call.server, &call.tool), "arguments": call.arguments })
 }
 
 fn emitted(entry: &Output) -> Option<Value> {

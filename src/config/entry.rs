@@ -40,6 +40,8 @@ pub(super) const SERVER_KEYS: &[&str] = &[
     "enabled",
     "allow",
     "deny",
+    "ask",
+    "readOnly",
     "timeoutMs",
     "connectTimeoutMs",
     "idleMs",
@@ -74,6 +76,8 @@ pub(super) struct Entry {
     pub(super) enabled: Option<bool>,
     pub(super) allow: Option<Vec<String>>,
     pub(super) deny: Vec<String>,
+    pub(super) ask: Vec<String>,
+    pub(super) read_only: Option<Vec<String>>,
     /// `None` in an entry that only narrows a server from another file.
     pub(super) target: Option<Target>,
     call_timeout: Option<Duration>,
@@ -125,7 +129,9 @@ pub(super) fn parse(
     let mut entry = Entry { name: name.to_owned(), key: key.clone(), place: node.place, ..Entry::default() };
     read_rules(&mut entry, &mut fields, dialect);
     entry.target = target(&mut fields, dialect);
-    let narrows = entry.enabled.is_some() || entry.allow.is_some() || !entry.deny.is_empty();
+    let lists =
+        [entry.allow.is_some(), !entry.deny.is_empty(), !entry.ask.is_empty(), entry.read_only.is_some()];
+    let narrows = entry.enabled.is_some() || lists.contains(&true);
     if entry.target.is_none() && !narrows && fields.findings.len() == before {
         let expected = "an object with the key `command` or `url`";
         findings.push(Finding::unexpected(key, node.place, expected, "an object without it"));
@@ -154,6 +160,8 @@ fn read_rules(entry: &mut Entry, fields: &mut Fields<'_, '_>, dialect: Dialect) 
     entry.allow = fields.read(allow, At::strings);
     entry.deny = fields.read(deny, At::strings).unwrap_or_default();
     if own {
+        entry.ask = fields.read(&["ask"], At::strings).unwrap_or_default();
+        entry.read_only = fields.read(&["readOnly"], At::strings);
         entry.call_timeout = fields.read(&["timeoutMs"], |at| at.milliseconds(LONGEST_CALL_TIMEOUT));
         entry.connect_timeout =
             fields.read(&["connectTimeoutMs"], |at| at.milliseconds(LONGEST_CONNECT_TIMEOUT));
@@ -466,6 +474,8 @@ impl Entry {
         }
         server.allow = self.allow.clone();
         server.deny = self.deny.clone();
+        server.ask = self.ask.clone();
+        server.read_only = self.read_only.clone();
         server.call_timeout = self.call_timeout.unwrap_or(server.call_timeout);
         server.connect_timeout = self.connect_timeout.unwrap_or(server.connect_timeout);
         server.max_concurrent = self.max_concurrent.unwrap_or(server.max_concurrent);

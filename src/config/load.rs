@@ -326,7 +326,9 @@ impl Loader<'_> {
             self.note_origin("allow", path, allow.place);
             self.config.allow = Some(allow.value.clone());
         }
-        self.add_denied(path, file.deny.as_ref());
+        self.add("deny", |config| &mut config.deny, path, file.deny.as_ref());
+        self.add("ask", |config| &mut config.ask, path, file.ask.as_ref());
+        self.add("readOnly", |config| &mut config.read_only, path, file.read_only.as_ref());
         if let Some(strict) = &file.strict {
             self.note_origin("strict", path, strict.place);
             self.config.strict = strict.value;
@@ -363,7 +365,8 @@ impl Loader<'_> {
             };
             self.config.allow = Some(narrowed);
         }
-        self.add_denied(path, file.deny.as_ref());
+        self.add("deny", |config| &mut config.deny, path, file.deny.as_ref());
+        self.add("ask", |config| &mut config.ask, path, file.ask.as_ref());
         let mut ignored: Vec<(String, Option<Place>)> = Vec::new();
         match &file.strict {
             Some(Placed { value: true, place }) => {
@@ -382,6 +385,8 @@ impl Loader<'_> {
                 ignored.push((format!("`limits.{}` above {now}", key.name), limit.place));
             }
         }
+        // What only reads is not asked about, and happens in a dry run.
+        ignored.extend(file.read_only.as_ref().map(|list| ("`readOnly`".to_owned(), list.place)));
         ignored.extend(file.import.as_ref().map(|import| ("`import`".to_owned(), import.place)));
         ignored.extend(file.cache_enabled.as_ref().map(|cache| ("`cache.enabled`".to_owned(), cache.place)));
         ignored
@@ -392,16 +397,19 @@ impl Loader<'_> {
         }
     }
 
-    fn add_denied(&mut self, path: &Path, deny: Option<&Placed<Vec<String>>>) {
-        let Some(deny) = deny else { return };
-        self.note_origin("deny", path, deny.place);
-        let known: HashSet<String> = self.config.deny.iter().cloned().collect();
-        let mut new = HashSet::new();
-        for pattern in &deny.value {
-            if !known.contains(pattern) && new.insert(pattern) {
-                self.config.deny.push(pattern.clone());
-            }
-        }
+    /// Adds to a list from which no file takes anything.
+    fn add(
+        &mut self,
+        name: &str,
+        list: fn(&mut Config) -> &mut Vec<String>,
+        path: &Path,
+        more: Option<&Placed<Vec<String>>>,
+    ) {
+        let Some(more) = more else { return };
+        self.note_origin(name, path, more.place);
+        let list = list(&mut self.config);
+        let mut known: HashSet<String> = list.iter().cloned().collect();
+        list.extend(more.value.iter().filter(|pattern| known.insert((*pattern).clone())).cloned());
     }
 
     fn set_limit(&mut self, position: usize, limit: &Placed<u64>, path: &Path) {
@@ -442,10 +450,8 @@ impl Loader<'_> {
                     let narrowed_by = narrowing.remove(&entry.name).unwrap_or_default();
                     order.push(Chosen { layer: position, entry: entry.clone(), narrowed_by });
                 } else if layer.is_own {
-                    narrowing
-                        .entry(entry.name.clone())
-                        .or_default()
-                        .push((layer.file.clone(), entry.clone()));
+                    let narrowed = self.narrowing(layer, entry);
+                    narrowing.entry(entry.name.clone()).or_default().push((layer.file.clone(), narrowed));
                 }
             }
         }
@@ -460,6 +466,20 @@ impl Loader<'_> {
             self.warn(ConfigWarningCode::Unused, message, &file, entry.place, None);
         }
         Ok(())
+    }
+
+    /// What of an entry counts for a server of lower precedence.
+    fn narrowing(&mut self, layer: &Layer, entry: &Entry) -> Entry {
+        let mut entry = entry.clone();
+        if !layer.is_trusted && entry.read_only.take().is_some() {
+            let message = format!(
+                "ignored, because nobody has trusted this file: `mcpServers.{}.readOnly`",
+                entry.name
+            );
+            let hint = Some(trust_hint(&layer.file));
+            self.warn(ConfigWarningCode::Untrusted, message, &layer.file, entry.place, hint);
+        }
+        entry
     }
 
     /// Says what would be started if the file were trusted.
@@ -507,7 +527,8 @@ impl Loader<'_> {
                 return Ok(());
             }
         };
-        for (_, narrowing) in narrowed_by {
+        // The lowest precedence first, so that the highest has the last word on what only reads.
+        for (_, narrowing) in narrowed_by.into_iter().rev() {
             if let Some(allow) = narrowing.allow {
                 server.allow = Some(match &server.allow {
                     Some(allowed) => patterns::intersection_of_names(allowed, &allow),
@@ -515,6 +536,10 @@ impl Loader<'_> {
                 });
             }
             server.deny.extend(narrowing.deny);
+            server.ask.extend(narrowing.ask);
+            if narrowing.read_only.is_some() {
+                server.read_only = narrowing.read_only;
+            }
         }
         if let McpTransport::Stdio(stdio) = &server.transport {
             if launch::is_this_program(stdio, self.environment) {

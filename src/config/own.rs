@@ -9,13 +9,14 @@ use super::error::{Finding, Key, Place};
 use super::expand::Text;
 use super::values::{At, Fields};
 use crate::limits::Limits;
+use crate::tools::AskAnnotation;
 
 /// Each server costs a process or a connection. Nobody has named this many on purpose.
 pub(super) const MOST_SERVERS: usize = 1_000;
 
 /// Every key of the file.
 pub(super) const FILE_KEYS: &[&str] =
-    &["$schema", "mcpServers", "import", "allow", "deny", "strict", "limits", "cache"];
+    &["$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "limits", "cache"];
 
 /// The keys of a file of servers that is named on the command line.
 pub(super) const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
@@ -92,6 +93,9 @@ pub(super) const LIMIT_KEYS: &[LimitKey] = limit_keys! {
     "maxArgumentBytes": argument_bytes, 2, "bytes", wide, narrow;
     "maxResultBytes": result_bytes, 2, "bytes", wide, narrow;
     "maxOutputBytes": output_bytes, 0, "bytes", wide, narrow;
+    "answerTimeoutMs": answer_time, 1, "milliseconds", milliseconds, Duration::from_millis;
+    "maxPausedMs": paused_time, 0, "milliseconds", milliseconds, Duration::from_millis;
+    "maxQuestions": questions, 0, "questions", calls, number;
 };
 
 /// A value with its place.
@@ -108,6 +112,8 @@ pub(super) struct OwnFile {
     pub(super) import: Option<Placed<Vec<Client>>>,
     pub(super) allow: Option<Placed<Vec<String>>>,
     pub(super) deny: Option<Placed<Vec<String>>>,
+    pub(super) ask: Option<Placed<Vec<String>>>,
+    pub(super) read_only: Option<Placed<Vec<String>>>,
     pub(super) strict: Option<Placed<bool>>,
     /// By position in [`LIMIT_KEYS`].
     pub(super) limits: Vec<(usize, Placed<u64>)>,
@@ -132,8 +138,10 @@ pub(super) fn parse(root: &Node, known: &[&str], findings: &mut Vec<Finding>) ->
         file.servers = servers(Dialect::Own, &key.child("mcpServers"), node, fields.findings);
     }
     file.import = placed(&mut fields, "import", clients);
-    file.allow = placed(&mut fields, "allow", patterns);
-    file.deny = placed(&mut fields, "deny", patterns);
+    file.allow = placed(&mut fields, "allow", |at| patterns(at, &[]));
+    file.deny = placed(&mut fields, "deny", |at| patterns(at, &[]));
+    file.ask = placed(&mut fields, "ask", |at| patterns(at, &AskAnnotation::ALL));
+    file.read_only = placed(&mut fields, "readOnly", |at| patterns(at, &[]));
     file.strict = placed(&mut fields, "strict", At::boolean);
     if let Some((_, node)) = fields.find(&["limits"]) {
         let key = key.child("limits");
@@ -193,15 +201,18 @@ fn clients(at: &At<'_>) -> Result<Vec<Client>, Finding> {
         .collect()
 }
 
-fn patterns(at: &At<'_>) -> Result<Vec<String>, Finding> {
+/// Patterns, or one of `words`.
+fn patterns(at: &At<'_>, words: &[AskAnnotation]) -> Result<Vec<String>, Finding> {
     at.texts()?
         .into_iter()
-        .map(|text| match super::patterns::normal(&text.raw) {
-            Some(_) => Ok(text.raw),
-            None => {
-                let expected = "a pattern `server.tool`, `server.*`, `mcp__server__tool` or `*`";
-                Err(Finding::unexpected(&text.key, text.place, expected, "another text"))
+        .map(|text| {
+            let is_word = words.iter().any(|word| word.as_str() == text.raw);
+            if is_word || super::patterns::normal(&text.raw).is_some() {
+                return Ok(text.raw);
             }
+            let words = words.iter().map(|word| format!(", `{word}`")).collect::<String>();
+            let expected = format!("a pattern `server.tool`, `server.*`, `mcp__server__tool` or `*`{words}");
+            Err(Finding::unexpected(&text.key, text.place, expected, "another text"))
         })
         .collect()
 }

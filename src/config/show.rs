@@ -20,6 +20,8 @@ impl Config {
             "mcpServers": servers,
             "allow": self.allow,
             "deny": self.deny,
+            "ask": self.ask,
+            "readOnly": self.read_only,
             "strict": self.strict,
             "limits": limits,
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
@@ -74,6 +76,8 @@ impl Config {
         let rules = json!({
             "allow": server.allow,
             "deny": server.deny,
+            "ask": server.ask,
+            "readOnly": server.read_only,
             "timeoutMs": milliseconds(server.call_timeout),
             "connectTimeoutMs": milliseconds(server.connect_timeout),
             "idleMs": server.idle_timeout.map(milliseconds),
@@ -85,8 +89,10 @@ impl Config {
         if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, rules) {
             shown.extend(rules);
             // What is not set says nothing.
-            shown.retain(|_, value| {
-                !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty())
+            shown.retain(|name, value| {
+                // An empty list of what may be called, or only reads, says something.
+                let says = ["allow", "readOnly"].contains(&name.as_str());
+                !value.is_null() && (says || value.as_array().is_none_or(|items| !items.is_empty()))
             });
             shown.retain(|_, value| value.as_object().is_none_or(|members| !members.is_empty()));
         }

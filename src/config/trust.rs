@@ -224,7 +224,12 @@ fn server_lines(entry: &Entry, lines: &mut Vec<String>) {
         }
         None => {}
     }
-    for (name, patterns) in [("allow", entry.allow.as_deref().unwrap_or_default()), ("deny", &entry.deny)] {
+    for (name, patterns) in [
+        ("allow", entry.allow.as_deref().unwrap_or_default()),
+        ("deny", &entry.deny),
+        ("ask", &entry.ask),
+        ("only reads", entry.read_only.as_deref().unwrap_or_default()),
+    ] {
         patterns.iter().for_each(|pattern| line(name, pattern));
     }
 }

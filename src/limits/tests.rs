@@ -22,4 +22,9 @@ fn a_value_out_of_bounds_is_named() {
     check(Limits { argument_bytes: 0, ..default }, "`argument_bytes`");
     check(Limits { result_bytes: usize::MAX, ..default }, "`result_bytes`");
     check(Limits { output_bytes: usize::MAX, ..default }, "`output_bytes`");
+    check(Limits { answer_time: Duration::ZERO, ..default }, "`answer_time`");
+    check(Limits { answer_time: Duration::from_secs(601), ..default }, "`answer_time`");
+    check(Limits { paused_time: Duration::from_secs(3_601), ..default }, "`paused_time`");
+    check(Limits { questions: 1_001, ..default }, "`questions`");
+    Limits { paused_time: Duration::ZERO, questions: 0, ..default }.validate().unwrap();
 }

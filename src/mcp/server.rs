@@ -10,7 +10,7 @@ use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -175,11 +175,8 @@ impl Server {
                 match request {
                     ServerRequest::ListResources => connection.list_all(method, "resources").await,
                     ServerRequest::ListPrompts => connection.list_all(method, "prompts").await,
-                    ServerRequest::ReadResource { uri } => {
-                        connection.request(method, json!({ "uri": uri })).await
-                    }
-                    ServerRequest::GetPrompt { name, arguments } => {
-                        connection.request(method, json!({ "name": name, "arguments": arguments })).await
+                    ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
+                        connection.request(method, Value::Object(request.parameters())).await
                     }
                 }
             }

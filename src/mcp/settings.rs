@@ -24,6 +24,12 @@ pub struct McpServer {
     pub allow: Option<Vec<String>>,
     /// Patterns of tool names that may not be called. Wins over `allow`.
     pub deny: Vec<String>,
+    /// Patterns of tool names about which a person is asked, and words of
+    /// [`AskAnnotation`](crate::AskAnnotation). A word means a tool of that very name too.
+    pub ask: Vec<String>,
+    /// Patterns of the tool names that only read. If there is a list, annotations of other tools that say so are not
+    /// believed; an empty one believes none.
+    pub read_only: Option<Vec<String>>,
     /// The most time that connecting may take: starting the process and the handshake.
     pub connect_timeout: Duration,
     /// The most time that one call may take from the moment it is sent, within the run's deadline.
@@ -157,6 +163,8 @@ impl McpServer {
             transport,
             allow: None,
             deny: Vec::new(),
+            ask: Vec::new(),
+            read_only: None,
             connect_timeout: Self::DEFAULT_CONNECT_TIMEOUT,
             call_timeout: Self::DEFAULT_CALL_TIMEOUT,
             max_concurrent: Self::DEFAULT_MAX_CONCURRENT,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Schema, ToolError, ToolErrorCode, ToolResult};
@@ -63,7 +63,8 @@ pub struct ToolRequest {
     pub tool: Arc<str>,
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// When the run ends. The call must have ended by then.
+    /// When the run ends at the latest, all the time included that it may spend asking a person. The call must have
+    /// ended by then, and earlier when `cancel` says so.
     pub deadline: Instant,
     /// Is cancelled when the run is over for any reason: the upstream call must be cancelled too.
     pub cancel: CancellationToken,
@@ -113,6 +114,19 @@ impl ServerRequest {
             Self::ReadResource { .. } => "resources/read",
             Self::ListPrompts => "prompts/list",
             Self::GetPrompt { .. } => "prompts/get",
+        }
+    }
+
+    /// The parameters of the protocol's method, pages of lists aside.
+    pub fn parameters(&self) -> Map<String, Value> {
+        let parameters = match self {
+            Self::ListResources | Self::ListPrompts => Value::Null,
+            Self::ReadResource { uri } => json!({ "uri": uri }),
+            Self::GetPrompt { name, arguments } => json!({ "name": name, "arguments": arguments }),
+        };
+        match parameters {
+            Value::Object(parameters) => parameters,
+            _ => Map::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod result;
 mod schema;
 mod tool;
 
+pub(crate) mod approval;
 pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod catalog;
@@ -18,9 +19,11 @@ pub(crate) mod native;
 pub(crate) mod observed;
 pub(crate) mod pins;
 pub(crate) mod policy;
+pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod shape;
 
+pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
 pub use dispatch::{
     Progress, ProgressListener, ServerRequest, ToolDefinition, ToolDispatcher, ToolList, ToolRequest,
 };

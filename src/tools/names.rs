@@ -225,7 +225,7 @@ pub(crate) fn visible(text: &str) -> String {
 /// of text; tags and variation selectors, which carry whole hidden messages; and private use.
 ///
 /// The joiner and the selector of emoji are hidden characters too: what they hide in is no better for them.
-fn is_hidden(character: char) -> bool {
+pub(super) fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
         _ if character.is_control() => true,

@@ -1,51 +1,92 @@
-//! Which tools a run may call: allow and deny patterns, where denial wins.
+//! Which tools a run may call, and about which a person is asked first. Denial wins over everything, asking over
+//! allowance.
 
 use std::collections::HashMap;
 
 use wildmatch::WildMatch;
 
+use super::approval::{AskAnnotation, AskReason, Effects};
 use crate::error::Error;
 
-/// Allow and deny lists of one layer (the executor's, or one run's). A tool must pass every layer.
+/// The lists of one layer (the executor's, or one run's). A tool must pass every layer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
     /// `None` allows everything, an empty list nothing.
     allow: Option<Vec<Pattern>>,
     deny: Vec<Pattern>,
+    ask: Vec<Pattern>,
+    ask_annotations: Vec<AskAnnotation>,
+    /// Tools that only read, whatever their annotations say.
+    read_only: Vec<Pattern>,
     /// What the configuration of a server says about its own tools.
     servers: HashMap<String, ServerPolicy>,
 }
 
-/// Allow and deny lists of one server: patterns of its tools' names.
+/// What a layer's lists say, as they are written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PolicyLists<'a> {
+    pub(crate) allow: Option<&'a [String]>,
+    pub(crate) deny: &'a [String],
+    /// Patterns, and words of [`AskAnnotation`]. No word is a pattern: patterns have a separator or are `*`.
+    pub(crate) ask: &'a [String],
+    pub(crate) read_only: &'a [String],
+}
+
+/// What the lists of one server say about its own tools, as they are written: patterns of names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ServerLists<'a> {
+    pub(crate) allow: Option<&'a [String]>,
+    pub(crate) deny: &'a [String],
+    /// Patterns, and words of [`AskAnnotation`]. A word means the tool of that name too: who is asked once too often
+    /// can write another list, who is not asked cannot undo the call.
+    pub(crate) ask: &'a [String],
+    /// The tools that only read. If there is a list, the server's own word for that counts no more.
+    pub(crate) read_only: Option<&'a [String]>,
+}
+
+/// The lists of one server: patterns of its tools' names.
 #[derive(Clone, Debug)]
 struct ServerPolicy {
     allow: Option<Vec<WildMatch>>,
     deny: Vec<WildMatch>,
+    ask: Vec<WildMatch>,
+    ask_annotations: Vec<AskAnnotation>,
+    read_only: Option<Vec<WildMatch>>,
 }
 
 impl Policy {
-    /// Reads both lists.
+    /// Reads the lists.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] with the pattern and the forms that there are.
-    pub(crate) fn new(allow: Option<&[String]>, deny: &[String]) -> Result<Self, Error> {
+    pub(crate) fn new(lists: PolicyLists<'_>) -> Result<Self, Error> {
         let parse_all = |option, patterns: &[String]| {
             patterns.iter().map(|pattern| Pattern::parse(option, pattern)).collect()
         };
+        let (ask_annotations, ask) = words_and_patterns(lists.ask);
         Ok(Self {
-            allow: allow.map(|patterns| parse_all("allow", patterns)).transpose()?,
-            deny: parse_all("deny", deny)?,
+            allow: lists.allow.map(|patterns| parse_all("allow", patterns)).transpose()?,
+            deny: parse_all("deny", lists.deny)?,
+            ask: ask.into_iter().map(|pattern| Pattern::parse("ask", pattern)).collect::<Result<_, _>>()?,
+            ask_annotations,
+            read_only: parse_all("read_only", lists.read_only)?,
             servers: HashMap::new(),
         })
     }
 
     /// Adds the lists of one server, whose tools must pass them too. A later call for the same server
     /// replaces what an earlier one said.
-    pub(crate) fn set_server(&mut self, server: &str, allow: Option<&[String]>, deny: &[String]) {
+    pub(crate) fn set_server(&mut self, server: &str, lists: ServerLists<'_>) {
         let patterns = |patterns: &[String]| patterns.iter().map(|pattern| WildMatch::new(pattern)).collect();
-        self.servers
-            .insert(server.to_owned(), ServerPolicy { allow: allow.map(patterns), deny: patterns(deny) });
+        let policy = ServerPolicy {
+            allow: lists.allow.map(patterns),
+            deny: patterns(lists.deny),
+            ask: patterns(lists.ask),
+            ask_annotations: words_and_patterns(lists.ask).0,
+            read_only: lists.read_only.map(patterns),
+        };
+        self.servers.insert(server.to_owned(), policy);
     }
 
     /// Whether the tool may be called. Both names are compared as they are, byte for byte.
@@ -61,6 +102,38 @@ impl Policy {
     pub(crate) fn denies(&self, server: &str, tool: &str) -> bool {
         self.deny.iter().any(|pattern| pattern.matches(server, tool))
             || self.servers.get(server).is_some_and(|server| server.denies(tool))
+    }
+
+    /// Whether a person may have to be asked about some tool.
+    pub(crate) fn may_ask(&self) -> bool {
+        let asks = |server: &ServerPolicy| !server.ask.is_empty();
+        !self.ask.is_empty() || !self.ask_annotations.is_empty() || self.servers.values().any(asks)
+    }
+
+    /// Why a person has to be asked about the tool, if they have.
+    pub(crate) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
+        let own = self.servers.get(server);
+        let pattern = self.ask.iter().find(|pattern| pattern.matches(server, tool));
+        let pattern = pattern.map(|pattern| pattern.text.clone()).or_else(|| {
+            let pattern = own?.ask.iter().find(|pattern| pattern.matches(tool))?;
+            Some(format!("{server}.{}", pattern.pattern()))
+        });
+        let words = self.ask_annotations.iter().chain(own.into_iter().flat_map(|own| &own.ask_annotations));
+        pattern.map(AskReason::Pattern).or_else(|| {
+            words.copied().find(|annotation| annotation.holds(effects)).map(AskReason::Annotation)
+        })
+    }
+
+    /// What a call may do, with what a person has said about it.
+    pub(crate) fn effects(&self, server: &str, tool: &str, effects: Effects) -> Effects {
+        let own = self.servers.get(server).and_then(|own| own.read_only.as_ref());
+        let is_named = self.read_only.iter().any(|pattern| pattern.matches(server, tool))
+            || own.is_some_and(|own| own.iter().any(|pattern| pattern.matches(tool)));
+        match own {
+            _ if is_named => effects.read_only(),
+            Some(_) => effects.not_read_only(),
+            None => effects,
+        }
     }
 
     /// Whether any tool of `server` can pass, so that a server that is out of reach is not even
@@ -98,7 +171,14 @@ impl ServerPolicy {
 /// names put together read as it does.
 #[derive(Clone, Debug)]
 struct Pattern {
+    text: String,
     readings: Vec<Reading>,
+}
+
+/// Tells the words of an `ask` list from its patterns.
+fn words_and_patterns(ask: &[String]) -> (Vec<AskAnnotation>, Vec<&String>) {
+    let words = ask.iter().filter_map(|word| AskAnnotation::from_word(word)).collect();
+    (words, ask.iter().filter(|word| AskAnnotation::from_word(word).is_none()).collect())
 }
 
 /// One way to tell a pattern's server from its tool.
@@ -128,12 +208,15 @@ impl Pattern {
         };
         if readings.is_empty() {
             // `fs*` could mean the server `fs`, or `fsx` too. Refusing beats guessing.
-            return Err(Error::InvalidOptions {
-                option,
-                problem: format!("expected `server.tool`, `server.*`, `mcp__server__tool` or `*`: `{text}`"),
-            });
+            let words = match option {
+                "ask" => AskAnnotation::ALL.map(|word| format!("`{word}`, ")).concat(),
+                _ => String::new(),
+            };
+            let problem =
+                format!("expected {words}`server.tool`, `server.*`, `mcp__server__tool` or `*`: `{text}`");
+            return Err(Error::InvalidOptions { option, problem });
         }
-        Ok(Self { readings })
+        Ok(Self { text: text.to_owned(), readings })
     }
 
     fn matches(&self, server: &str, tool: &str) -> bool {

@@ -23,6 +23,9 @@ const DEFAULT: Limits = Limits {
     argument_bytes: 8 << 20,
     result_bytes: 16 << 20,
     output_bytes: 1 << 20,
+    answer_time: Duration::from_secs(20),
+    paused_time: Duration::from_secs(20),
+    questions: 100,
 };
 
 /// Runs an attack, and then a script that must find nothing of it.

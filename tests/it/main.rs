@@ -19,6 +19,8 @@ mod chaos_start;
 mod cli;
 /// Configuration files as the command finds, trusts and shows them.
 mod config;
+/// A person's word on calls, and runs that make none.
+mod consent;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
 /// The demo.

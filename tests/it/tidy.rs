@@ -92,6 +92,7 @@ fn arrows_point_inwards() {
         ("src/tools", &["executor", "engines", "js", "python", "mcp", "config", "context"]),
         ("src/store.rs", &["executor", "engines", "js", "python", "mcp", "config", "context", "tools"]),
         ("src/context.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/context", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
         ("src/limits.rs", &["executor", "engines", "js", "python", "mcp", "config", "context", "tools"]),
         ("src/execution.rs", &["executor", "engines", "js", "python", "mcp", "config", "context"]),
         ("src/error.rs", &["executor", "engines", "js", "python", "mcp", "context", "tools"]),

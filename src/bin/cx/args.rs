@@ -261,6 +261,14 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) deny: Vec<String>,
 
+    /// Ask at the terminal before each call of the tools that match, or are `destructive`, `write` or `open-world`
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) ask: Vec<String>,
+
+    /// Make no call of a tool that is not read-only; list the calls instead
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
     /// Wall-clock limit [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,

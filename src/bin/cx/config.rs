@@ -82,7 +82,7 @@ fn text(config: &Config) -> String {
         let _ = writeln!(text, "  {}: {} ({})", skipped.name, skipped.reason, skipped.origin);
     }
     let _ = writeln!(text, "settings:");
-    for name in ["allow", "deny", "strict"] {
+    for name in ["allow", "deny", "ask", "readOnly", "strict"] {
         setting(&mut text, config, name, &json[name]);
     }
     for group in ["limits", "cache"] {

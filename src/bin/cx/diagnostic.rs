@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cx::{CallProgress, CompileProgress, ConfigWarning, Progress, ScriptError};
+use cx::{CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Progress, ScriptError};
+use serde_json::Value;
 
 use crate::output::printable;
 
@@ -59,6 +60,25 @@ pub(crate) fn print_progress(call: &CallProgress) {
         text.push_str(&format!(", {message}"));
     }
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
+}
+
+/// Prints the calls that a dry run has not made.
+pub(crate) fn print_planned_calls(result: &ExecuteResult) {
+    let Some(planned) = &result.planned_calls else { return };
+    let all = planned.len() as u64 + result.usage.planned_calls_dropped;
+    let mut stderr = io::stderr().lock();
+    // Nothing can be said about a closed stderr.
+    let calls = if all == 1 { "1 call was".to_owned() } else { format!("{all} calls were") };
+    let colon = if planned.is_empty() { "" } else { ":" };
+    let _ = writeln!(stderr, "dry run: {calls} not made{colon}");
+    for call in planned {
+        let arguments = Value::Object(call.arguments.clone());
+        let text = format!("  {}.{} {arguments}", call.server, call.tool).replace(['\n', '\t'], " ");
+        let _ = writeln!(stderr, "{}", printable(&text));
+    }
+    if result.usage.planned_calls_dropped > 0 {
+        let _ = writeln!(stderr, "  and {} more", result.usage.planned_calls_dropped);
+    }
 }
 
 /// Says why the first Python script of a machine takes seconds, if a person waits; and to everybody that it will be so

@@ -3,6 +3,7 @@
 mod args;
 mod auth;
 mod config;
+mod console;
 mod diagnostic;
 mod exit;
 mod output;

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -14,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArguments, ScriptLanguage};
 use crate::config;
+use crate::console::Console;
 use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output;
@@ -45,27 +45,30 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         Language::Python => Script::python(source),
         _ => Script::typescript(source),
     };
-    let mut script = script.named(&name).limits(limits).cancel_with(cancel.clone()).deny(arguments.deny);
+    let mut script = script.named(&name).limits(limits).cancel_with(cancel.clone());
+    script = script.deny(arguments.deny).ask(arguments.ask);
     if !arguments.allow.is_empty() {
         // On top of the configuration's: a call must pass both.
         script = script.allow(arguments.allow);
     }
+    if arguments.dry_run {
+        script = script.dry_run();
+    }
     if let Some(input) = input {
         script = script.input(input);
     }
-    let reader_gone = Arc::new(AtomicBool::new(false));
+    let console = Arc::new(Console::new(cancel.clone()));
     if !arguments.json {
-        let (cancel, reader_gone) = (cancel.clone(), Arc::clone(&reader_gone));
-        script = script.on_output(move |entry| {
-            if output::print_entry(entry).is_err() {
-                // Nobody reads any more, so nobody wants the rest.
-                reader_gone.store(true, Ordering::Relaxed);
-                cancel.cancel();
-            }
-        });
+        let console = Arc::clone(&console);
+        script = script.on_output(move |entry| console.print(entry));
     }
     if !arguments.json && io::stderr().is_terminal() {
-        script = script.on_progress(diagnostic::print_progress);
+        let console = Arc::clone(&console);
+        script = script.on_progress(move |progress| console.print_progress(progress));
+    }
+    if Console::has_terminal() {
+        let console = Arc::clone(&console);
+        script = script.approver(move |request| Arc::clone(&console).ask(request));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
@@ -75,10 +78,14 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         let _ = tokio::time::timeout(LONGEST_CLOSE, executor.close()).await;
         Ok::<_, anyhow::Error>(result?)
     })?;
-    if reader_gone.load(Ordering::Relaxed) {
+    console.release();
+    if console.is_reader_gone() {
         return Ok(ExitStatus::Success);
     }
     let printed = print_result(&result, &name, arguments.json);
+    if !arguments.json {
+        diagnostic::print_planned_calls(&result);
+    }
     if arguments.stats {
         print_stats(&result);
     }

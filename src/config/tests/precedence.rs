@@ -167,14 +167,18 @@ fn settings_are_read_and_know_where_they_come_from() {
             "strict": true,
             "limits": {
                 "timeoutMs": 1001, "cpuTimeMs": 1002, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
-                "maxSourceBytes": 6, "maxArgumentBytes": 7, "maxResultBytes": 8, "maxOutputBytes": 9
+                "maxSourceBytes": 6, "maxArgumentBytes": 7, "maxResultBytes": 8, "maxOutputBytes": 9,
+                "answerTimeoutMs": 10, "maxPausedMs": 0, "maxQuestions": 12
             },
+            "ask": ["git.push", "destructive", "mcp__a__b", "*"], "readOnly": ["*.list_*"],
             "cache": {"enabled": false, "directory": "~/lists"}
         }"#,
     );
     let config = place.load();
     assert_eq!(config.allow.as_deref().unwrap(), ["fs.*", "git.read_*"]);
     assert_eq!(config.deny, ["*.delete"]);
+    assert_eq!(config.ask, ["git.push", "destructive", "mcp__a__b", "*"]);
+    assert_eq!(config.read_only, ["*.list_*"]);
     assert!(config.strict && !config.cache_enabled);
     assert_eq!(config.cache_directory.as_ref().unwrap(), &place.path("home/lists"));
     let expected = Limits {
@@ -187,10 +191,13 @@ fn settings_are_read_and_know_where_they_come_from() {
         argument_bytes: 7,
         result_bytes: 8,
         output_bytes: 9,
+        answer_time: Duration::from_millis(10),
+        paused_time: Duration::ZERO,
+        questions: 12,
     };
     assert_eq!(config.limits, expected);
     let path = place.path("home/.config/cx/config.json");
-    let origins = [("deny", 3), ("limits.maxOutputBytes", 7), ("cache.directory", 9)];
+    let origins = [("deny", 3), ("limits.maxOutputBytes", 7), ("ask", 10), ("cache.directory", 11)];
     for (key, line) in origins {
         assert_eq!(config.origins[key].to_string(), format!("{}:{line}", path.display()), "{key}");
     }
@@ -207,6 +214,11 @@ fn a_mistake_in_a_setting_is_named() {
         (r#"{"limits": {"timeout": 7}}"#, "`limits.timeout`: unknown key"),
         (r#"{"import": ["emacs"]}"#, "`import[0]`: expected one of `.mcp.json`, `claude-code`"),
         (r#"{"allow": ["fs"]}"#, "`allow[0]`: expected a pattern `server.tool`"),
+        (
+            r#"{"ask": ["destroy"]}"#,
+            "`ask[0]`: expected a pattern `server.tool`, `server.*`, `mcp__server__tool` or `*`, `destructive`, `write`, `open-world`",
+        ),
+        (r#"{"readOnly": ["write"]}"#, "`readOnly[0]`: expected a pattern `server.tool`"),
         (r#"{"strict": 1}"#, "`strict`: expected true or false, found a number"),
         (r#"{"cache": []}"#, "`cache`: expected an object, found an array"),
     ] {
@@ -221,13 +233,16 @@ fn an_entry_may_narrow_a_server_from_elsewhere() {
     let place = Place::new()
         .file(
             "home/.config/cx/config.json",
-            r#"{"import": ["cursor"], "mcpServers": {"a": {"enabled": false}, "b": {"allow": ["x", "y*"], "deny": ["z"]}, "nobody": {"enabled": false}}}"#,
+            r#"{"import": ["cursor"], "mcpServers": {"a": {"enabled": false}, "b": {"allow": ["x", "y*"], "deny": ["z"]}, "c": {"ask": ["write"], "readOnly": []}, "nobody": {"enabled": false}}}"#,
         )
         .file("home/.cursor/mcp.json", &servers("cursor", &["a", "b", "c"]));
     let config = place.load();
     assert_eq!(chosen(&config), ["b=cursor", "c=cursor"]);
     assert_eq!(config.servers[0].allow.as_deref().unwrap(), ["x", "y*"]);
     assert_eq!(config.servers[0].deny, ["z"]);
+    assert_eq!(config.servers[1].ask, ["write"]);
+    assert_eq!(config.servers[1].read_only.as_deref(), Some(&[][..]));
+    assert_eq!(config.to_json()["mcpServers"]["c"]["readOnly"], serde_json::json!([]));
     assert!(config.warnings[0].message.contains("`nobody`"), "{:?}", config.warnings);
 }
 

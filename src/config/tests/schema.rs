@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::config::clients::Client;
 use crate::config::{CONFIG_SCHEMA, entry, own};
+use crate::tools::AskAnnotation;
 
 fn keys(schema: &Value, pointer: &str) -> Vec<String> {
     let object = schema.pointer(pointer).and_then(Value::as_object);
@@ -43,4 +44,11 @@ fn limits_have_the_bounds_and_defaults_of_the_code() {
         assert_eq!(written["maximum"], most, "{}", limit.name);
         assert_eq!(written["default"], (limit.get)(&default), "{}", limit.name);
     }
+}
+
+#[test]
+fn the_words_of_ask_are_those_of_the_code() {
+    let schema: Value = serde_json::from_str(CONFIG_SCHEMA).unwrap();
+    let words = AskAnnotation::ALL.map(|word| Value::from(word.as_str()));
+    assert_eq!(schema.pointer("/$defs/annotation/enum").unwrap(), &Value::from(words.to_vec()));
 }

@@ -108,6 +108,44 @@ fn cf_181_only_what_narrows_is_accepted() {
     }
 }
 
+/// A workspace may have more asked about, and never less: neither by its lists nor by what it says of tools.
+#[test]
+fn cf_181_a_workspace_only_adds_questions() {
+    let user = r#"{"mcpServers": {"fs": {"command": "fs", "ask": ["delete"]}, "git": {"command": "git"}}, "ask": ["git.push", "destructive"],
+        "limits": {"maxQuestions": 5}}"#;
+    let workspace = r#"{
+        "ask": ["write", "git.push", "git.tag"], "readOnly": ["*"], "limits": {"maxQuestions": 6, "answerTimeoutMs": 50},
+        "mcpServers": {"fs": {"ask": ["move"], "readOnly": ["delete"]}, "git": {"readOnly": ["*"]}}
+    }"#;
+    let place = Place::new().file("home/.config/cx/config.json", user).file("work/.cx.json", workspace);
+    let check = |config: &Config, read_only: &[&str], of_fs: Option<&[&str]>| {
+        assert_eq!(config.ask, ["git.push", "destructive", "write", "git.tag"]);
+        assert_eq!(config.read_only, read_only);
+        assert_eq!(config.servers[0].ask, ["delete", "move"]);
+        let of_fs = of_fs.map(|names| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(config.servers[0].read_only, of_fs);
+        assert_eq!(config.limits.answer_time, Duration::from_millis(50));
+    };
+    let config = place.load();
+    check(&config, &[], None);
+    assert_eq!(config.limits.questions, 5);
+    let warnings = untrusted(&config);
+    for what in ["`readOnly`", "`mcpServers.fs.readOnly`", "`mcpServers.git.readOnly`", "maxQuestions"] {
+        assert!(warnings.iter().any(|warning| warning.contains(what)), "{what}: {warnings:?}");
+    }
+    // Trusted, it says what only reads; and still takes no question away.
+    let place = place.trust("work/.cx.json");
+    check(&place.load(), &["*"], Some(&["delete"]));
+    let place =
+        place.file("work/.cx.json", r#"{"ask": [], "mcpServers": {"fs": {"enabled": true, "ask": []}}}"#);
+    let unchanged = |config: &Config| {
+        assert_eq!(config.ask, ["git.push", "destructive"]);
+        assert_eq!(config.servers[0].ask, ["delete"]);
+    };
+    unchanged(&place.load());
+    unchanged(&place.trust("work/.cx.json").load());
+}
+
 #[test]
 fn cf_181_a_broken_file_does_not_drop_what_it_denies() {
     let place = Place::new().file("work/.cx.json", r#"{"deny": ["git.*"], "allow": 5}"#);

@@ -1,16 +1,18 @@
 //! One list of tools with its names indexed, and a tool of it that a name turned out to mean.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
 use super::server::Server;
+use crate::tools::approval::Effects;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::declarations::{self, ToolTypes};
 use crate::tools::names::{full_name, python_name, suggestion, typescript_name};
+use crate::tools::sample;
 use crate::tools::shape::Shape;
-use crate::tools::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
+use crate::tools::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolResult};
 
 /// One server's tools with their names indexed. Immutable; a changed list makes a new one.
 pub(crate) struct ServerTools {
@@ -20,8 +22,8 @@ pub(crate) struct ServerTools {
     /// Identifiers in both languages. `None` where two tools have the same form: then neither can be
     /// called by it.
     pub(super) forms: HashMap<String, Option<usize>>,
-    /// The tools that are not as they were accepted.
-    pub(super) changed: HashSet<String>,
+    /// The tools that are not as they were accepted, once that was looked up.
+    pub(super) changed: OnceLock<HashSet<String>>,
 }
 
 /// A tool that a name turned out to mean.
@@ -73,6 +75,27 @@ impl ResolvedTool {
         self.host.options.checks.get(&self.tools, self.position, &self.server)
     }
 
+    /// What a call may do by the tool's own word: of a definition that is not the one that was accepted nothing is
+    /// believed. May read a file.
+    pub(crate) fn effects(&self) -> Effects {
+        if self.tools.is_as_accepted(&self.host, self.position) {
+            Effects::of(self.definition().annotations.as_ref())
+        } else {
+            Effects::UNKNOWN
+        }
+    }
+
+    /// A value such as the tool returns, for a run that makes no calls.
+    pub(crate) fn sample(&self) -> Result<Value, ToolError> {
+        match &self.definition().output_schema {
+            Some(schema) => {
+                let schema = schema.to_value();
+                ToolResult::structured(sample::of_schema(Some(&schema))).into_value(Some(&schema))
+            }
+            None => Ok(sample::of_schema(self.observed().map(|shape| shape.to_schema()).as_ref())),
+        }
+    }
+
     /// The object that scripts see: `ToolSchema`.
     pub(crate) fn schema(&self) -> Value {
         let definition = self.definition();
@@ -103,7 +126,8 @@ impl ResolvedTool {
 }
 
 impl ServerTools {
-    pub(super) fn new(list: Arc<ToolList>, changed: HashSet<String>) -> Self {
+    /// Indexes a list. Without `changed` it is looked up when it is first needed.
+    pub(super) fn new(list: Arc<ToolList>, changed: Option<HashSet<String>>) -> Self {
         let names: Vec<Arc<str>> = list.tools.iter().map(|definition| Arc::from(&*definition.name)).collect();
         let mut exact = HashMap::new();
         let mut forms = HashMap::new();
@@ -117,12 +141,18 @@ impl ServerTools {
                 }
             }
         }
-        Self { list, names, exact, forms, changed }
+        Self { list, names, exact, forms, changed: changed.map_or_else(OnceLock::new, OnceLock::from) }
     }
 
     /// Whether the tool is as it was accepted, or that does not matter.
     pub(super) fn is_usable(&self, server: &Server, position: usize) -> bool {
-        !server.options.strict || !self.changed.contains(&*self.names[position])
+        !server.options.strict || self.is_as_accepted(server, position)
+    }
+
+    /// Whether the tool is as it was accepted, as far as anything is kept of that. May read a file, once for a list.
+    fn is_as_accepted(&self, server: &Server, position: usize) -> bool {
+        let changed = self.changed.get_or_init(|| server.differing(&self.list));
+        !changed.contains(&*self.names[position])
     }
 
     pub(super) fn position(&self, server: &str, tool: &str) -> Result<usize, ToolError> {

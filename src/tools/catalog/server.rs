@@ -133,18 +133,20 @@ impl Server {
                 && state.known.is_none()
             {
                 let source = Source::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
-                // So that what is shown without asking the server is what may be used.
-                let changed = match self.options.pins.as_ref().filter(|_| self.options.strict) {
-                    Some(pins) => pins.differing(&self.name, &cached.list).unwrap_or_else(|_unreadable| {
-                        cached.list.tools.iter().map(|tool| tool.name.clone()).collect()
-                    }),
-                    None => HashSet::new(),
-                };
-                let tools = Arc::new(ServerTools::new(cached.list, changed));
+                let tools = Arc::new(ServerTools::new(cached.list, None));
                 state.known = Some(Known { tools, source });
             }
         }
         state.known.clone()
+    }
+
+    /// The tools of a list that are not as they were accepted; all of them if that cannot be read. Blocks.
+    pub(super) fn differing(&self, list: &ToolList) -> HashSet<String> {
+        let pins = self.options.pins.as_ref().filter(|_| self.identity.is_some());
+        pins.map_or_else(HashSet::new, |pins| {
+            pins.differing(&self.name, list)
+                .unwrap_or_else(|_unreadable| list.tools.iter().map(|tool| tool.name.clone()).collect())
+        })
     }
 
     /// Whether the list came from the server itself and nothing has changed since.
@@ -219,7 +221,7 @@ impl Server {
         let is_same = present.as_ref().is_some_and(|tools| Arc::ptr_eq(&tools.list, &list));
         let tools = match present {
             // What was accepted since then may make a difference.
-            Some(tools) if is_same && tools.changed.is_empty() => tools,
+            Some(tools) if is_same && tools.changed.get().is_some_and(HashSet::is_empty) => tools,
             _ => Arc::new(ServerTools::new(Arc::clone(&list), self.changed(&list, asked).await?)),
         };
         let mut state = self.state.lock();
@@ -229,13 +231,14 @@ impl Server {
         Ok(tools)
     }
 
-    /// Compares a list with what was accepted, and keeps it. On a thread that may wait for the disk.
+    /// Compares a list with what was accepted, and keeps it. On a thread that may wait for the disk. `None` if that
+    /// cannot be found out.
     async fn changed(
         self: &Arc<Self>,
         list: &Arc<ToolList>,
         asked: SystemTime,
-    ) -> Result<HashSet<String>, ToolError> {
-        let Some(identity) = self.identity.clone() else { return Ok(HashSet::new()) };
+    ) -> Result<Option<HashSet<String>>, ToolError> {
+        let Some(identity) = self.identity.clone() else { return Ok(Some(HashSet::new())) };
         let (server, list) = (Arc::clone(self), Arc::clone(list));
         let work = move || {
             if let Some(cache) = &server.options.cache {
@@ -253,7 +256,7 @@ impl Server {
                 if !changed.is_empty() {
                     tracing::warn!(server = %self.name, tools = changed.len(), "tools differ from what was accepted");
                 }
-                Ok(changed)
+                Ok(Some(changed))
             }
             Err(error) if self.options.strict => Err(ToolError::new(
                 ToolErrorCode::ToolDenied,
@@ -261,7 +264,7 @@ impl Server {
             )),
             Err(error) => {
                 tracing::warn!(server = %self.name, %error, "accepted definitions cannot be read or kept");
-                Ok(HashSet::new())
+                Ok(None)
             }
         }
     }

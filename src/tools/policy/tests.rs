@@ -2,7 +2,14 @@ use super::*;
 
 fn policy(allow: Option<&[&str]>, deny: &[&str]) -> Policy {
     let owned = |patterns: &[&str]| patterns.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-    Policy::new(allow.map(owned).as_deref(), &owned(deny)).unwrap()
+    let allow = allow.map(owned);
+    Policy::new(PolicyLists { allow: allow.as_deref(), deny: &owned(deny), ..PolicyLists::default() })
+        .unwrap()
+}
+
+fn asking(ask: &[&str], read_only: &[&str]) -> Result<Policy, Error> {
+    let owned = |patterns: &[&str]| patterns.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+    Policy::new(PolicyLists { ask: &owned(ask), read_only: &owned(read_only), ..PolicyLists::default() })
 }
 
 /// THREATS 143 and 141.
@@ -44,7 +51,9 @@ fn a_server_that_no_pattern_can_reach() {
 #[test]
 fn a_pattern_that_could_mean_two_things_is_refused() {
     for text in ["fs*", "fs", "", ".read", "fs.", "mcp__fs"] {
-        let error = Policy::new(Some(&[text.to_owned()]), &[]).unwrap_err().to_string();
+        let allow = [text.to_owned()];
+        let lists = PolicyLists { allow: Some(&allow), ..PolicyLists::default() };
+        let error = Policy::new(lists).unwrap_err().to_string();
         assert!(error.contains("server.tool"), "{text}: {error}");
     }
 }
@@ -52,10 +61,17 @@ fn a_pattern_that_could_mean_two_things_is_refused() {
 #[test]
 fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
     let strings = |patterns: &[&str]| patterns.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-    let mut policy = Policy::new(None, &[]).unwrap();
-    policy.set_server("fs", Some(&strings(&["read_*", "list"])), &strings(&["*_secret"]));
-    policy.set_server("off", Some(&[]), &[]);
-    policy.set_server("shut", None, &strings(&["*"]));
+    let mut policy = Policy::default();
+    let mut set = |server: &str, allow: Option<&[&str]>, deny: &[&str]| {
+        let (allow, deny) = (allow.map(strings), strings(deny));
+        policy.set_server(
+            server,
+            ServerLists { allow: allow.as_deref(), deny: &deny, ..ServerLists::default() },
+        );
+    };
+    set("fs", Some(&["read_*", "list"]), &["*_secret"]);
+    set("off", Some(&[]), &[]);
+    set("shut", None, &["*"]);
     for (server, tool, permitted) in [
         ("fs", "read_file", true),
         ("fs", "list", true),
@@ -70,15 +86,16 @@ fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
     assert!(policy.may_permit_server("fs") && policy.may_permit_server("fsx"));
     assert!(!policy.may_permit_server("off") && !policy.may_permit_server("shut"));
     // Neither list widens the other layer.
-    let mut narrow = Policy::new(Some(&strings(&["fs.list"])), &[]).unwrap();
-    narrow.set_server("fs", Some(&strings(&["*"])), &[]);
+    let mut narrow = self::policy(Some(&["fs.list"]), &[]);
+    let all = strings(&["*"]);
+    narrow.set_server("fs", ServerLists { allow: Some(&all), ..ServerLists::default() });
     assert!(narrow.permits("fs", "list") && !narrow.permits("fs", "read_file"));
 }
 
 #[test]
 fn tl_142_names_with_separators_are_what_a_pattern_reads_as() {
     let denied = |pattern: &str, server: &str, tool: &str| {
-        let policy = Policy::new(None, &[pattern.to_owned()]).unwrap();
+        let policy = policy(None, &[pattern]);
         assert_eq!(policy.denies(server, tool), !policy.permits(server, tool));
         policy.denies(server, tool)
     };
@@ -88,5 +105,67 @@ fn tl_142_names_with_separators_are_what_a_pattern_reads_as() {
     assert!(denied("mcp__a__b__delete", "a", "b__delete"));
     assert!(!denied("my.server.delete", "server", "delete"));
     assert!(!denied("fs.*", "fs.evil", "x"));
-    assert!(Policy::new(None, &["fs*".to_owned()]).is_err());
+    let deny = ["fs*".to_owned()];
+    assert!(Policy::new(PolicyLists { deny: &deny, ..PolicyLists::default() }).is_err());
+}
+
+const READS: Effects = Effects { writes: false, destroys: false, reaches_out: true };
+
+#[test]
+fn ask_is_by_pattern_and_by_annotation() {
+    let policy = asking(&["github.delete_*", "destructive"], &[]).unwrap();
+    let pattern = |text: &str| Some(AskReason::Pattern(text.to_owned()));
+    let word = |word| Some(AskReason::Annotation(word));
+    // A pattern asks whatever the annotations say; they only add a question.
+    assert_eq!(policy.asks("github", "delete_repo", READS), pattern("github.delete_*"));
+    assert_eq!(policy.asks("github", "list", READS), None);
+    assert_eq!(policy.asks("github", "list", Effects::UNKNOWN), word(AskAnnotation::Destructive));
+    let writes = Effects { destroys: false, ..Effects::UNKNOWN };
+    assert_eq!(policy.asks("github", "list", writes), None);
+    assert_eq!(asking(&["write"], &[]).unwrap().asks("a", "b", writes), word(AskAnnotation::Write));
+    assert_eq!(asking(&["open-world"], &[]).unwrap().asks("a", "b", READS), word(AskAnnotation::OpenWorld));
+    assert!(policy.may_ask() && !asking(&[], &["a.*"]).unwrap().may_ask());
+    // Asking neither allows nor denies.
+    assert!(policy.permits("github", "delete_repo") && !policy.denies("github", "delete_repo"));
+}
+
+/// A word has no separator, so that no pattern of the global list can be one; in a server's own list, where a tool
+/// can have any name, it is both.
+#[test]
+fn a_word_is_never_only_half_of_what_it_could_be() {
+    for wrong in ["destroy", "Destructive", "destructive*", "read-only", "open_world", ""] {
+        let error = asking(&[wrong], &[]).unwrap_err().to_string();
+        assert!(error.contains("`ask`") && error.contains("`open-world`, `server.tool`"), "{wrong}: {error}");
+    }
+    // A server or a tool may be called like a word.
+    let policy = asking(&["write.destructive", "a.write"], &[]).unwrap();
+    assert!(
+        policy.asks("write", "destructive", READS).is_some() && policy.asks("a", "write", READS).is_some()
+    );
+    assert!(policy.asks("a", "other", Effects::UNKNOWN).is_none());
+    let mut policy = Policy::default();
+    let ask = ["write".to_owned()];
+    policy.set_server("fs", ServerLists { ask: &ask, ..ServerLists::default() });
+    assert_eq!(policy.asks("fs", "write", READS), Some(AskReason::Pattern("fs.write".to_owned())));
+    assert!(
+        policy.asks("fs", "other", Effects::UNKNOWN).is_some() && policy.asks("fs", "other", READS).is_none()
+    );
+    assert!(policy.asks("other", "write", Effects::UNKNOWN).is_none() && policy.may_ask());
+}
+
+#[test]
+fn what_a_person_says_about_effects_wins_over_annotations() {
+    let mut policy = asking(&["write"], &["*.list_*"]).unwrap();
+    assert_eq!(policy.effects("a", "list_x", Effects::UNKNOWN), READS);
+    assert_eq!(policy.effects("a", "get", READS), READS);
+    assert_eq!(policy.effects("a", "get", Effects::UNKNOWN), Effects::UNKNOWN);
+    // A server with a list of its own is not believed about other tools.
+    let read_only = ["get*".to_owned()];
+    policy.set_server("a", ServerLists { read_only: Some(&read_only), ..ServerLists::default() });
+    assert_eq!(policy.effects("a", "get", Effects::UNKNOWN), READS);
+    assert_eq!(policy.effects("a", "list_x", Effects::UNKNOWN), READS);
+    assert_eq!(policy.effects("a", "find", READS), Effects::UNKNOWN);
+    policy.set_server("a", ServerLists { read_only: Some(&[]), ..ServerLists::default() });
+    assert_eq!(policy.effects("a", "get", READS), Effects::UNKNOWN);
+    assert_eq!(policy.effects("b", "get", READS), READS);
 }

@@ -1,0 +1,51 @@
+"""Runs a command at a terminal of its own and answers its question.
+
+`terminal.py ANSWER COMMAND...`: what is on the screen goes to stdout, with `<typed>` where the answer was typed, half a
+second after the question was there. Before the question somebody has typed `y` already.
+"""
+
+import os
+import pty
+import select
+import sys
+import time
+
+LONGEST = 60.0
+
+
+def main(answer, command):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvp(command[0], command)
+    # Must not count: it was typed before anything was asked.
+    os.write(terminal, b"y\ny")
+    screen = b""
+    answered = 0
+    deadline = time.monotonic() + LONGEST
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], 1.0)
+        if not ready:
+            continue
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        screen += piece
+        if screen.count(b"or why not] ") > answered:
+            answered += 1
+            until = time.monotonic() + 0.5
+            while (left := until - time.monotonic()) > 0:
+                if select.select([terminal], [], [], left)[0]:
+                    screen += os.read(terminal, 65536)
+            screen += b"<typed>"
+            os.write(terminal, answer.encode() + b"\n")
+    else:
+        os.kill(pid, 9)
+    sys.stdout.buffer.write(screen)
+    sys.stdout.flush()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+sys.exit(main(sys.argv[1], sys.argv[2:]))
