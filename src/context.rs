@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::execution::{
-    CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output, OutputListener,
-    ToolCallRecord, ToolCallStatus, Usage,
+    CallListener, CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output,
+    OutputListener, ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::limits::Limits;
 use crate::tools::catalog::{Catalog, ResolvedTool};
@@ -48,6 +48,7 @@ pub(crate) struct ExecutionContext {
     policies: [Arc<Policy>; 2],
     on_output: Option<OutputListener>,
     on_progress: Option<CallProgressListener>,
+    on_call: Option<CallListener>,
     slots: Arc<Semaphore>,
     runtime: tokio::runtime::Handle,
     ledger: Mutex<Ledger>,
@@ -104,6 +105,7 @@ pub(crate) struct ContextOptions {
     pub(crate) policies: [Arc<Policy>; 2],
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
+    pub(crate) on_call: Option<CallListener>,
     pub(crate) cancel: CancellationToken,
     /// Where tools' timers, sockets and tasks live.
     pub(crate) runtime: tokio::runtime::Handle,
@@ -127,6 +129,7 @@ impl ExecutionContext {
             policies: options.policies,
             on_output: options.on_output,
             on_progress: options.on_progress,
+            on_call: options.on_call,
             slots: Arc::new(Semaphore::new(slots)),
             runtime: options.runtime,
             ledger: Mutex::default(),
@@ -360,13 +363,18 @@ impl ExecutionContext {
         let result_bytes = result.as_ref().map_or(0, String::len);
         ledger.result_bytes += result_bytes as u64;
         let call = record.and_then(|position| ledger.records.get_mut(position));
-        if let Some(Call { record, started }) = call {
-            record.duration = started.elapsed();
-            record.result_bytes = result_bytes;
-            record.status = match result {
-                Ok(_) => ToolCallStatus::Ok,
-                Err(error) => ToolCallStatus::Failed(error.code),
-            };
+        let Some(Call { record, started }) = call else { return };
+        record.duration = started.elapsed();
+        record.result_bytes = result_bytes;
+        record.status = match result {
+            Ok(_) => ToolCallStatus::Ok,
+            Err(error) => ToolCallStatus::Failed(error.code),
+        };
+        if let Some(listener) = &self.on_call {
+            let record = record.clone();
+            // The listener may ask for what the ledger guards.
+            drop(ledger);
+            listener(&record);
         }
     }
 

@@ -9,8 +9,8 @@ use crate::error::Error;
 /// Allow and deny lists of one layer (the executor's, or one run's). A tool must pass every layer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
-    /// `None` allows everything, an empty list nothing.
-    allow: Option<Vec<Pattern>>,
+    /// A tool must be on each of these lists. No list allows everything, an empty one nothing.
+    allow: Vec<Vec<Pattern>>,
     deny: Vec<Pattern>,
     /// What the configuration of a server says about its own tools.
     servers: HashMap<String, ServerPolicy>,
@@ -30,14 +30,21 @@ impl Policy {
     ///
     /// [`Error::InvalidOptions`] with the pattern and the forms that there are.
     pub(crate) fn new(allow: Option<&[String]>, deny: &[String]) -> Result<Self, Error> {
-        let parse_all = |option, patterns: &[String]| {
-            patterns.iter().map(|pattern| Pattern::parse(option, pattern)).collect()
-        };
-        Ok(Self {
-            allow: allow.map(|patterns| parse_all("allow", patterns)).transpose()?,
-            deny: parse_all("deny", deny)?,
-            servers: HashMap::new(),
-        })
+        let mut policy = Self { deny: parse_all("deny", deny)?, ..Self::default() };
+        if let Some(patterns) = allow {
+            policy.narrow(patterns)?;
+        }
+        Ok(policy)
+    }
+
+    /// Takes away the tools that match none of `patterns`.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn narrow(&mut self, patterns: &[String]) -> Result<(), Error> {
+        self.allow.push(parse_all("allow", patterns)?);
+        Ok(())
     }
 
     /// Adds the lists of one server, whose tools must pass them too. A later call for the same server
@@ -51,7 +58,7 @@ impl Policy {
     /// Whether the tool may be called. Both names are compared as they are, byte for byte.
     pub(crate) fn permits(&self, server: &str, tool: &str) -> bool {
         let matches = |pattern: &Pattern| pattern.matches(server, tool);
-        let allowed = self.allow.as_ref().is_none_or(|patterns| patterns.iter().any(matches));
+        let allowed = self.allow.iter().all(|patterns| patterns.iter().any(matches));
         let permitted = allowed && !self.deny.iter().any(matches);
         permitted && self.servers.get(server).is_none_or(|server| server.permits(tool))
     }
@@ -66,14 +73,16 @@ impl Policy {
     /// Whether any tool of `server` can pass, so that a server that is out of reach is not even
     /// started.
     pub(crate) fn may_permit_server(&self, server: &str) -> bool {
-        let allowed = self
-            .allow
-            .as_ref()
-            .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches_server(server)));
+        let reaches = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches_server(server));
+        let allowed = self.allow.iter().all(reaches);
         let denied = self.deny.iter().any(|pattern| pattern.matches_all_of(server));
         let permitted = allowed && !denied;
         permitted && self.servers.get(server).is_none_or(ServerPolicy::may_permit)
     }
+}
+
+fn parse_all(option: &'static str, patterns: &[String]) -> Result<Vec<Pattern>, Error> {
+    patterns.iter().map(|pattern| Pattern::parse(option, pattern)).collect()
 }
 
 impl ServerPolicy {
