@@ -53,6 +53,10 @@ mod resources;
 mod scripts;
 /// Judged queries over the tools of real servers: see `tests/search`.
 mod search;
+/// The server that agents use, as a process.
+mod serve;
+/// Attacks of THREATS group MP, by number.
+mod serve_threats;
 /// The rules of the tree: which room names what.
 mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.
