@@ -23,6 +23,8 @@ mod config;
 mod escape;
 /// The demo.
 mod examples;
+/// The guide that agents read.
+mod guide;
 /// Servers that we did not write.
 mod interop;
 /// The same behind an address, with and without a token.
@@ -57,6 +59,8 @@ mod search;
 mod serve;
 /// Attacks of THREATS group MP, by number.
 mod serve_threats;
+/// How clients are told about the server.
+mod setup;
 /// The rules of the tree: which room names what.
 mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.

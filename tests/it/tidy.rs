@@ -43,7 +43,9 @@ fn foreign_names_stay_in_their_rooms() {
     let rooms: &[(&[&str], &[&str])] = &[
         (&["wasmtime", "ruzstd"], &["src/python"]),
         (&["deno_core", "deno_error", "deno_web", "v8::", "swc_"], &["src/js"]),
-        (&["rmcp", "reqwest", "axum", "keyring::", "governor", "backon"], &["src/mcp"]),
+        (&["rmcp"], &["src/mcp", "src/server"]),
+        (&["reqwest", "axum", "keyring::", "governor", "backon"], &["src/mcp"]),
+        (&["toon_format"], &["src/server"]),
         (&["jsonschema"], &["src/tools"]),
         (&["toml::", "jsonc_parser"], &["src/config.rs", "src/config"]),
         (&["clap::", "anyhow", "annotate_snippets", "humantime", "bytesize", "println!"], &["src/bin/cx"]),
@@ -52,7 +54,14 @@ fn foreign_names_stay_in_their_rooms() {
         (&["std::env", "env::var"], &["src/config.rs", "src/config", "src/bin/cx", "src/mcp/connect.rs"]),
         (
             &["fs::read", "File::open"],
-            &["src/config.rs", "src/config", "src/store.rs", "src/python/compiled.rs", "src/bin/cx"],
+            &[
+                "src/config.rs",
+                "src/config",
+                "src/store.rs",
+                "src/python/compiled.rs",
+                "src/server/health.rs",
+                "src/bin/cx",
+            ],
         ),
         (&["io::stdout"], &["src/bin/cx/output.rs", "src/bin/cx/exit.rs"]),
         (&["libc::"], &["src/js", "src/watchdog.rs", "src/python/compiled.rs", "src/bin/cx/exit.rs"]),
@@ -74,21 +83,31 @@ fn foreign_names_stay_in_their_rooms() {
 #[test]
 fn arrows_point_inwards() {
     let arrows: &[(&str, &[&str])] = &[
-        ("src/js", &["executor", "engines", "python", "mcp", "config"]),
-        ("src/python", &["executor", "engines", "js", "mcp", "config"]),
-        ("src/pool.rs", &["executor", "engines", "js", "python", "mcp", "config"]),
-        ("src/watchdog.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
-        ("src/door.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
-        ("src/failure.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
-        ("src/executor.rs", &["js"]),
-        ("src/mcp", &["executor", "engines", "js", "python", "config"]),
-        ("src/tools", &["executor", "engines", "js", "python", "mcp", "config", "context"]),
-        ("src/store.rs", &["executor", "engines", "js", "python", "mcp", "config", "context", "tools"]),
-        ("src/context.rs", &["executor", "engines", "js", "python", "mcp", "config", "pool"]),
-        ("src/limits.rs", &["executor", "engines", "js", "python", "mcp", "config", "context", "tools"]),
-        ("src/execution.rs", &["executor", "engines", "js", "python", "mcp", "config", "context"]),
-        ("src/error.rs", &["executor", "engines", "js", "python", "mcp", "context", "tools"]),
-        ("src/report.rs", &["executor", "engines", "js", "python", "mcp", "config", "context"]),
+        ("src/js", &["executor", "server", "engines", "python", "mcp", "config"]),
+        ("src/python", &["executor", "server", "engines", "js", "mcp", "config"]),
+        ("src/pool.rs", &["executor", "server", "engines", "js", "python", "mcp", "config"]),
+        ("src/watchdog.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/door.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/failure.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/executor.rs", &["js", "server"]),
+        ("src/server", &["engines", "js", "python", "config", "context", "pool", "door", "watchdog"]),
+        ("src/lines.rs", &["executor", "server", "mcp", "tools", "context", "execution"]),
+        ("src/lines", &["executor", "server", "mcp", "tools", "context", "execution"]),
+        ("src/history.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
+        ("src/mcp", &["executor", "server", "engines", "js", "python", "config"]),
+        ("src/tools", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
+        (
+            "src/store.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "tools"],
+        ),
+        ("src/context.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
+        (
+            "src/limits.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "tools"],
+        ),
+        ("src/execution.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
+        ("src/error.rs", &["executor", "server", "engines", "js", "python", "mcp", "context", "tools"]),
+        ("src/report.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
     ];
     for path in files("src", ".rs") {
         let code = code(&path);

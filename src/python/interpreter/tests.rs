@@ -80,6 +80,7 @@ impl Guest<'_> {
             policies: [0, 1].map(|_| Arc::new(Policy::new(None, &[]).unwrap())),
             on_output: None,
             on_progress: None,
+            on_call: None,
             cancel: tokio_util::sync::CancellationToken::new(),
             runtime: tokio::runtime::Handle::current(),
             queued: Instant::now(),
