@@ -166,7 +166,9 @@ impl LineQueue {
     pub(crate) fn push(&self, mut line: Vec<u8>, is_answer: bool) -> io::Result<()> {
         line.push(b'\n');
         let bytes = line.len();
-        if self.waiting.bytes.load(Ordering::Relaxed) + bytes > MOST_WAITING_BYTES {
+        let waiting = self.waiting.bytes.load(Ordering::Relaxed);
+        // A peer that has read everything gets any message, however large.
+        if waiting > 0 && waiting + bytes > MOST_WAITING_BYTES {
             return Err(io::Error::new(io::ErrorKind::WouldBlock, "the other side does not read"));
         }
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -60,7 +60,8 @@ impl Handler {
                 return Ok(respond(answer::refusal(format, INVALID_ARGUMENTS, &problem, None)).into());
             }
         };
-        let guard = self.shared.begin_call();
+        let guard = self.calls.begin();
+        self.shared.look_for_lost_threads();
         if self.shared.is_ending() {
             let problem = "the server is about to end: too many threads run scripts that cannot be stopped";
             let code = ErrorCode::EngineUnavailable.as_str();
@@ -97,6 +98,7 @@ impl Handler {
         };
         notes.finish().await;
         self.shared.note_start(language, result.as_ref().err());
+        // The guard goes with the answer, or a server that ends for lost threads would end before it.
         Ok(respond(self.shared.answer(&self.owner, result)).into())
     }
 
@@ -153,6 +155,7 @@ const TRY_AGAIN: &str = "call again in a few seconds";
 impl Shared {
     /// The answer to a call. What it leaves out is kept for `owner`.
     fn answer(&self, owner: &str, result: Result<ExecuteResult, Error>) -> Answer {
+        self.look_for_lost_threads();
         let format = self.options.format;
         let result = match result {
             Ok(result) => result,

@@ -30,7 +30,10 @@ const MOST_LOST_THREADS: usize = 2;
 const LONGEST_DRAIN: Duration = Duration::from_secs(10);
 
 /// How long cancelled runs have to answer. The executor needs half a second at most.
-const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
+const LONGEST_GOODBYE: Duration = Duration::from_millis(700);
+
+/// How long closing the connection may take, when no request is under way any more.
+const LONGEST_CLOSE: Duration = Duration::from_millis(300);
 
 /// How long the last answers may take to be written.
 const LONGEST_LAST_WRITE: Duration = Duration::from_millis(500);
@@ -60,7 +63,7 @@ pub enum Ended {
 /// from the same executor.
 #[derive(Clone)]
 pub struct Server {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What all sessions share.
@@ -72,9 +75,6 @@ pub(super) struct Shared {
     pub(super) tools: Vec<Tool>,
     /// Why engines did not start, by language.
     pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
-    calls: AtomicUsize,
-    /// A call has ended.
-    call_ended: Notify,
     /// Too many threads are lost.
     threads_lost: CancellationToken,
 }
@@ -91,8 +91,6 @@ impl Server {
                 started: Instant::now(),
                 tools,
                 broken: Mutex::default(),
-                calls: AtomicUsize::new(0),
-                call_ended: Notify::new(),
                 threads_lost: CancellationToken::new(),
             }),
         }
@@ -119,8 +117,8 @@ impl Server {
     }
 
     /// Serves one client over a pair of pipes until it goes away, `stop` is cancelled or too many threads are lost.
-    /// Its runs are over then, and what they had to say is written as far as the client reads; that takes at most two
-    /// seconds. Other clients of this server go on.
+    /// Its runs are over then, and what they had to say is written as far as the client reads; that takes at most a
+    /// second and a half. Other clients of this server go on.
     ///
     /// Only the protocol is written to `writer`. Dropping the future ends the connection and its runs.
     pub async fn serve<R, W>(&self, reader: R, writer: W, stop: &CancellationToken) -> Ended
@@ -143,14 +141,21 @@ impl Server {
         let _runs_end_with_this = runs.clone().drop_guard();
         // One client only, so a name is enough; the history's ids are random.
         let session = Session::new(Arc::clone(&self.shared), "pipes".to_owned(), runs.clone());
+        let calls = session.calls();
         let mut running = serve_directly_with_ct(session, lines, None, CancellationToken::new());
         let ended = tokio::select! {
             () = gone.cancelled() => Ended::ClientGone,
             () = stop.cancelled() => Ended::Stopped,
-            () = self.shared.drained_for_lost_threads() => Ended::ThreadsLost,
+            () = self.shared.threads_lost.cancelled() => {
+                tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
+                calls.end(LONGEST_DRAIN).await;
+                Ended::ThreadsLost
+            }
         };
         runs.cancel();
-        if !matches!(running.close_with_timeout(LONGEST_GOODBYE).await, Ok(Some(_))) {
+        // Before the connection is closed, which cancels its requests: they are to be answered.
+        calls.end(LONGEST_GOODBYE).await;
+        if !matches!(running.close_with_timeout(LONGEST_CLOSE).await, Ok(Some(_))) {
             tracing::warn!("a session did not end in time");
         }
         if timeout(LONGEST_LAST_WRITE, &mut writing).await.is_err() {
@@ -168,13 +173,6 @@ impl fmt::Debug for Server {
 }
 
 impl Shared {
-    /// Counts a call until the guard is dropped.
-    pub(super) fn begin_call(self: &Arc<Self>) -> CallGuard {
-        self.look_for_lost_threads();
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        CallGuard(Arc::clone(self))
-    }
-
     /// Whether the server is about to end and takes no more calls.
     pub(super) fn is_ending(&self) -> bool {
         self.threads_lost.is_cancelled()
@@ -195,31 +193,12 @@ impl Shared {
         }
     }
 
-    fn look_for_lost_threads(&self) {
+    /// Makes the server end if an engine has lost too many threads.
+    pub(super) fn look_for_lost_threads(&self) {
         let languages = [Language::TypeScript, Language::Python];
         if languages.iter().any(|&language| self.executor.pool_stats(language).lost > MOST_LOST_THREADS) {
             self.threads_lost.cancel();
         }
-    }
-
-    /// Completes when too many threads are lost and the calls under way have ended, or had their time.
-    async fn drained_for_lost_threads(&self) {
-        self.threads_lost.cancelled().await;
-        tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
-        self.without_calls(LONGEST_DRAIN).await;
-    }
-
-    async fn without_calls(&self, longest: Duration) {
-        let ended = async {
-            loop {
-                let next = self.call_ended.notified();
-                if self.calls.load(Ordering::Relaxed) == 0 {
-                    return;
-                }
-                next.await;
-            }
-        };
-        let _late = timeout(longest, ended).await;
     }
 }
 
@@ -243,13 +222,41 @@ pub(super) fn with_sources(error: &Error) -> String {
     text
 }
 
-/// A call of a tool that is under way.
-pub(super) struct CallGuard(Arc<Shared>);
+/// The calls of one session that are under way.
+#[derive(Default)]
+pub(super) struct Calls {
+    count: AtomicUsize,
+    one_ended: Notify,
+}
+
+/// A call that is under way until this is dropped.
+pub(super) struct CallGuard(Arc<Calls>);
+
+impl Calls {
+    pub(super) fn begin(self: &Arc<Self>) -> CallGuard {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        CallGuard(Arc::clone(self))
+    }
+
+    /// Waits until none is under way, for so long at most.
+    async fn end(&self, longest: Duration) {
+        let ended = async {
+            loop {
+                // Before the count is read, so that no end goes unnoticed between the two.
+                let next = self.one_ended.notified();
+                if self.count.load(Ordering::Relaxed) == 0 {
+                    return;
+                }
+                next.await;
+            }
+        };
+        let _late = timeout(longest, ended).await;
+    }
+}
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.0.look_for_lost_threads();
-        self.0.calls.fetch_sub(1, Ordering::Relaxed);
-        self.0.call_ended.notify_waiters();
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
+        self.0.one_ended.notify_waiters();
     }
 }

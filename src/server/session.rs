@@ -20,7 +20,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
 use super::notes::Severity;
-use super::server::Shared;
+use super::server::{Calls, Shared};
 use super::{answer, call, guide, health, resources, tools};
 use crate::execution::Language;
 
@@ -61,6 +61,7 @@ pub(super) struct Handler {
     pub(super) owner: String,
     /// Ends all runs of this session.
     pub(super) runs: CancellationToken,
+    pub(super) calls: Arc<Calls>,
     pub(super) tasks: TaskManager,
     /// When tasks can no longer be asked for.
     pub(super) task_ends: Mutex<Vec<Instant>>,
@@ -75,11 +76,17 @@ impl Session {
             shared,
             owner,
             runs,
+            calls: Arc::default(),
             tasks: TaskManager::new(),
             task_ends: Mutex::default(),
             log: Mutex::default(),
         };
         Self { handler }
+    }
+
+    /// The session's calls, to wait for.
+    pub(super) fn calls(&self) -> Arc<Calls> {
+        Arc::clone(&self.handler.calls)
     }
 }
 

@@ -5,6 +5,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio_util::sync::CancellationToken;
 
 use super::{Ended, Server, ServerOptions};
+use crate::error::Error;
+use crate::execution::Language;
 use crate::executor::Executor;
 
 /// A client of a server in this process.
@@ -47,6 +49,25 @@ async fn mp_204_a_panic_is_an_error_of_its_request() {
     }
     let answer = client.request("tools/list", json!({})).await;
     assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 3);
+}
+
+/// Whatever keeps an engine from starting, it is told, and no longer when the engine has started after all.
+#[tokio::test]
+async fn an_engine_that_does_not_start_is_not_healthy() {
+    let server = server();
+    let (mut client, _serving) = Client::new(&server, &CancellationToken::new());
+    let health = json!({ "name": "health" });
+    assert_eq!(
+        client.request("tools/call", health.clone()).await["result"]["structuredContent"]["healthy"],
+        true
+    );
+    let failure = Error::Start { what: "Python", source: std::io::Error::other("no memory") };
+    server.shared.note_start(Language::Python, Some(&failure));
+    let sick = client.request("tools/call", health.clone()).await["result"]["structuredContent"].clone();
+    assert_eq!(sick["healthy"], false, "{sick}");
+    assert_eq!(sick["engines"]["python"]["error"], "failed to start Python: no memory");
+    server.shared.note_start(Language::Python, None);
+    assert_eq!(client.request("tools/call", health).await["result"]["structuredContent"]["healthy"], true);
 }
 
 #[tokio::test]

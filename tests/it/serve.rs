@@ -825,20 +825,6 @@ fn health_is_true() {
 }
 
 #[test]
-fn an_engine_that_does_not_start_is_not_healthy() {
-    // Too little for an interpreter's own part, so that none can be made.
-    let mut client = Start::new().arguments(&["--memory", "8MiB"]).spawn().shaken();
-    let result = client.call("executePython", json!({ "code": "1" }));
-    assert_eq!(result["isError"], true, "{result}");
-    let health = client.health();
-    if result["structuredContent"]["error"]["code"] == "ENGINE_UNAVAILABLE" {
-        assert_eq!(health["healthy"], false, "{health:#}");
-        assert!(health["engines"]["python"]["error"].is_string());
-    }
-    client.end();
-}
-
-#[test]
 fn a_full_house_says_when_to_come_again() {
     let mut client = Start::new().arguments(&["--max-runs", "1", "--max-queued", "1"]).spawn().shaken();
     let forever = json!({ "code": "await new Promise((done) => setTimeout(done, 20000))" });
