@@ -16,8 +16,8 @@ pub(super) const HEALTH: &str = "health";
 /// All of them.
 pub(super) const NAMES: [&str; 3] = [EXECUTE_TYPESCRIPT, EXECUTE_PYTHON, HEALTH];
 
-/// How much of the list the servers' names may take, in characters. A test counts what that is in tokens.
-const SERVER_NAMES: usize = 80;
+/// How much of the list the servers' names may take, in tokens as [`most_tokens`] estimates them.
+const SERVER_NAMES: usize = 30;
 
 const TYPESCRIPT: &str = "Runs TypeScript that calls MCP tools; return only what you need. \
 Find tools: await searchTools(\"words\") → [{name, server, description, parameters}]. \
@@ -33,7 +33,8 @@ pub(super) fn all(servers: &[String]) -> Vec<Tool> {
     let typescript = format!("{TYPESCRIPT}{}", servers_sentence(servers));
     let run = |name, title: &str, description: String| {
         tool(name, title, description, &run_schema(), &result_schema())
-            .with_annotations(ToolAnnotations::new().destructive(true).open_world(true))
+            // That they may be destructive is what clients assume of tools that say nothing.
+            .with_annotations(ToolAnnotations::new().open_world(true))
     };
     vec![
         run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript),
@@ -91,22 +92,28 @@ fn result_schema() -> Value {
 
 /// The servers' names, as many as fit.
 fn servers_sentence(servers: &[String]) -> String {
-    let mut named = String::new();
-    let mut count = 0;
-    for server in servers {
-        if named.len() + server.len() + 2 > SERVER_NAMES {
-            break;
-        }
-        if count > 0 {
-            named.push_str(", ");
-        }
-        named.push_str(server);
-        count += 1;
-    }
+    let mut tokens = 0;
+    let fitting = servers.iter().take_while(|server| {
+        tokens += most_tokens(server);
+        tokens <= SERVER_NAMES
+    });
+    let count = fitting.count();
+    let named = servers[..count].join(", ");
     match (count, servers.len() - count) {
         (0, 0) => String::new(),
         (0, more) => format!(" {more} servers."),
         (_, 0) => format!(" Servers: {named}."),
         (_, more) => format!(" Servers: {named} and {more} more."),
     }
+}
+
+/// About how many tokens a name has at most. Tokenizers have whole words, and pieces of two or three letters of what
+/// is no word; a change between kinds of characters begins another one.
+fn most_tokens(name: &str) -> usize {
+    let kind =
+        |character: char| (character.is_ascii_digit(), character.is_uppercase(), character.is_alphabetic());
+    let changes =
+        name.chars().zip(name.chars().skip(1)).filter(|&(one, next)| kind(one) != kind(next)).count();
+    // One for the comma.
+    1 + changes + name.len().div_ceil(4)
 }

@@ -335,10 +335,9 @@ fn mp_199_half_a_line_at_the_end() {
 
 #[test]
 fn mp_200_a_client_that_does_not_read() {
-    // Stdout is closed: the next answer finds that out.
-    let mut client = Client::plain();
+    // Stdout is closed: an answer finds that out.
+    let mut client = Start::new().without_reading().spawn();
     client.close_stdout();
-    client.begin("ping", json!({}));
     client.begin("ping", json!({}));
     assert_eq!(client.wait(END).code(), Some(0));
     // Never read: what waits is bounded, and then the client counts as gone. Runs keep their deadlines meanwhile.
