@@ -175,10 +175,9 @@ impl<'a> Draft<'a> {
         let shows_something = !self.output.is_empty() || !self.emitted.is_empty();
         match (self.result.value(), &self.value) {
             (Some(Value::Null), _) if shows_something => {}
-            (Some(Value::String(value)), _) => {
-                text.push_str(&whole_or_cut(value, MOST_CHARACTERS, &place(run, "value")))
+            (Some(Value::String(value)), _) | (_, Some(value)) => {
+                text.push_str(&whole_or_cut(value, MOST_CHARACTERS, &place(run, "value")));
             }
-            (_, Some(value)) => text.push_str(&whole_or_cut(value, MOST_CHARACTERS, &place(run, "value"))),
             _ => {}
         }
     }

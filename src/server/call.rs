@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Answer, Draft};
 use super::arguments::RunArguments;
 use super::notes::{Notes, Wanted};
-use super::server::{CallGuard, Shared, with_sources};
+use super::serve::{CallGuard, Shared, with_sources};
 use super::session::Handler;
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Language, Script};

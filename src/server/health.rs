@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::server::{Shared, health_name};
+use super::serve::{Shared, health_name};
 use crate::execution::Language;
 use crate::mcp::{ServerState, ServerStats};
 use crate::report::milliseconds;

@@ -194,8 +194,9 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         else {
             return;
         };
-        let of_that_id = |(_, id): &(&i64, &Box<RawValue>)| id.get() == cancelled.request_id.get();
-        let ids: Vec<i64> = self.requests.iter().filter(of_that_id).map(|(&id, _)| id).collect();
+        let requests = self.requests.iter();
+        let of_that_id = requests.filter(|(_, id)| id.get() == cancelled.request_id.get());
+        let ids: Vec<i64> = of_that_id.map(|(&id, _)| id).collect();
         for id in ids {
             self.requests.remove(&id);
             let params = serde_json::json!({ "requestId": id, "reason": cancelled.reason });

@@ -21,7 +21,7 @@
 //! Clients that begin with a handshake (2024-11-05 to 2025-11-25) and those that send everything with each request
 //! (2026-07-28) are served alike.
 
-mod server;
+mod serve;
 
 mod lines;
 mod session;
@@ -37,7 +37,7 @@ mod resources;
 mod tools;
 
 pub use answer::Format;
-pub use server::{Ended, Server, ServerOptions};
+pub use serve::{Ended, Server, ServerOptions};
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
 use super::notes::Severity;
-use super::server::{Calls, Shared};
+use super::serve::{Calls, Shared};
 use super::{answer, call, guide, health, resources, tools};
 use crate::execution::Language;
 

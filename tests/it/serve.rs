@@ -406,6 +406,7 @@ fn a_client_without_a_handshake() {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figure is for people to read")]
 fn the_list_of_tools_is_small_and_always_the_same() {
     let tokenizer = tiktoken_rs::o200k_base().unwrap();
     let names = [
