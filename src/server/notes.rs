@@ -15,7 +15,7 @@ use rmcp::model::{
 };
 use rmcp::service::Peer;
 use tokio::sync::mpsc;
-use tokio::time::{Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
 
 use crate::execution::{LogLevel, Output, Script, ToolCallRecord, ToolCallStatus};
 
@@ -27,6 +27,9 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Notes that may wait to be sent. Beyond it they are counted and dropped: the answer has everything.
 const MOST_WAITING_NOTES: usize = 256;
+
+/// How long the connection may take to queue a note.
+const LONGEST_SEND: Duration = Duration::from_millis(200);
 
 /// The most of one printed line in a note, in bytes.
 const MOST_LINE_BYTES: usize = 4_096;
@@ -155,8 +158,11 @@ impl Notes {
     }
 
     async fn notify(&self, notification: ServerNotification) {
-        if let Err(error) = self.peer.send_notification(notification).await {
-            tracing::debug!(%error, "a notification was not sent");
+        // Sending only queues. It takes longer when the connection is being closed, and then nobody listens.
+        match timeout(LONGEST_SEND, self.peer.send_notification(notification)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
+            Err(_elapsed) => tracing::debug!("a notification was not sent in time"),
         }
     }
 }

@@ -75,6 +75,8 @@ pub(super) struct Shared {
     pub(super) tools: Vec<Tool>,
     /// Why engines did not start, by language.
     pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
+    /// Connections that ever were, to tell their owners apart.
+    connections: AtomicUsize,
     /// Too many threads are lost.
     threads_lost: CancellationToken,
 }
@@ -91,6 +93,7 @@ impl Server {
                 started: Instant::now(),
                 tools,
                 broken: Mutex::default(),
+                connections: AtomicUsize::new(0),
                 threads_lost: CancellationToken::new(),
             }),
         }
@@ -139,8 +142,9 @@ impl Server {
         });
         let runs = CancellationToken::new();
         let _runs_end_with_this = runs.clone().drop_guard();
-        // One client only, so a name is enough; the history's ids are random.
-        let session = Session::new(Arc::clone(&self.shared), "pipes".to_owned(), runs.clone());
+        // No client names an owner, so that it need not be a secret.
+        let owner = format!("connection {}", self.shared.connections.fetch_add(1, Ordering::Relaxed));
+        let session = Session::new(Arc::clone(&self.shared), owner.clone(), runs.clone());
         let calls = session.calls();
         let mut running = serve_directly_with_ct(session, lines, None, CancellationToken::new());
         let ended = tokio::select! {
@@ -157,6 +161,10 @@ impl Server {
         calls.end(LONGEST_GOODBYE).await;
         if !matches!(running.close_with_timeout(LONGEST_CLOSE).await, Ok(Some(_))) {
             tracing::warn!("a session did not end in time");
+        }
+        if let Some(history) = self.shared.executor.history() {
+            // Nobody can ask for it any more.
+            history.forget(&owner);
         }
         if timeout(LONGEST_LAST_WRITE, &mut writing).await.is_err() {
             // A client that does not read. What it was to be told is lost.

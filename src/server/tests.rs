@@ -8,6 +8,7 @@ use super::{Ended, Server, ServerOptions};
 use crate::error::Error;
 use crate::execution::Language;
 use crate::executor::Executor;
+use crate::history::HistoryLimits;
 
 /// A client of a server in this process.
 struct Client {
@@ -83,6 +84,26 @@ async fn clients_of_one_server_end_apart() {
     assert_eq!(second.request("tools/call", run).await["result"]["structuredContent"]["value"], 1);
     drop(second);
     assert_eq!(second_ends.await.unwrap(), Ended::ClientGone);
+}
+
+#[tokio::test]
+async fn what_a_run_left_behind_is_its_clients_only() {
+    let executor = Executor::builder().keep_runs(HistoryLimits::default()).build().unwrap();
+    let server = Server::new(executor.clone(), ServerOptions::default());
+    let stop = CancellationToken::new();
+    let (mut first, first_ends) = Client::new(&server, &stop);
+    let (mut second, _serving) = Client::new(&server, &stop);
+    let run = json!({ "name": "executeTypescript", "arguments": { "code": "return 'x'.repeat(30000)" } });
+    let answer = first.request("tools/call", run).await;
+    let id = answer["result"]["structuredContent"]["runId"].as_str().unwrap().to_owned();
+    let read = json!({ "uri": format!("cx://runs/{id}/value") });
+    assert!(first.request("resources/read", read.clone()).await["result"].is_object());
+    assert_eq!(second.request("resources/read", read).await["error"]["code"], -32002);
+    let listed = second.request("resources/list", json!({})).await;
+    assert_eq!(listed["result"]["resources"].as_array().unwrap().len(), 1, "the guide: {listed}");
+    drop(first);
+    first_ends.await.unwrap();
+    assert!(executor.history().unwrap().list("connection 0").is_empty(), "nobody can ask for it any more");
 }
 
 #[tokio::test]
