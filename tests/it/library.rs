@@ -417,10 +417,12 @@ async fn a_listener_hears_of_every_call_that_ends() {
         await tools.mock.nosuch({}).catch(() => 0);
         tools.mock.hang({});
     ";
-    let script =
-        Script::typescript(source).on_call(move |call| keep.lock().push((call.tool.clone(), call.status)));
+    let limits = Limits { wall_time: Duration::from_millis(1_500), ..Limits::default() };
+    let script = Script::typescript(source)
+        .limits(limits)
+        .on_call(move |call| keep.lock().push((call.tool.clone(), call.status)));
     let result = executor.run(script).await.unwrap();
-    assert_eq!(result.error(), None);
+    assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout), "the last call hangs");
     let heard = heard.lock().clone();
     let failed = ToolCallStatus::Failed(ToolErrorCode::ToolError);
     assert_eq!(heard, [("echo".to_owned(), ToolCallStatus::Ok), ("fail".to_owned(), failed)]);
