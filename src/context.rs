@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use self::approval::Question;
 use self::clock::RunClock;
 use crate::execution::{
-    CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output, OutputListener,
-    PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
+    CallListener, CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output,
+    OutputListener, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::limits::Limits;
 use crate::tools::approval::{Approver, Effects};
@@ -60,6 +60,7 @@ pub(crate) struct ExecutionContext {
     question_turn: Arc<Semaphore>,
     on_output: Option<OutputListener>,
     on_progress: Option<CallProgressListener>,
+    on_call: Option<CallListener>,
     slots: Arc<Semaphore>,
     runtime: tokio::runtime::Handle,
     ledger: Mutex<Ledger>,
@@ -127,6 +128,7 @@ pub(crate) struct ContextOptions {
     pub(crate) is_dry_run: bool,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
+    pub(crate) on_call: Option<CallListener>,
     pub(crate) cancel: CancellationToken,
     /// Where tools' timers, sockets and tasks live.
     pub(crate) runtime: tokio::runtime::Handle,
@@ -154,6 +156,7 @@ impl ExecutionContext {
             question_turn: Arc::new(Semaphore::new(1)),
             on_output: options.on_output,
             on_progress: options.on_progress,
+            on_call: options.on_call,
             slots: Arc::new(Semaphore::new(slots)),
             runtime: options.runtime,
             ledger: Mutex::default(),
@@ -477,10 +480,16 @@ impl ExecutionContext {
 
     fn end_record(&self, place: RecordPlace, status: ToolCallStatus, result_bytes: usize) {
         let mut ledger = self.ledger.lock();
-        if let Some(Call { record, started }) = place.and_then(|position| ledger.records.get_mut(position)) {
-            record.duration = started.elapsed();
-            record.result_bytes = result_bytes;
-            record.status = status;
+        let call = place.and_then(|position| ledger.records.get_mut(position));
+        let Some(Call { record, started }) = call else { return };
+        record.duration = started.elapsed();
+        record.result_bytes = result_bytes;
+        record.status = status;
+        if let Some(listener) = &self.on_call {
+            let record = record.clone();
+            // The listener may ask for what the ledger guards.
+            drop(ledger);
+            listener(&record);
         }
     }
 

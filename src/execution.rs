@@ -38,6 +38,7 @@ pub struct Script {
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
+    pub(crate) on_call: Option<CallListener>,
 }
 
 /// What a script is written in.
@@ -55,6 +56,9 @@ pub(crate) type OutputListener = Arc<dyn Fn(&Output) + Send + Sync>;
 
 /// Is called with each report of a tool that says how far it has come.
 pub(crate) type CallProgressListener = Arc<dyn Fn(&CallProgress) + Send + Sync>;
+
+/// Is called with each call that has ended.
+pub(crate) type CallListener = Arc<dyn Fn(&ToolCallRecord) + Send + Sync>;
 
 /// How far one of a script's calls has come, as its tool reports it.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +102,7 @@ impl Script {
             cancel: None,
             on_output: None,
             on_progress: None,
+            on_call: None,
         }
     }
 
@@ -200,6 +205,16 @@ impl Script {
     #[must_use]
     pub fn on_progress(mut self, listener: impl Fn(&CallProgress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(listener));
+        self
+    }
+
+    /// Calls `listener` with each tool call when it has ended, well or not; of the calls of one run, with the first
+    /// [`ToolCallRecord::KEPT`].
+    ///
+    /// It runs on the script's thread: what it does slowly delays the script.
+    #[must_use]
+    pub fn on_call(mut self, listener: impl Fn(&ToolCallRecord) + Send + Sync + 'static) -> Self {
+        self.on_call = Some(Arc::new(listener));
         self
     }
 }
@@ -461,6 +476,20 @@ pub enum ToolCallStatus {
     NotApproved(Refusal),
     /// It was not made, because the run was a [dry run](Script::dry_run).
     Stubbed,
+}
+
+impl ToolCallStatus {
+    /// The status as replies write it: a few words, or the code of the call's error.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InFlight => "in flight",
+            Self::Ok => "ok",
+            Self::Failed(code) => code.as_str(),
+            Self::AwaitingApproval => "awaiting approval",
+            Self::NotApproved(_) => "not approved",
+            Self::Stubbed => "stubbed",
+        }
+    }
 }
 
 /// Why a call that needed a person's approval was not made.

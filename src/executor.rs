@@ -16,6 +16,7 @@ use crate::context::ContextOptions;
 use crate::engines::{CompileListener, EngineOptions, Engines};
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Language, Outcome, Script, ScriptError, Usage};
+use crate::history::{History, HistoryLimits};
 use crate::limits::Limits;
 use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
 use crate::pool::{Job, PoolStats};
@@ -50,6 +51,7 @@ struct Inner {
     mcp: Option<Arc<McpServers>>,
     engines: Engines,
     admission: Admission,
+    history: Option<History>,
     /// Ends every run when the executor is closed.
     closed: CancellationToken,
     /// Where tools' timers, sockets, tasks and children live. Taken out only by `drop`.
@@ -146,6 +148,7 @@ impl Executor {
                 is_dry_run: script.is_dry_run,
                 on_output: script.on_output,
                 on_progress: script.on_progress,
+                on_call: script.on_call,
                 cancel,
                 runtime: runtime.clone(),
                 queued,
@@ -212,6 +215,34 @@ impl Executor {
         let Ok(runtime) = self.runtime() else { return Vec::new() };
         let catalog = Arc::clone(&self.inner.catalog);
         runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
+    }
+
+    /// The names of all servers that scripts may see, native ones too, in order.
+    pub fn server_names(&self) -> Vec<String> {
+        let names = self.inner.catalog.server_names();
+        let permitted = names.filter(|name| self.inner.policy.may_permit_server(name));
+        permitted.map(|name| name.to_string()).collect()
+    }
+
+    /// The limits of runs that bring none of their own.
+    pub fn limits(&self) -> Limits {
+        self.inner.limits
+    }
+
+    /// How many runs there are at this moment.
+    pub fn run_stats(&self) -> RunStats {
+        let admission = &self.inner.admission;
+        RunStats {
+            running: admission.most_runs.saturating_sub(admission.runs.available_permits()),
+            queued: admission.waiting.load(Ordering::Relaxed),
+            most_running: admission.most_runs,
+            most_queued: admission.most_waiting,
+        }
+    }
+
+    /// What runs left behind, if the executor [keeps it](ExecutorBuilder::keep_runs).
+    pub fn history(&self) -> Option<&History> {
+        self.inner.history.as_ref()
     }
 
     /// What the MCP servers do at this moment, in the order of the configuration.
@@ -341,9 +372,24 @@ fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
     }
 }
 
+/// How many runs an executor has, and how many it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunStats {
+    /// Runs that were admitted and are not over.
+    pub running: usize,
+    /// Runs that wait for admission.
+    pub queued: usize,
+    /// The most that may be running.
+    pub most_running: usize,
+    /// The most that may wait. Any more are refused at once.
+    pub most_queued: usize,
+}
+
 /// How many runs there may be at once, in number and in memory, and how many may wait.
 struct Admission {
     runs: Arc<Semaphore>,
+    most_runs: usize,
     /// Megabytes that all runs together may be allowed.
     memory: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -424,6 +470,7 @@ pub struct ExecutorBuilder {
     ask: Vec<String>,
     read_only: Vec<String>,
     approver: Option<Approver>,
+    narrow: Vec<Vec<String>>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
     servers: Vec<McpServer>,
@@ -438,6 +485,7 @@ pub struct ExecutorBuilder {
     cache_directory: Option<PathBuf>,
     state_directory: Option<PathBuf>,
     strict: bool,
+    keep_runs: Option<HistoryLimits>,
 }
 
 impl fmt::Debug for ExecutorBuilder {
@@ -520,6 +568,13 @@ impl ExecutorBuilder {
         Answer: Future<Output = Approval> + Send + 'static,
     {
         self.approver = Some(Arc::new(move |request| approver(request).boxed()));
+        self
+    }
+
+    /// Takes away the tools that match none of `patterns`, whatever else allows them. Each call narrows further.
+    #[must_use]
+    pub fn narrow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.narrow.push(patterns.into_iter().map(Into::into).collect());
         self
     }
 
@@ -687,6 +742,14 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Makes room for what runs left behind, to be read later: see [`Executor::history`]. Who asked for a run decides
+    /// what of it is kept. Default: nothing is.
+    #[must_use]
+    pub fn keep_runs(mut self, limits: HistoryLimits) -> Self {
+        self.keep_runs = Some(limits);
+        self
+    }
+
     /// Makes the executor: reads the configuration, starts the threads and begins to warm instances.
     /// Starts no server.
     ///
@@ -702,6 +765,9 @@ impl ExecutorBuilder {
             ask: &self.ask,
             read_only: &self.read_only,
         })?;
+        for patterns in &self.narrow {
+            policy.narrow(patterns)?;
+        }
         let warm = self.warm_instances.unwrap_or_else(default_warm_instances);
         let runs = self.concurrent_runs.unwrap_or(100);
         if runs == 0 || runs > Semaphore::MAX_PERMITS {
@@ -787,11 +853,13 @@ impl ExecutorBuilder {
                 engines,
                 admission: Admission {
                     runs: Arc::new(Semaphore::new(runs)),
+                    most_runs: runs,
                     memory: Arc::new(Semaphore::new((memory >> 20).min(Semaphore::MAX_PERMITS))),
                     waiting: AtomicUsize::new(0),
                     most_waiting: self.queued_runs.unwrap_or(200),
                     longest_wait: self.queue_timeout.unwrap_or(Duration::from_secs(30)),
                 },
+                history: self.keep_runs.map(History::new),
                 closed: CancellationToken::new(),
                 runtime: Some(runtime),
             }),

@@ -117,12 +117,15 @@ mod error;
 mod execution;
 mod executor;
 mod failure;
+mod history;
 mod js;
 mod limits;
+mod lines;
 mod mcp;
 mod pool;
 mod python;
 mod report;
+pub mod server;
 mod store;
 mod tools;
 mod watchdog;
@@ -136,7 +139,8 @@ pub use execution::{
     CallProgress, ErrorCode, ExecuteResult, Language, LogLevel, Outcome, Output, PlannedCall, Refusal,
     Script, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
 };
-pub use executor::{Executor, ExecutorBuilder};
+pub use executor::{Executor, ExecutorBuilder, RunStats};
+pub use history::{History, HistoryLimits, KeptRun};
 pub use limits::Limits;
 /// Signing in to servers behind an address.
 pub use mcp::oauth as auth;

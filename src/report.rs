@@ -167,7 +167,7 @@ fn error_json(error: &ScriptError) -> Value {
 }
 
 /// Milliseconds with microsecond resolution.
-fn milliseconds(duration: std::time::Duration) -> Value {
+pub(crate) fn milliseconds(duration: std::time::Duration) -> Value {
     let microseconds = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
     (f64::from(microseconds) / 1000.0).into()
 }

@@ -1,4 +1,4 @@
-//! The wire: one JSON-RPC message a line, read with bounds, written without blocking anyone.
+//! The client's end of the wire: one JSON-RPC message a line.
 //!
 //! rmcp's own line transport drops a line that is too long or that is not JSON, and whoever waits
 //! for that answer waits for ever. It also starts a task for every request and notification that
@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::future::{Future, ready};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
@@ -20,51 +20,29 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, expected, read_result};
 use super::message::{Envelope, ProgressNotification, answer_to, read_error};
-use super::scan::IdScan;
 use super::signals::Signals;
-
-/// The longest line that is read. A script may receive 16 MB; a server that has a structured result
-/// sends it a second time as text, so twice that and some room for escapes and the envelope.
-pub(super) const LONGEST_LINE: usize = 34 * 1024 * 1024;
-
-/// A line that goes on for this long is no message. Until then it is skipped, since the next line
-/// may be fine; past it the connection is given up, since skipping costs processor time.
-const LONGEST_SKIPPED_LINE: usize = 16 * LONGEST_LINE;
+use crate::lines::{
+    FoundId, IdScan, LONGEST_LINE, LONGEST_SKIPPED_LINE, LineQueue, LineReader, Piece, trimmed,
+};
 
 /// What is said about a probe that was given up.
 pub(super) const NO_ANSWER: &str = "no answer to server/discover";
-
-/// As much as a pipe holds: fewer system calls for large results.
-const READ_BUFFER: usize = 64 * 1024;
-
-/// A line buffer that grew past this is given back after its line.
-const KEPT_LINE_BUFFER: usize = 1024 * 1024;
-
-/// What may wait for a server that does not read its input. Several of the largest arguments.
-const MOST_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
 /// Requests of the server whose answers wait for the server to read them. An honest server has one
 /// or two; one that asks on and on and never reads is cut off.
 const MOST_WAITING_ANSWERS: usize = 1024;
 
-/// Several small messages are written at once, up to this size.
-const WRITE_BATCH: usize = 64 * 1024;
-
 /// The client's end of a server's stdout and stdin. Lives as long as the connection.
 pub(super) struct LineTransport<R> {
     server: Arc<str>,
-    reader: BufReader<R>,
-    line: Vec<u8>,
-    /// The line being skipped because it is too long.
-    skipped: Option<Skipped>,
-    outgoing: Option<Outgoing>,
+    lines: LineReader<R>,
+    outgoing: Option<LineQueue>,
     /// What is waited for, by request.
     pending: HashMap<i64, Expected>,
     signals: Signals,
@@ -74,30 +52,6 @@ pub(super) struct LineTransport<R> {
     reported_noise: bool,
     /// Tells the rest of the connection when rmcp has dropped this.
     _ended: DropGuard,
-}
-
-struct Skipped {
-    scan: IdScan,
-    bytes: usize,
-    /// Whether the call that this line answers has been told.
-    told: bool,
-}
-
-/// Messages on their way to the writing task. Never waits; refuses when too much waits.
-struct Outgoing {
-    queue: mpsc::UnboundedSender<Message>,
-    waiting: Arc<Waiting>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    bytes: AtomicUsize,
-    answers: AtomicUsize,
-}
-
-struct Message {
-    line: Vec<u8>,
-    is_answer: bool,
 }
 
 /// What became of one line.
@@ -119,15 +73,13 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         probe_time: Duration,
         ended: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let (queue, messages) = mpsc::unbounded_channel();
-        let waiting = Arc::new(Waiting::default());
-        let writing = write_messages(writer, messages, Arc::clone(&waiting));
+        let (outgoing, writing) = LineQueue::new(writer);
+        // The reading side notices a failure too, and knows better what it means.
+        let writing = writing.map(drop);
         let transport = Self {
             server,
-            reader: BufReader::with_capacity(READ_BUFFER, reader),
-            line: Vec::new(),
-            skipped: None,
-            outgoing: Some(Outgoing { queue, waiting }),
+            lines: LineReader::new(reader),
+            outgoing: Some(outgoing),
             pending: HashMap::new(),
             signals,
             probe: None,
@@ -141,59 +93,31 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     /// Takes one line, or as much of it as has come, off the reader. Nothing is lost when this is
     /// dropped while it waits, which rmcp does whenever it has something to send.
     async fn read_on(&mut self) -> io::Result<Option<Read>> {
-        let available = self.reader.fill_buf().await?;
-        if available.is_empty() {
-            return Ok(None);
-        }
-        let newline = available.iter().position(|&byte| byte == b'\n');
-        let piece = &available[..newline.unwrap_or(available.len())];
-        let consumed = newline.map_or(available.len(), |position| position + 1);
-        let ends = newline.is_some();
-        if self.skipped.is_none() && self.line.len() + piece.len() > LONGEST_LINE {
-            let mut scan = IdScan::default();
-            scan.feed(&self.line);
-            self.skipped = Some(Skipped { scan, bytes: self.line.len(), told: false });
-            self.line = Vec::new();
-        }
-        let Some(skipped) = &mut self.skipped else {
-            self.line.extend_from_slice(piece);
-            self.reader.consume(consumed);
-            if !ends {
-                return Ok(Some(Read::Nothing));
+        let Some(piece) = self.lines.next().await? else { return Ok(None) };
+        Ok(Some(match piece {
+            Piece::Part => Read::Nothing,
+            Piece::Line(line) => {
+                let read = self.read_line(trimmed(&line));
+                self.lines.reuse(line);
+                read
             }
-            let line = std::mem::take(&mut self.line);
-            let read = self.read_line(line.trim_ascii());
-            self.line = line;
-            self.line.clear();
-            self.line.shrink_to(KEPT_LINE_BUFFER);
-            return Ok(Some(read));
-        };
-        skipped.scan.feed(piece);
-        skipped.bytes += piece.len();
-        self.reader.consume(consumed);
-        Ok(Some(self.skip(ends)))
+            Piece::Long { id, bytes, ends, .. } => self.skip(id.as_ref(), bytes, ends),
+        }))
     }
 
     /// Ends the call that the skipped line answers as soon as it is known which one that is.
-    fn skip(&mut self, ends: bool) -> Read {
-        let Some(skipped) = &mut self.skipped else { return Read::Nothing };
-        let id = if skipped.told { None } else { skipped.scan.found() };
-        let bytes = skipped.bytes;
-        skipped.told |= id.is_some();
+    fn skip(&mut self, id: Option<&FoundId>, bytes: usize, ends: bool) -> Read {
         if ends {
             tracing::warn!(server = %self.server, bytes, "a line was too long and was skipped");
-            self.skipped = None;
         } else if bytes > LONGEST_SKIPPED_LINE {
             tracing::warn!(server = %self.server, bytes, "a line does not end");
             return Read::GiveUp;
         }
         let problem = format!("more than {} MB in one message", LONGEST_LINE / (1024 * 1024));
-        id.map_or(Read::Nothing, |id| self.failed(id, OVERSIZED_ANSWER, problem))
+        id.and_then(FoundId::as_number).map_or(Read::Nothing, |id| self.failed(id, OVERSIZED_ANSWER, problem))
     }
 
     fn read_line(&mut self, line: &[u8]) -> Read {
-        // A byte order mark comes from servers on runtimes that write one at the start of a stream.
-        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         if line.is_empty() {
             return Read::Nothing;
         }
@@ -264,7 +188,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
 
     /// A line that is not JSON: the answer to somebody, or noise such as a banner.
     fn unreadable(&mut self, line: &[u8], error: &serde_json::Error) -> Read {
-        if let Some(id) = IdScan::of_line(line) {
+        if let Some(id) = IdScan::of_line(line).as_ref().and_then(FoundId::as_number) {
             return self.failed(id, UNREADABLE_ANSWER, error.to_string());
         }
         if !self.reported_noise {
@@ -300,12 +224,11 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         let Some((outgoing, answer)) = self.outgoing.as_ref().zip(answer_to(method, id)) else {
             return Read::Nothing;
         };
-        if outgoing.waiting.answers.load(Ordering::Relaxed) >= MOST_WAITING_ANSWERS {
+        if outgoing.waiting_answers() >= MOST_WAITING_ANSWERS {
             tracing::warn!(server = %self.server, "the server asks without reading the answers");
             return Read::GiveUp;
         }
-        let line = line_of(&answer);
-        match outgoing.push(line, true) {
+        match outgoing.push(answer.to_string().into_bytes(), true) {
             Ok(()) => Read::Nothing,
             Err(_) => Read::GiveUp,
         }
@@ -320,9 +243,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             self.pending.remove(&id);
         }
         let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
-        outgoing.push(line, false)?;
+        outgoing.push(serde_json::to_vec(message)?, false)?;
         if let JsonRpcMessage::Request(request) = message
             && let RequestId::Number(id) = request.id
         {
@@ -374,58 +295,4 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
         self.outgoing = None;
         Ok(())
     }
-}
-
-impl Outgoing {
-    fn push(&self, line: Vec<u8>, is_answer: bool) -> io::Result<()> {
-        let bytes = line.len();
-        if self.waiting.bytes.load(Ordering::Relaxed) + bytes > MOST_WAITING_BYTES {
-            return Err(io::Error::new(io::ErrorKind::WouldBlock, "the server does not read its input"));
-        }
-        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.waiting.answers.fetch_add(usize::from(is_answer), Ordering::Relaxed);
-        let closed = |_| io::Error::from(io::ErrorKind::BrokenPipe);
-        self.queue.send(Message { line, is_answer }).map_err(closed)
-    }
-}
-
-/// Writes until the transport is closed or the server is gone.
-async fn write_messages(
-    mut writer: impl AsyncWrite + Unpin,
-    mut messages: mpsc::UnboundedReceiver<Message>,
-    waiting: Arc<Waiting>,
-) {
-    let mut batch = Vec::new();
-    while let Some(first) = messages.recv().await {
-        let mut answers = usize::from(first.is_answer);
-        batch.extend_from_slice(&first.line);
-        while batch.len() < WRITE_BATCH
-            && let Ok(next) = messages.try_recv()
-        {
-            answers += usize::from(next.is_answer);
-            batch.extend_from_slice(&next.line);
-        }
-        let written = async {
-            writer.write_all(&batch).await?;
-            writer.flush().await
-        };
-        if written.await.is_err() {
-            // The reading side notices too, and knows better what that means.
-            return;
-        }
-        waiting.bytes.fetch_sub(batch.len(), Ordering::Relaxed);
-        waiting.answers.fetch_sub(answers, Ordering::Relaxed);
-        batch.clear();
-        batch.shrink_to(KEPT_LINE_BUFFER);
-    }
-    // Half of a socket that was split does not close by being dropped; a pipe does.
-    if writer.shutdown().await.is_err() {
-        tracing::debug!("the server's input was closed already");
-    }
-}
-
-fn line_of(message: &serde_json::Value) -> Vec<u8> {
-    let mut line = message.to_string().into_bytes();
-    line.push(b'\n');
-    line
 }

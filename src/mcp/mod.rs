@@ -18,7 +18,6 @@ mod http;
 mod lines;
 mod message;
 pub mod oauth;
-mod scan;
 mod server;
 mod settings;
 mod signals;

@@ -11,8 +11,8 @@ use crate::error::Error;
 /// The lists of one layer (the executor's, or one run's). A tool must pass every layer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
-    /// `None` allows everything, an empty list nothing.
-    allow: Option<Vec<Pattern>>,
+    /// A tool must be on each of these lists. No list allows everything, an empty one nothing.
+    allow: Vec<Vec<Pattern>>,
     deny: Vec<Pattern>,
     ask: Vec<Pattern>,
     ask_annotations: Vec<AskAnnotation>,
@@ -61,18 +61,28 @@ impl Policy {
     ///
     /// [`Error::InvalidOptions`] with the pattern and the forms that there are.
     pub(crate) fn new(lists: PolicyLists<'_>) -> Result<Self, Error> {
-        let parse_all = |option, patterns: &[String]| {
-            patterns.iter().map(|pattern| Pattern::parse(option, pattern)).collect()
-        };
         let (ask_annotations, ask) = words_and_patterns(lists.ask);
-        Ok(Self {
-            allow: lists.allow.map(|patterns| parse_all("allow", patterns)).transpose()?,
+        let mut policy = Self {
             deny: parse_all("deny", lists.deny)?,
             ask: ask.into_iter().map(|pattern| Pattern::parse("ask", pattern)).collect::<Result<_, _>>()?,
             ask_annotations,
             read_only: parse_all("read_only", lists.read_only)?,
-            servers: HashMap::new(),
-        })
+            ..Self::default()
+        };
+        if let Some(patterns) = lists.allow {
+            policy.narrow(patterns)?;
+        }
+        Ok(policy)
+    }
+
+    /// Takes away the tools that match none of `patterns`.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn narrow(&mut self, patterns: &[String]) -> Result<(), Error> {
+        self.allow.push(parse_all("allow", patterns)?);
+        Ok(())
     }
 
     /// Adds the lists of one server, whose tools must pass them too. A later call for the same server
@@ -92,7 +102,7 @@ impl Policy {
     /// Whether the tool may be called. Both names are compared as they are, byte for byte.
     pub(crate) fn permits(&self, server: &str, tool: &str) -> bool {
         let matches = |pattern: &Pattern| pattern.matches(server, tool);
-        let allowed = self.allow.as_ref().is_none_or(|patterns| patterns.iter().any(matches));
+        let allowed = self.allow.iter().all(|patterns| patterns.iter().any(matches));
         let permitted = allowed && !self.deny.iter().any(matches);
         permitted && self.servers.get(server).is_none_or(|server| server.permits(tool))
     }
@@ -139,14 +149,16 @@ impl Policy {
     /// Whether any tool of `server` can pass, so that a server that is out of reach is not even
     /// started.
     pub(crate) fn may_permit_server(&self, server: &str) -> bool {
-        let allowed = self
-            .allow
-            .as_ref()
-            .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches_server(server)));
+        let reaches = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches_server(server));
+        let allowed = self.allow.iter().all(reaches);
         let denied = self.deny.iter().any(|pattern| pattern.matches_all_of(server));
         let permitted = allowed && !denied;
         permitted && self.servers.get(server).is_none_or(ServerPolicy::may_permit)
     }
+}
+
+fn parse_all(option: &'static str, patterns: &[String]) -> Result<Vec<Pattern>, Error> {
+    patterns.iter().map(|pattern| Pattern::parse(option, pattern)).collect()
 }
 
 impl ServerPolicy {

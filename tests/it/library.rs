@@ -404,3 +404,69 @@ async fn tl_140_the_policy_holds_for_what_a_name_turns_out_to_mean() {
     assert_eq!(second.run_ts(source).await.unwrap().value(), Some(&json!("TOOL_DENIED")));
     assert_eq!(called.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
+
+/// Each call when it has ended, and nothing of calls that never began.
+#[tokio::test]
+async fn a_listener_hears_of_every_call_that_ends() {
+    let (executor, _mock) = executor();
+    let heard = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let keep = Arc::clone(&heard);
+    let source = "
+        await tools.mock.echo({});
+        await tools.mock.fail({}).catch(() => 0);
+        await tools.mock.nosuch({}).catch(() => 0);
+        tools.mock.hang({});
+    ";
+    let limits = Limits { wall_time: Duration::from_millis(1_500), ..Limits::default() };
+    let script = Script::typescript(source)
+        .limits(limits)
+        .on_call(move |call| keep.lock().push((call.tool.clone(), call.status)));
+    let result = executor.run(script).await.unwrap();
+    assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout), "the last call hangs");
+    let heard = heard.lock().clone();
+    let failed = ToolCallStatus::Failed(ToolErrorCode::ToolError);
+    assert_eq!(heard, [("echo".to_owned(), ToolCallStatus::Ok), ("fail".to_owned(), failed)]);
+}
+
+#[tokio::test]
+async fn narrowing_takes_away_whatever_else_allows() {
+    let executor = Executor::builder()
+        .dispatcher(Mock::default())
+        .allow(["mock.echo", "mock.text"])
+        .narrow(["mock.*"])
+        .narrow(["*.echo", "*.count"])
+        .build()
+        .unwrap();
+    let source = "return ['echo', 'text', 'count'].map((tool) => call_tool('mock', tool, { text: '' }).ok)";
+    let result = executor.run_ts(source).await.unwrap();
+    assert_eq!(result.value(), Some(&json!([true, false, false])));
+    assert_eq!(executor.server_names(), ["mock"]);
+    let refused = Executor::builder().narrow(["no pattern"]).build();
+    assert!(matches!(refused, Err(Error::InvalidOptions { .. })));
+}
+
+#[tokio::test]
+async fn runs_are_counted_while_they_are_there() {
+    let (executor, mock) = executor();
+    let run = tokio::spawn({
+        let executor = executor.clone();
+        async move { executor.run_ts("await tools.mock.hang({})").await }
+    });
+    wait_until(|| mock.running.load(Ordering::Relaxed) > 0 || executor.run_stats().running == 1).await;
+    let stats = executor.run_stats();
+    assert_eq!((stats.running, stats.queued, stats.most_running, stats.most_queued), (1, 0, 100, 200));
+    run.abort();
+    wait_until(|| executor.run_stats().running == 0).await;
+}
+
+#[tokio::test]
+async fn what_a_run_left_behind_is_kept_if_somebody_asks() {
+    assert!(executor().0.history().is_none());
+    let executor = Executor::builder().keep_runs(cx::HistoryLimits::default()).build().unwrap();
+    let result = executor.run_ts("console.log('a'); emit('b'); return [1]").await.unwrap();
+    let history = executor.history().unwrap();
+    assert!(history.list("me").is_empty(), "who asked for the run decides");
+    let id = history.keep("me", &result).unwrap();
+    let run = history.get("me", &id).unwrap();
+    assert_eq!((run.output.as_str(), run.value.as_deref(), run.calls.as_str()), ("a\nb", Some("[1]"), "[]"));
+}

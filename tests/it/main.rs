@@ -25,6 +25,8 @@ mod consent;
 mod escape;
 /// The demo.
 mod examples;
+/// The guide that agents read.
+mod guide;
 /// Servers that we did not write.
 mod interop;
 /// The same behind an address, with and without a token.
@@ -55,6 +57,12 @@ mod resources;
 mod scripts;
 /// Judged queries over the tools of real servers: see `tests/search`.
 mod search;
+/// The server that agents use, as a process.
+mod serve;
+/// Attacks of THREATS group MP, by number.
+mod serve_threats;
+/// How clients are told about the server.
+mod setup;
 /// The rules of the tree: which room names what.
 mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.

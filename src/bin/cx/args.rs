@@ -25,6 +25,14 @@ pub(crate) enum Command {
     /// 130 interrupted.
     Run(RunArguments),
 
+    /// Serve an agent: an MCP server over stdin and stdout
+    ///
+    /// Its tools run scripts that call the tools of the configured servers. Logs go to stderr.
+    ///
+    /// Exit status: 0 the client has gone or a signal came, 2 usage or configuration, 3 too many scripts could not be
+    /// stopped and the process should be started again.
+    Serve(ServeArguments),
+
     /// List, search and show the tools of the configured servers
     ///
     /// From what is known: a server is asked only with --refresh, or when a script needs it.
@@ -54,6 +62,56 @@ pub(crate) enum Command {
     /// ends with the next change to the file. What is trusted is the file, not the programs that it
     /// names.
     Trust(TrustArguments),
+}
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub(crate) enum AnswerFormat {
+    /// Text for models
+    #[default]
+    Text,
+    /// Compact JSON
+    Json,
+    /// TOON, Token-Oriented Object Notation
+    Toon,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArguments {
+    /// A file with `mcpServers` instead of the configuration that is found; its commands are trusted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
+    /// Allow only the tools that match, as `server.tool` or `server.*`
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny the tools that match; wins over --allow
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) deny: Vec<String>,
+
+    /// Wall-clock limit of a script that asks for none [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Memory limit of each script [default: 128MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
+
+    /// Tool calls of a script that asks for no number; 0 for no limit [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tool_calls: Option<u32>,
+
+    /// Scripts that may run at the same time
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) max_runs: usize,
+
+    /// Scripts that may wait for their turn, 30 s at most
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) max_queued: usize,
+
+    /// How the text of answers is written
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) format: AnswerFormat,
 }
 
 /// Where tools come from, and how to print them.

@@ -1,7 +1,5 @@
 //! Exit statuses, and the way out.
 
-use std::io::Write as _;
-
 use cx::{ErrorCode, ExecuteResult};
 
 /// The command's documented exit statuses.
@@ -35,10 +33,9 @@ impl ExitStatus {
 /// Ends the process at once.
 ///
 /// Not by returning from `main`: that runs V8's and libc's destructors, while a thread whose script
-/// cannot be stopped may still run V8's code.
+/// cannot be stopped may still run V8's code. Waits for nothing: whoever prints flushes.
 #[expect(unsafe_code, reason = "`_exit` is only in libc")]
 pub(crate) fn exit(status: ExitStatus) -> ! {
-    let _ = std::io::stdout().flush();
     // SAFETY: `_exit` has no preconditions.
     unsafe { libc::_exit(i32::from(status as u8)) }
 }

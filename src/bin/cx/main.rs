@@ -8,6 +8,7 @@ mod diagnostic;
 mod exit;
 mod output;
 mod run;
+mod serve;
 mod tools;
 mod trust;
 
@@ -20,6 +21,7 @@ fn main() {
     let status = match Arguments::try_parse() {
         Ok(arguments) => match arguments.command {
             Command::Run(arguments) => run::run(arguments),
+            Command::Serve(arguments) => serve::run(arguments),
             Command::Tools(command) => tools::run(command),
             Command::Types(arguments) => tools::types(&arguments),
             Command::Cache(command) => tools::cache(&command),

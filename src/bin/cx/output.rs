@@ -1,7 +1,9 @@
 //! The only writer of stdout.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
 
 use cx::{LogLevel, Output};
 use serde_json::Value;
@@ -64,6 +66,18 @@ fn print_line(text: &str) -> io::Result<()> {
     stdout.write_all(text.as_bytes())?;
     stdout.write_all(b"\n")?;
     stdout.flush()
+}
+
+/// Stdin and stdout as a protocol has them: no buffers and locks of the standard library's, which whoever ends the
+/// process would have to wait for.
+///
+/// # Errors
+///
+/// When one of them is closed.
+pub(crate) fn pipes() -> io::Result<(tokio::fs::File, tokio::fs::File)> {
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    Ok((File::from(input).into(), File::from(output).into()))
 }
 
 /// A text block's text, and of other blocks what they are.

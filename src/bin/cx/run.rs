@@ -221,7 +221,7 @@ fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
 }
 
 /// Logs go to stderr, and only when `CX_LOG` asks for them, as `CX_LOG=cx=debug`.
-fn start_logging() {
+pub(crate) fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CX_LOG");
     if let Ok(filter) = filter {
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();

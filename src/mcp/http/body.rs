@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::client::cause;
 use super::failure::{Problem, unavailable};
 use super::inbox;
-use crate::mcp::lines::LONGEST_LINE;
+use crate::lines::LONGEST_LINE;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::Response;
 
-use crate::mcp::lines::LONGEST_LINE;
+use crate::lines::LONGEST_LINE;
 
 /// What a stream may send without completing an event: comments, and events without data. Honest
 /// servers send a comment every few seconds to keep proxies awake.

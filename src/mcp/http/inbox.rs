@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::Problem;
 use super::headers::Promotions;
+use crate::lines::{FoundId, IdScan};
 use crate::mcp::convert::{Expected, read_result};
 use crate::mcp::message::{Envelope, ProgressNotification, answer_to, read_error};
-use crate::mcp::scan::IdScan;
 use crate::mcp::signals::Signals;
 
 /// Messages that may wait for rmcp, which takes each as soon as it looks.
@@ -105,7 +105,9 @@ impl Inbox {
             Ok(envelope) => envelope,
             Err(error) => {
                 // The answer to whom it names; without a name, to whom this response belongs.
-                let Some(id) = IdScan::of_line(text).or(request) else { return Taken::Nothing };
+                let Some(id) = IdScan::of_line(text).as_ref().and_then(FoundId::as_number).or(request) else {
+                    return Taken::Nothing;
+                };
                 self.fail(id, Problem::Unreadable(error.to_string())).await;
                 return Taken::Nothing;
             }

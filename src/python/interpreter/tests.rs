@@ -82,6 +82,7 @@ impl Guest<'_> {
             is_dry_run: false,
             on_output: None,
             on_progress: None,
+            on_call: None,
             cancel: tokio_util::sync::CancellationToken::new(),
             runtime: tokio::runtime::Handle::current(),
             queued: Instant::now(),

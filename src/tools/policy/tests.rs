@@ -40,6 +40,19 @@ fn allow_and_deny_table() {
 }
 
 #[test]
+fn narrowing_never_widens() {
+    let mut policy = policy(Some(&["fs.*"]), &["fs.delete"]);
+    policy.narrow(&["fs.read*".to_owned(), "git.*".to_owned(), "fs.delete".to_owned()]).unwrap();
+    assert!(policy.permits("fs", "read_all"));
+    assert!(
+        !policy.permits("fs", "write") && !policy.permits("git", "log") && !policy.permits("fs", "delete")
+    );
+    assert!(policy.may_permit_server("fs") && !policy.may_permit_server("git"));
+    policy.narrow(&[]).unwrap();
+    assert!(!policy.permits("fs", "read") && !policy.may_permit_server("fs"));
+}
+
+#[test]
 fn a_server_that_no_pattern_can_reach() {
     assert!(policy(None, &[]).may_permit_server("fs"));
     assert!(!policy(None, &["fs.*"]).may_permit_server("fs"));

@@ -1,6 +1,8 @@
 //! Finds the `id` of a message that cannot be parsed, so that its caller need not wait in vain.
 
-/// The longest key or id that is looked at. Ids of ours are short numbers.
+use serde_json::value::RawValue;
+
+/// The longest key or id that is looked at. Ids of ours are short numbers, those of clients are at most UUIDs.
 const LONGEST_TEXT: usize = 64;
 
 /// How deep brackets are told apart. Deeper ones are only counted.
@@ -12,7 +14,7 @@ const DEEPEST: usize = 256;
 /// Understands just enough JSON to know strings and nesting, so it gets past most kinds of damage.
 /// Its memory is constant.
 #[derive(Default)]
-pub(super) struct IdScan {
+pub(crate) struct IdScan {
     /// The brackets that are open, the first [`DEEPEST`] of them by kind.
     open: Vec<u8>,
     deeper: usize,
@@ -26,25 +28,44 @@ pub(super) struct IdScan {
     saw_id_key: bool,
     /// Whether what is in `text` is a number that `id` has.
     in_number: bool,
-    found: Option<i64>,
+    found: Option<FoundId>,
+}
+
+/// An id as it stood in its line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundId {
+    text: String,
+    in_quotes: bool,
+}
+
+impl FoundId {
+    /// The number, also if it stands in quotes: some servers answer so.
+    pub(crate) fn as_number(&self) -> Option<i64> {
+        self.text.parse().ok()
+    }
+
+    /// The id as JSON, to be echoed.
+    pub(crate) fn to_json(&self) -> Option<Box<RawValue>> {
+        let text = if self.in_quotes { serde_json::to_string(&self.text).ok()? } else { self.text.clone() };
+        RawValue::from_string(text).ok()
+    }
 }
 
 impl IdScan {
     /// The id in a whole line, if there is one.
-    pub(super) fn of_line(line: &[u8]) -> Option<i64> {
+    pub(crate) fn of_line(line: &[u8]) -> Option<FoundId> {
         let mut scan = Self::default();
         scan.feed(line);
-        scan.found()
+        scan.found
     }
 
-    /// The id, if it has been read to its end. A string that holds a number counts: some servers
-    /// answer with the id in quotes.
-    pub(super) fn found(&self) -> Option<i64> {
-        self.found
+    /// The id, if it has been read to its end.
+    pub(crate) fn found(&self) -> Option<&FoundId> {
+        self.found.as_ref()
     }
 
     /// Reads on.
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if self.found.is_some() {
                 return;
@@ -64,7 +85,7 @@ impl IdScan {
                 return;
             }
             self.in_number = false;
-            self.take_id();
+            self.take_id(false);
         }
         match byte {
             b'"' => {
@@ -106,7 +127,7 @@ impl IdScan {
             b'"' => {
                 self.in_string = false;
                 if self.expects_id {
-                    self.take_id();
+                    self.take_id(true);
                 } else {
                     self.saw_id_key = self.open.len() == 1 && self.text == b"id";
                 }
@@ -132,8 +153,13 @@ impl IdScan {
         }
     }
 
-    fn take_id(&mut self) {
-        self.found = std::str::from_utf8(&self.text).ok().and_then(|text| text.parse().ok());
+    fn take_id(&mut self, in_quotes: bool) {
+        // A text that fills the buffer may have been cut, and then it is somebody else's.
+        if self.text.len() < LONGEST_TEXT
+            && let Ok(text) = std::str::from_utf8(&self.text)
+        {
+            self.found = Some(FoundId { text: text.to_owned(), in_quotes });
+        }
         self.forget_key();
     }
 

@@ -1,4 +1,8 @@
-use super::IdScan;
+use super::{FoundId, IdScan};
+
+fn number_in(line: &str) -> Option<i64> {
+    IdScan::of_line(line.as_bytes()).as_ref().and_then(FoundId::as_number)
+}
 
 #[test]
 fn finds_the_top_level_id_of_damaged_lines() {
@@ -18,14 +22,14 @@ fn finds_the_top_level_id_of_damaged_lines() {
         ("", None),
         (r#"{"id":99999999999999999999,"x":1}"#, None),
     ] {
-        assert_eq!(IdScan::of_line(line.as_bytes()), expected, "{line}");
+        assert_eq!(number_in(line), expected, "{line}");
     }
 }
 
 #[test]
 fn gets_past_any_depth() {
     let line = format!(r#"{{"result":{}{},"id":19}}"#, "[".repeat(1000), "]".repeat(1000));
-    assert_eq!(IdScan::of_line(line.as_bytes()), Some(19));
+    assert_eq!(number_in(&line), Some(19));
 }
 
 #[test]
@@ -36,6 +40,22 @@ fn reads_a_line_in_any_pieces() {
         for piece in line.chunks(size) {
             scan.feed(piece);
         }
-        assert_eq!(scan.found(), Some(4711), "pieces of {size}");
+        assert_eq!(scan.found().and_then(FoundId::as_number), Some(4711), "pieces of {size}");
     }
+}
+
+#[test]
+fn echoes_ids_as_they_came() {
+    for (line, expected) in [
+        (r#"{"id":7,"method":"x"}"#, Some("7")),
+        (r#"{"method":"x","params":{"id":1},"id":"a-7"}"#, Some(r#""a-7""#)),
+        (r#"{"id":"","x":1}"#, Some(r#""""#)),
+        (r#"{"id":18446744073709551616,"x":1}"#, Some("18446744073709551616")),
+        (r#"{"id":null,"x":1}"#, None),
+    ] {
+        let found = IdScan::of_line(line.as_bytes()).and_then(|id| id.to_json());
+        assert_eq!(found.as_deref().map(serde_json::value::RawValue::get), expected, "{line}");
+    }
+    let line = format!(r#"{{"id":"{}"}}"#, "x".repeat(100));
+    assert_eq!(IdScan::of_line(line.as_bytes()), None, "it may have been cut");
 }

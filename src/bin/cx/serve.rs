@@ -1,0 +1,104 @@
+//! `cx serve`.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cx::server::{Ended, Format, Server, ServerOptions};
+use cx::{CancellationToken, Config, HistoryLimits, Limits};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::args::{AnswerFormat, ServeArguments};
+use crate::exit::{ExitStatus, exit};
+use crate::run::start_logging;
+use crate::{config, diagnostic, output};
+
+/// The longest that ending the servers may hold up the exit. What is still there then dies with the process.
+const LONGEST_CLOSE: Duration = Duration::from_secs(3);
+
+/// When the process ends after its client has gone, whatever hangs.
+const LONGEST_END: Duration = Duration::from_millis(4_800);
+
+/// Serves the client at the other end of stdin and stdout until it goes away.
+///
+/// # Errors
+///
+/// What is wrong with the arguments or the configuration.
+pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
+    start_logging();
+    let mut config = config::load(arguments.mcp_config)?;
+    diagnostic::print_warnings(&config.warnings);
+    set_limits(
+        &mut config,
+        arguments.timeout,
+        arguments.memory.map(|size| size.as_u64()),
+        arguments.max_tool_calls,
+    );
+    let mut builder = config::builder(config)
+        .deny(arguments.deny)
+        .keep_runs(HistoryLimits::default())
+        .max_concurrent_runs(arguments.max_runs)
+        .max_queued_runs(arguments.max_queued);
+    if !arguments.allow.is_empty() {
+        // On top of the configuration's: a call must pass both.
+        builder = builder.narrow(arguments.allow);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // One to read and answer, one for the answers that take long to write down.
+        .worker_threads(2)
+        .thread_name("cx-serve")
+        .enable_all()
+        .build()
+        .context("failed to start the server's threads")?;
+    let executor = builder.build()?;
+    let mut options = ServerOptions::default();
+    options.format = match arguments.format {
+        AnswerFormat::Text => Format::Text,
+        AnswerFormat::Json => Format::Json,
+        AnswerFormat::Toon => Format::Toon,
+    };
+    let server = Server::new(executor.clone(), options);
+    let ended = runtime.block_on(async {
+        let (input, output) = output::pipes().context("failed to open stdin and stdout")?;
+        let stop = CancellationToken::new();
+        watch_signals(stop.clone())?;
+        server.warm();
+        let ended = server.serve(input, output, &stop).await;
+        let _late = tokio::time::timeout(LONGEST_CLOSE, executor.close()).await;
+        Ok::<_, anyhow::Error>(ended)
+    })?;
+    // Not by returning: a thread may hang in a pipe that nobody reads.
+    exit(match ended {
+        Ended::ThreadsLost => ExitStatus::Limit,
+        _ => ExitStatus::Success,
+    })
+}
+
+fn set_limits(config: &mut Config, timeout: Option<Duration>, memory: Option<u64>, tool_calls: Option<u32>) {
+    let default = config.limits;
+    config.limits = Limits {
+        wall_time: timeout.unwrap_or(default.wall_time),
+        memory_bytes: memory
+            .map_or(default.memory_bytes, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        tool_calls: tool_calls.unwrap_or(default.tool_calls),
+        ..default
+    };
+}
+
+/// Cancels `stop` at the first signal that asks the process to end. A second one is not needed: what hangs is left
+/// behind [soon enough](LONGEST_END).
+fn watch_signals(stop: CancellationToken) -> anyhow::Result<()> {
+    let listen = |kind| signal(kind).context("failed to watch for signals");
+    let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    for kind in signals {
+        let mut signal: Signal = listen(kind)?;
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            if signal.recv().await.is_some() {
+                stop.cancel();
+                tokio::time::sleep(LONGEST_END).await;
+                exit(ExitStatus::Success);
+            }
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! The protocol's lines over pipes, for both of its sides: one message a line, read with bounds, written without
+//! blocking anyone.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc;
+
+mod scan;
+
+pub(crate) use scan::{FoundId, IdScan};
+
+/// The longest line that is read. A script may receive 16 MB; a server that has a structured result
+/// sends it a second time as text, so twice that and some room for escapes and the envelope.
+pub(crate) const LONGEST_LINE: usize = 34 * 1024 * 1024;
+
+/// A line that goes on for this long is no message. Until then it is skipped, since the next line
+/// may be fine; past it the connection should be given up, since skipping costs processor time.
+pub(crate) const LONGEST_SKIPPED_LINE: usize = 16 * LONGEST_LINE;
+
+/// As much as a pipe holds: fewer system calls for large results.
+const READ_BUFFER: usize = 64 * 1024;
+
+/// A line buffer that grew past this is given back after its line.
+const KEPT_LINE_BUFFER: usize = 1024 * 1024;
+
+/// What may wait for a peer that does not read its input. Several of the largest arguments.
+const MOST_WAITING_BYTES: usize = 64 * 1024 * 1024;
+
+/// Several small messages are written at once, up to this size.
+const WRITE_BATCH: usize = 64 * 1024;
+
+/// Takes lines off a stream.
+pub(crate) struct LineReader<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    /// The line being skipped because it is too long.
+    long: Option<LongLine>,
+}
+
+struct LongLine {
+    scan: IdScan,
+    bytes: usize,
+    told: bool,
+}
+
+/// What one step of a [`LineReader`] came to.
+pub(crate) enum Piece {
+    /// Part of a line.
+    Part,
+    /// A whole line without its newline. [`LineReader::reuse`] takes the buffer back.
+    Line(Vec<u8>),
+    /// Part of a line that is longer than [`LONGEST_LINE`] and is not kept.
+    Long {
+        /// The id of the message, the first time that it is known.
+        id: Option<FoundId>,
+        /// Whether the id has been told, now or before.
+        told: bool,
+        /// Bytes of the line so far.
+        bytes: usize,
+        /// Whether this was its end.
+        ends: bool,
+    },
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Self { reader: BufReader::with_capacity(READ_BUFFER, reader), line: Vec::new(), long: None }
+    }
+
+    /// Takes one line, or as much of it as has come, off the stream; `None` at its end, whatever half a line
+    /// came before. Nothing is lost when this is dropped while it waits.
+    ///
+    /// # Errors
+    ///
+    /// As the stream has them.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Piece>> {
+        let available = self.reader.fill_buf().await?;
+        if available.is_empty() {
+            return Ok(None);
+        }
+        let newline = available.iter().position(|&byte| byte == b'\n');
+        let piece = &available[..newline.unwrap_or(available.len())];
+        let consumed = newline.map_or(available.len(), |position| position + 1);
+        let ends = newline.is_some();
+        if self.long.is_none() && self.line.len() + piece.len() > LONGEST_LINE {
+            let mut scan = IdScan::default();
+            scan.feed(&self.line);
+            self.long = Some(LongLine { scan, bytes: self.line.len(), told: false });
+            self.line = Vec::new();
+        }
+        let Some(long) = &mut self.long else {
+            self.line.extend_from_slice(piece);
+            self.reader.consume(consumed);
+            return Ok(Some(if ends { Piece::Line(std::mem::take(&mut self.line)) } else { Piece::Part }));
+        };
+        long.scan.feed(piece);
+        long.bytes += piece.len();
+        self.reader.consume(consumed);
+        let id = if long.told { None } else { long.scan.found().cloned() };
+        long.told |= id.is_some();
+        let piece = Piece::Long { id, told: long.told, bytes: long.bytes, ends };
+        if ends {
+            self.long = None;
+        }
+        Ok(Some(piece))
+    }
+
+    /// Takes back the buffer of a line that was dealt with.
+    pub(crate) fn reuse(&mut self, mut line: Vec<u8>) {
+        line.clear();
+        line.shrink_to(KEPT_LINE_BUFFER);
+        self.line = line;
+    }
+}
+
+/// A line without what is around its message.
+pub(crate) fn trimmed(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii();
+    // A byte order mark comes from programs on runtimes that write one at the start of a stream.
+    line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
+}
+
+/// Messages on their way to the writing task. Never waits; refuses when too much waits. Dropping it ends the task
+/// once that has written what waits.
+pub(crate) struct LineQueue {
+    queue: mpsc::UnboundedSender<Message>,
+    waiting: Arc<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    answers: AtomicUsize,
+}
+
+struct Message {
+    line: Vec<u8>,
+    is_answer: bool,
+}
+
+impl LineQueue {
+    /// A queue, and the task that writes it to `writer`, which the caller must run. The task ends early when
+    /// writing fails.
+    pub(crate) fn new<W: AsyncWrite + Send + Unpin + 'static>(
+        writer: W,
+    ) -> (Self, impl Future<Output = io::Result<()>> + Send + 'static) {
+        let (queue, messages) = mpsc::unbounded_channel();
+        let waiting = Arc::new(Waiting::default());
+        let writing = write_messages(writer, messages, Arc::clone(&waiting));
+        (Self { queue, waiting }, writing)
+    }
+
+    /// Answers that have not been written yet.
+    pub(crate) fn waiting_answers(&self) -> usize {
+        self.waiting.answers.load(Ordering::Relaxed)
+    }
+
+    /// Queues a message and its newline.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when the peer does not read and too much waits, `BrokenPipe` when it is gone.
+    pub(crate) fn push(&self, mut line: Vec<u8>, is_answer: bool) -> io::Result<()> {
+        line.push(b'\n');
+        let bytes = line.len();
+        let waiting = self.waiting.bytes.load(Ordering::Relaxed);
+        // A peer that has read everything gets any message, however large.
+        if waiting > 0 && waiting + bytes > MOST_WAITING_BYTES {
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, "the other side does not read"));
+        }
+        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.waiting.answers.fetch_add(usize::from(is_answer), Ordering::Relaxed);
+        let closed = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        self.queue.send(Message { line, is_answer }).map_err(closed)
+    }
+}
+
+/// Writes until the queue is dropped or the reader is gone.
+async fn write_messages(
+    mut writer: impl AsyncWrite + Unpin,
+    mut messages: mpsc::UnboundedReceiver<Message>,
+    waiting: Arc<Waiting>,
+) -> io::Result<()> {
+    let mut batch = Vec::new();
+    while let Some(first) = messages.recv().await {
+        let mut answers = usize::from(first.is_answer);
+        batch.extend_from_slice(&first.line);
+        while batch.len() < WRITE_BATCH
+            && let Ok(next) = messages.try_recv()
+        {
+            answers += usize::from(next.is_answer);
+            batch.extend_from_slice(&next.line);
+        }
+        writer.write_all(&batch).await?;
+        writer.flush().await?;
+        waiting.bytes.fetch_sub(batch.len(), Ordering::Relaxed);
+        waiting.answers.fetch_sub(answers, Ordering::Relaxed);
+        batch.clear();
+        batch.shrink_to(KEPT_LINE_BUFFER);
+    }
+    // Half of a socket that was split does not close by being dropped; a pipe does.
+    writer.shutdown().await
+}

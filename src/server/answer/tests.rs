@@ -1,0 +1,227 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::execution::{LogLevel, Outcome, ToolCallRecord, ToolCallStatus, Usage};
+use crate::tools::ToolErrorCode;
+
+fn returned(value: Value) -> ExecuteResult {
+    let usage = Usage { wall_time: Duration::from_micros(1_500), ..Usage::default() };
+    ExecuteResult {
+        outcome: Outcome::Returned(value),
+        logs: Vec::new(),
+        tool_calls: Vec::new(),
+        planned_calls: None,
+        usage,
+    }
+}
+
+fn failed(error: ScriptError) -> ExecuteResult {
+    ExecuteResult { outcome: Outcome::Failed(error), ..returned(Value::Null) }
+}
+
+fn printing(mut result: ExecuteResult, lines: &[&str]) -> ExecuteResult {
+    result
+        .logs
+        .extend(lines.iter().map(|&text| Output::Log { level: LogLevel::Info, text: text.to_owned() }));
+    result
+}
+
+fn emitting(mut result: ExecuteResult, blocks: Vec<Value>) -> ExecuteResult {
+    result.logs.extend(blocks.into_iter().map(Output::Emit));
+    result
+}
+
+fn call(tool: &str, status: ToolCallStatus) -> ToolCallRecord {
+    ToolCallRecord {
+        server: "fs".to_owned(),
+        tool: tool.to_owned(),
+        status,
+        approved: false,
+        duration: Duration::from_millis(2),
+        argument_bytes: 2,
+        result_bytes: 10,
+    }
+}
+
+fn answer(result: &ExecuteResult) -> Answer {
+    Draft::new(result).answer(Format::Text, None)
+}
+
+fn text(answer: &Answer) -> &str {
+    match &answer.content[0] {
+        ContentBlock::Text(text) => &text.text,
+        _ => panic!("the text comes first"),
+    }
+}
+
+#[test]
+fn the_text_has_the_value_first() {
+    for (result, expected) in [
+        (returned(json!(42)), "42"),
+        (returned(json!("plain\ntext")), "plain\ntext"),
+        (returned(json!({ "a": [1, "b"] })), r#"{"a":[1,"b"]}"#),
+        (returned(Value::Null), "null"),
+        (printing(returned(json!(1)), &["a", "b"]), "1\n[output]\na\nb"),
+        (printing(returned(Value::Null), &["a"]), "[output] a"),
+    ] {
+        assert_eq!(text(&answer(&result)), expected);
+        assert!(!answer(&result).is_error);
+    }
+}
+
+#[test]
+fn empty_fields_are_not_there() {
+    assert_eq!(
+        answer(&returned(json!(1))).structured,
+        json!({ "success": true, "value": 1, "executionTimeMs": 1.5 })
+    );
+}
+
+#[test]
+fn a_failure_has_its_code_its_place_and_what_was_done() {
+    let error = ScriptError {
+        code: ErrorCode::RuntimeError,
+        message: "no such file".to_owned(),
+        line: Some(3),
+        column: Some(7),
+        source_line: Some("  await read()".to_owned()),
+        hint: Some("look again".to_owned()),
+        stack: Some("Error: no such file\n    at script.ts:3:7".to_owned()),
+        tool_code: Some(ToolErrorCode::ToolError),
+        ..ScriptError::default()
+    };
+    let mut result = printing(failed(error), &["before"]);
+    result.tool_calls = vec![
+        call("read", ToolCallStatus::Ok),
+        call("read", ToolCallStatus::Failed(ToolErrorCode::ToolError)),
+        call("write", ToolCallStatus::InFlight),
+    ];
+    result.usage.tool_calls = 3;
+    assert!(Draft::new(&result).leaves_out(), "the single calls can be read");
+    let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
+    assert!(answer.is_error);
+    let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\nError: no such file\n    \
+        at script.ts:3:7\n[output] before\n[calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms)\n\
+        [more] cx://runs/abc/output, /value, /calls";
+    assert_eq!(text(&answer), expected);
+    assert_eq!(answer.structured["runId"], "abc");
+    assert_eq!(answer.structured["error"]["code"], "RUNTIME_ERROR");
+}
+
+#[test]
+fn output_keeps_head_and_tail_within_25_000_characters() {
+    let line = "ü".repeat(99);
+    let lines = vec![line.as_str(); 1_000];
+    let result = printing(returned(json!(1)), &lines);
+    let draft = Draft::new(&result);
+    assert!(draft.leaves_out());
+    let answer = draft.answer(Format::Text, Some("abc"));
+    let output = answer.structured["output"].as_str().unwrap();
+    assert!((24_990..=25_000).contains(&output.chars().count()), "{}", output.chars().count());
+    assert!(output.starts_with("üüü") && output.ends_with("üüü"));
+    let omitted = answer.structured["outputOmitted"].as_u64().unwrap();
+    let marker = format!("[… {omitted} characters left out; all of it is in cx://runs/abc/output …]");
+    assert!(output.contains(&marker), "{output}");
+    let kept = output.chars().filter(|&character| character != '\n').count() - marker.chars().count();
+    assert!(kept as u64 + omitted >= 99_000, "nothing is lost uncounted");
+    // Exactly as much as there may be is whole.
+    let whole = printing(returned(json!(1)), &[&"x".repeat(MOST_CHARACTERS)]);
+    assert!(!Draft::new(&whole).leaves_out());
+    assert_eq!(self::answer(&whole).structured["output"].as_str().unwrap().len(), MOST_CHARACTERS);
+}
+
+#[test]
+fn a_value_that_is_too_long_is_replaced() {
+    let result = returned(json!({ "rows": vec!["row"; 10_000] }));
+    let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
+    assert!(answer.structured.get("value").is_none());
+    let truncated = &answer.structured["valueTruncated"];
+    assert_eq!(truncated["characters"], 60_010);
+    assert!(truncated["head"].as_str().unwrap().starts_with(r#"{"rows":["row","row""#));
+    assert!(truncated["tail"].as_str().unwrap().ends_with(r#""row"]}"#));
+    assert_eq!(text(&answer).lines().filter(|line| line.contains("cx://runs/abc/value")).count(), 1);
+    assert!(text(&answer).chars().count() < 25_200);
+    // JSON and TOON are of the structured content, and so no longer than that.
+    for format in [Format::Json, Format::Toon] {
+        assert!(text(&Draft::new(&result).answer(format, None)).len() < 8_000);
+    }
+}
+
+#[test]
+fn texts_of_errors_are_bounded() {
+    let error = ScriptError {
+        message: "m".repeat(1 << 20),
+        stack: Some("s".repeat(1 << 20)),
+        source_line: Some("l".repeat(1 << 20)),
+        line: Some(1),
+        ..ScriptError::default()
+    };
+    let answer = answer(&failed(error));
+    assert!(text(&answer).len() < 10_000 && answer.structured.to_string().len() < 10_000);
+}
+
+#[test]
+fn a_thousand_tools_are_summed_up() {
+    let mut result = returned(json!(1));
+    result.tool_calls = (0..1_000).map(|tool| call(&format!("tool{tool}"), ToolCallStatus::Ok)).collect();
+    result.usage.tool_calls = 1_000;
+    let answer = answer(&result);
+    assert_eq!(answer.structured["toolCallSummary"].as_array().unwrap().len(), 50);
+    assert_eq!(answer.structured["toolCallSummaryOmitted"], 950);
+    assert!(text(&answer).ends_with("and 950 more tools"));
+}
+
+#[test]
+fn emitted_blocks_follow_the_text() {
+    let blocks = vec![
+        json!({ "type": "text", "text": "words" }),
+        json!({ "type": "image", "mimeType": "image/png", "data": "AAAA" }),
+        json!({ "type": "of no kind", "x": 1 }),
+        json!({ "type": "text", "text": "y".repeat(30_000) }),
+        json!({ "type": "text", "text": "z".repeat(30_000) }),
+    ];
+    let result = emitting(returned(Value::Null), blocks);
+    assert!(Draft::new(&result).leaves_out());
+    let answer = answer(&result);
+    let content = serde_json::to_value(&answer.content[1..]).unwrap();
+    assert_eq!(content[0], json!({ "type": "text", "text": "words" }));
+    assert_eq!(content[1], json!({ "type": "image", "mimeType": "image/png", "data": "AAAA" }));
+    assert_eq!(content[2]["text"], r#"{"type":"of no kind","x":1}"#);
+    let characters: usize = content.as_array().unwrap()[2..]
+        .iter()
+        .map(|block| block["text"].as_str().unwrap().chars().count())
+        .sum();
+    assert!(characters < MOST_CHARACTERS + 100, "{characters}");
+    assert_eq!(answer.structured["emittedBlocks"], 5);
+    let many = emitting(returned(Value::Null), vec![json!({ "type": "text", "text": "x" }); 300]);
+    let answer = self::answer(&many);
+    assert_eq!(answer.content.len(), 102);
+    assert_eq!(serde_json::to_value(&answer.content[101]).unwrap()["text"], "200 more blocks were emitted");
+}
+
+/// Examples of the form's specification, 4.4.
+#[test]
+fn toon_as_its_specification_has_it() {
+    for (value, expected) in [
+        (json!({ "tags": ["a", "b"] }), "tags[2]: a,b"),
+        (json!({ "user": { "name": "Ada" }, "none": [] }), "user:\n  name: Ada\nnone: []"),
+        (
+            json!({ "users": [{ "id": 1, "name": "Ada" }, { "id": 2, "name": "a,b" }] }),
+            "users[2]{id,name}:\n  1,Ada\n  2,\"a,b\"",
+        ),
+        (json!({ "mixed": [1, { "a": "true" }, [2, 3]] }), "mixed[3]:\n  - 1\n  - a: \"true\"\n  - [2]: 2,3"),
+    ] {
+        assert_eq!(toon(&value), expected);
+    }
+}
+
+#[test]
+fn a_refusal_says_what_to_do() {
+    let refusal = refusal(Format::Text, "INVALID_ARGUMENTS", "`code` is missing", Some("add it"));
+    assert_eq!(text(&refusal), "INVALID_ARGUMENTS: `code` is missing\nhint: add it");
+    let error = json!({ "code": "INVALID_ARGUMENTS", "message": "`code` is missing", "hint": "add it" });
+    assert_eq!(refusal.structured, json!({ "success": false, "error": error }));
+    assert!(refusal.is_error);
+}

@@ -1,0 +1,155 @@
+//! What a client asks for when it calls a tool that runs a script.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::limits::Limits;
+use crate::tools::names::{self, kind};
+
+/// The longest that a run may be given.
+pub(super) const LONGEST_TIMEOUT: Duration = Limits::CEILING.wall_time;
+
+/// A parameter of the tools that run scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunParameter {
+    Code,
+    Input,
+    AllowedTools,
+    TimeoutMs,
+    MaxToolCalls,
+}
+
+impl RunParameter {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Code, Self::Input, Self::AllowedTools, Self::TimeoutMs, Self::MaxToolCalls];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Input => "input",
+            Self::AllowedTools => "allowedTools",
+            Self::TimeoutMs => "timeoutMs",
+            Self::MaxToolCalls => "maxToolCalls",
+        }
+    }
+}
+
+/// A script as a client asks for it.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct RunArguments {
+    pub(super) code: String,
+    pub(super) input: Option<Value>,
+    pub(super) allowed_tools: Option<Vec<String>>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) max_tool_calls: Option<u32>,
+}
+
+impl RunArguments {
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with them, each with the field, what was expected and what came.
+    pub(super) fn read(arguments: Map<String, Value>) -> Result<Self, String> {
+        let mut read = Self::default();
+        let mut problems = Vec::new();
+        let mut has_code = false;
+        for (name, value) in arguments {
+            let Some(parameter) = RunParameter::ALL.into_iter().find(|known| known.name() == name) else {
+                problems.push(unknown(&name));
+                continue;
+            };
+            has_code |= parameter == RunParameter::Code;
+            if let Err(problem) = read.take(parameter, value) {
+                problems.push(problem);
+            }
+        }
+        if !has_code {
+            problems.push("`code` is missing: expected the script's source, a string".to_owned());
+        }
+        if problems.is_empty() { Ok(read) } else { Err(problems.join("; ")) }
+    }
+
+    fn take(&mut self, parameter: RunParameter, value: Value) -> Result<(), String> {
+        let expected = |what: &str, value: &Value| {
+            Err(format!("`{}`: expected {what}: {}", parameter.name(), shown(value)))
+        };
+        match (parameter, value) {
+            (RunParameter::Code, Value::String(code)) => self.code = code,
+            (RunParameter::Code, other) => return expected("a string", &other),
+            (RunParameter::Input, value) => self.input = Some(value),
+            // What is optional may be null.
+            (_, Value::Null) => {}
+            (RunParameter::AllowedTools, Value::Array(items)) => {
+                let mut patterns = Vec::with_capacity(items.len());
+                for item in items {
+                    let Value::String(pattern) = item else {
+                        return expected("an array of strings such as `server.tool` or `server.*`", &item);
+                    };
+                    patterns.push(pattern);
+                }
+                self.allowed_tools = Some(patterns);
+            }
+            (RunParameter::AllowedTools, other) => {
+                return expected("an array of strings such as `server.tool` or `server.*`", &other);
+            }
+            (RunParameter::TimeoutMs, value) => match whole(&value) {
+                Some(milliseconds) if (1..=LONGEST_TIMEOUT.as_millis()).contains(&milliseconds.into()) => {
+                    self.timeout = Some(Duration::from_millis(milliseconds));
+                }
+                _ => {
+                    let what =
+                        format!("a whole number of milliseconds from 1 to {}", LONGEST_TIMEOUT.as_millis());
+                    return expected(&what, &value);
+                }
+            },
+            (RunParameter::MaxToolCalls, value) => match whole(&value).map(u32::try_from) {
+                Some(Ok(calls)) => self.max_tool_calls = Some(calls),
+                _ => {
+                    let what = format!("a whole number from 0 (no limit) to {}", u32::MAX);
+                    return expected(&what, &value);
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let name = shortened(name);
+    let known = RunParameter::ALL.map(RunParameter::name);
+    let suggestion = names::suggestion(&name, "parameters", known.into_iter());
+    format!("unknown parameter `{name}`{suggestion}")
+}
+
+/// A whole number, also when it is written as `30000.0` or `3e4`.
+fn whole(value: &Value) -> Option<u64> {
+    if let Some(number) = value.as_u64() {
+        return Some(number);
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to fit")]
+    value
+        .as_f64()
+        .filter(|number| number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(number))
+        .map(|number| number as u64)
+}
+
+/// A value for an error's message: scalars as they came, of others what they are.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) | Value::Object(_) => kind(value).to_owned(),
+        scalar => shortened(&scalar.to_string()),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    const MOST: usize = 60;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

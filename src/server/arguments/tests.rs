@@ -1,0 +1,59 @@
+use serde_json::json;
+
+use super::*;
+
+fn read(arguments: Value) -> Result<RunArguments, String> {
+    let Value::Object(arguments) = arguments else { panic!("an object") };
+    RunArguments::read(arguments)
+}
+
+#[test]
+fn everything_that_can_be_asked_for() {
+    let arguments = read(json!({
+        "code": "return 1",
+        "input": [1],
+        "allowedTools": ["fs.*"],
+        "timeoutMs": 600_000,
+        "maxToolCalls": 0,
+    }));
+    let expected = RunArguments {
+        code: "return 1".to_owned(),
+        input: Some(json!([1])),
+        allowed_tools: Some(vec!["fs.*".to_owned()]),
+        timeout: Some(Duration::from_secs(600)),
+        max_tool_calls: Some(0),
+    };
+    assert_eq!(arguments, Ok(expected));
+}
+
+#[test]
+fn whole_numbers_however_they_are_written() {
+    for (written, number) in [
+        (json!(5), Some(5)),
+        (json!(5.0), Some(5)),
+        (json!(3e4), Some(30_000)),
+        (json!(u64::MAX), Some(u64::MAX)),
+    ] {
+        assert_eq!(whole(&written), number, "{written}");
+    }
+    for written in [json!(-1), json!(0.5), json!(1e18), json!("5"), json!(null), json!(true)] {
+        assert_eq!(whole(&written), None, "{written}");
+    }
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    let problem = read(json!({ "kode": "x", "timeoutMs": "soon" })).unwrap_err();
+    let expected = "unknown parameter `kode`; did you mean `code`?; \
+        `timeoutMs`: expected a whole number of milliseconds from 1 to 600000: \"soon\"; \
+        `code` is missing: expected the script's source, a string";
+    assert_eq!(problem, expected);
+}
+
+#[test]
+fn what_came_is_shown_in_few_words() {
+    let problem = read(json!({ "code": "x", "timeoutMs": "x".repeat(10_000) })).unwrap_err();
+    assert!(problem.len() < 200, "{problem}");
+    let problem = read(json!({ "code": "x", "y".repeat(10_000): 1 })).unwrap_err();
+    assert!(problem.len() < 300, "{problem}");
+}

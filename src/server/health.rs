@@ -1,0 +1,90 @@
+//! How the server is, truthfully and in few words.
+
+use serde_json::{Map, Value, json};
+
+use super::serve::{Shared, health_name};
+use crate::execution::Language;
+use crate::mcp::{ServerState, ServerStats};
+use crate::report::milliseconds;
+
+/// With more lost threads than this an engine takes no more runs.
+const MOST_LOST_THREADS: usize = 2;
+
+/// The most of an error's text.
+const MOST_ERROR_CHARACTERS: usize = 200;
+
+/// What `health` answers.
+pub(super) fn report(shared: &Shared) -> Value {
+    let executor = &shared.executor;
+    let runs = executor.run_stats();
+    let servers = executor.server_stats();
+    let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
+    let broken = shared.broken.lock().clone();
+    let mut healthy = true;
+    let mut engines = Map::new();
+    for language in [Language::TypeScript, Language::Python] {
+        let pool = executor.pool_stats(language);
+        let name = health_name(language);
+        let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.lost });
+        if let Some(error) = broken.get(name) {
+            engine["error"] = shortened(error).into();
+        }
+        healthy &= pool.lost <= MOST_LOST_THREADS && !broken.contains_key(name);
+        engines.insert(name.to_owned(), engine);
+    }
+    let mut report = json!({
+        "healthy": healthy,
+        // What scripts call is not written down yet.
+        "auditLog": { "enabled": false },
+        "mcpClients": { "connected": connected },
+        "connectionPool": { "active": runs.running, "waiting": runs.queued, "max": runs.most_running },
+        "uptime": shared.started.elapsed().as_secs(),
+        "timestamp": rmcp::task_manager::current_timestamp(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "engines": engines,
+    });
+    if let Some(bytes) = resident_bytes() {
+        report["residentBytes"] = bytes.into();
+    }
+    let servers: Map<String, Value> =
+        servers.iter().map(|server| (server.name.clone(), server_report(server))).collect();
+    report["servers"] = servers.into();
+    report
+}
+
+fn server_report(server: &ServerStats) -> Value {
+    let mut report = json!({ "state": server.state.as_str() });
+    let breaker = match server.circuit_breaker_state {
+        state if state >= 1.0 => "open",
+        state if state > 0.0 => "half open",
+        _ => "closed",
+    };
+    report["breaker"] = breaker.into();
+    let optional = [
+        ("tools", server.tools.map(Value::from)),
+        ("p50Ms", server.p50.map(milliseconds)),
+        ("p95Ms", server.p95.map(milliseconds)),
+        ("lastError", server.last_error.as_deref().map(|error| shortened(error).into())),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            report[name] = value;
+        }
+    }
+    report
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_ERROR_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// How much memory the process has, where the system says so in a file.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}

@@ -1,0 +1,43 @@
+//! An MCP server whose tools run scripts: what agents connect to. With `src/mcp`, the only place that names rmcp.
+//!
+//! ```no_run
+//! # async fn serve() -> Result<(), cx::Error> {
+//! use cx::server::{Server, ServerOptions};
+//! use cx::{CancellationToken, Executor, HistoryLimits};
+//!
+//! let executor = Executor::builder()
+//!     .mcp_config_file("mcp.json")
+//!     .keep_runs(HistoryLimits::default())
+//!     .build()?;
+//! let server = Server::new(executor, ServerOptions::default());
+//! server.warm();
+//! let stop = CancellationToken::new();
+//! let ended = server.serve(tokio::io::stdin(), tokio::io::stdout(), &stop).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Server`] lives as long as the process. Each client has a session; a session's calls are runs of the executor.
+//! Clients that begin with a handshake (2024-11-05 to 2025-11-25) and those that send everything with each request
+//! (2026-07-28) are served alike.
+
+mod serve;
+
+mod lines;
+mod session;
+
+mod call;
+mod notes;
+
+mod answer;
+mod arguments;
+mod guide;
+mod health;
+mod resources;
+mod tools;
+
+pub use answer::Format;
+pub use serve::{Ended, Server, ServerOptions};
+
+#[cfg(test)]
+mod tests;

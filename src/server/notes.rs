@@ -1,0 +1,197 @@
+//! What a client is told while its script runs, if it asked for that: progress, and what the script prints.
+#![expect(
+    deprecated,
+    reason = "the latest revision deprecates logging, which earlier ones and their clients use"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
+    ProgressNotificationParam, ProgressToken, ServerNotification,
+};
+use rmcp::service::Peer;
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
+
+use crate::execution::{LogLevel, Output, Script, ToolCallRecord};
+
+/// The severities of the protocol.
+pub(super) type Severity = rmcp::model::LoggingLevel;
+
+/// How often a client hears that its script still runs.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Notes that may wait to be sent. Beyond it they are counted and dropped: the answer has everything.
+const MOST_WAITING_NOTES: usize = 256;
+
+/// How long the connection may take to queue a note.
+const LONGEST_SEND: Duration = Duration::from_millis(200);
+
+/// The most of one printed line in a note, in bytes.
+const MOST_LINE_BYTES: usize = 4_096;
+
+/// What a client asked to be told.
+pub(super) struct Wanted {
+    pub(super) progress: Option<ProgressToken>,
+    /// The least severe lines to pass on.
+    pub(super) log: Option<Severity>,
+}
+
+/// Something that happened.
+pub(super) enum Note {
+    /// A tool call has ended.
+    CallEnded(String),
+    /// The script has printed a line.
+    Printed(Severity, String),
+    /// Time has passed.
+    StillRunning,
+}
+
+/// The notes of one call, on their way to the client.
+pub(super) struct Notes {
+    wanted: Wanted,
+    peer: Peer<RoleServer>,
+    /// The script's name.
+    logger: String,
+    notes: mpsc::Receiver<Note>,
+    dropped: Arc<AtomicU64>,
+    heartbeat: Interval,
+    started: Instant,
+    sent: f64,
+    calls: u64,
+}
+
+impl Notes {
+    /// Makes `script` tell what is wanted, and returns what passes it on.
+    pub(super) fn attach(wanted: Wanted, peer: Peer<RoleServer>, mut script: Script) -> (Script, Self) {
+        let logger = script.name.clone();
+        let (sender, notes) = mpsc::channel(MOST_WAITING_NOTES);
+        let dropped = Arc::new(AtomicU64::new(0));
+        if wanted.progress.is_some() {
+            let sender = sender.clone();
+            // A client that is slow must not slow its script, so that a full channel means a note less.
+            script = script.on_call(move |call| {
+                let _full = sender.try_send(Note::CallEnded(call_text(call)));
+            });
+        }
+        if let Some(least) = wanted.log {
+            let dropped = Arc::clone(&dropped);
+            script = script.on_output(move |entry| {
+                let Output::Log { level, text } = entry else { return };
+                let severity = severity(*level);
+                if rank(severity) >= rank(least)
+                    && sender.try_send(Note::Printed(severity, shortened(text))).is_err()
+                {
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut heartbeat = interval_at((Instant::now() + HEARTBEAT).into(), HEARTBEAT);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let notes = Self {
+            wanted,
+            peer,
+            logger,
+            notes,
+            dropped,
+            heartbeat,
+            started: Instant::now(),
+            sent: 0.0,
+            calls: 0,
+        };
+        (script, notes)
+    }
+
+    /// Waits for the next thing to tell. Never completes when nothing is wanted. Nothing is lost when this is dropped.
+    pub(super) async fn next(&mut self) -> Note {
+        tokio::select! {
+            Some(note) = self.notes.recv() => note,
+            _ = self.heartbeat.tick(), if self.wanted.progress.is_some() => Note::StillRunning,
+            // The script and whoever else could send is gone.
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Tells what is left, when the run is over.
+    pub(super) async fn finish(&mut self) {
+        while let Ok(note) = self.notes.try_recv() {
+            self.send(note).await;
+        }
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped > 0 {
+            self.send_line(Severity::Warning, format!("{dropped} printed lines were not passed on")).await;
+        }
+    }
+
+    /// Tells the client. Must not be dropped half-way: what it tells could come after the call's answer.
+    pub(super) async fn send(&mut self, note: Note) {
+        match note {
+            Note::StillRunning => {
+                let seconds = self.started.elapsed().as_secs();
+                let message = format!("running for {seconds} s, {} tool calls have ended", self.calls);
+                self.send_progress(message).await;
+            }
+            Note::CallEnded(message) => {
+                self.calls += 1;
+                self.send_progress(message).await;
+            }
+            Note::Printed(severity, line) => self.send_line(severity, line).await,
+        }
+    }
+
+    async fn send_progress(&mut self, message: String) {
+        let Some(token) = self.wanted.progress.clone() else { return };
+        // Nobody knows how far a script is, so what grows is the number of notes.
+        self.sent += 1.0;
+        let params = ProgressNotificationParam::new(token, self.sent).with_message(message);
+        self.notify(ServerNotification::ProgressNotification(ProgressNotification::new(params))).await;
+    }
+
+    async fn send_line(&self, severity: Severity, line: String) {
+        let params = LoggingMessageNotificationParam::new(severity, line.into()).with_logger(&self.logger);
+        let notification = LoggingMessageNotification::new(params);
+        self.notify(ServerNotification::LoggingMessageNotification(notification)).await;
+    }
+
+    async fn notify(&self, notification: ServerNotification) {
+        // Sending only queues. It takes longer when the connection is being closed, and then nobody listens.
+        match timeout(LONGEST_SEND, self.peer.send_notification(notification)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
+            Err(_elapsed) => tracing::debug!("a notification was not sent in time"),
+        }
+    }
+}
+
+fn call_text(call: &ToolCallRecord) -> String {
+    format!("{}.{}: {}, {} ms", call.server, call.tool, call.status.as_str(), call.duration.as_millis())
+}
+
+fn severity(level: LogLevel) -> Severity {
+    match level {
+        LogLevel::Debug => Severity::Debug,
+        LogLevel::Info => Severity::Info,
+        LogLevel::Warn => Severity::Warning,
+        LogLevel::Error => Severity::Error,
+    }
+}
+
+/// The protocol's order, which its type does not have.
+const fn rank(severity: Severity) -> u8 {
+    severity as u8
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= MOST_LINE_BYTES {
+        return text.to_owned();
+    }
+    let mut end = MOST_LINE_BYTES;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}… ({} bytes)", &text[..end], text.len())
+}

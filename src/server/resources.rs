@@ -1,0 +1,109 @@
+//! What a client can read: the guide, and what its runs left behind.
+
+use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+
+use super::guide;
+use crate::history::{History, KeptRun};
+
+/// The address of the guide.
+pub(super) const GUIDE: &str = "cx://guide";
+
+/// What the addresses of runs begin with.
+const RUNS: &str = "cx://runs/";
+
+const MARKDOWN: &str = "text/markdown";
+const PLAIN: &str = "text/plain";
+const JSON: &str = "application/json";
+
+/// A part of what a run left behind.
+#[derive(Clone, Copy)]
+enum Part {
+    Output,
+    Value,
+    Calls,
+}
+
+impl Part {
+    const ALL: [Self; 3] = [Self::Output, Self::Value, Self::Calls];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Output => "output",
+            Self::Value => "value",
+            Self::Calls => "calls",
+        }
+    }
+
+    const fn mime_type(self) -> &'static str {
+        match self {
+            Self::Output => PLAIN,
+            Self::Value | Self::Calls => JSON,
+        }
+    }
+
+    fn of(self, run: &KeptRun) -> Option<&str> {
+        match self {
+            Self::Output => Some(&run.output),
+            Self::Value => run.value.as_deref(),
+            Self::Calls => Some(&run.calls),
+        }
+    }
+}
+
+/// Everything that `owner` can read, newest runs first. The history bounds how much that is.
+pub(super) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
+    let guide = Resource::new(GUIDE, "guide")
+        .with_title("How to write scripts for cx")
+        .with_mime_type(MARKDOWN)
+        .with_size(guide::GUIDE.len() as u64);
+    let mut resources = vec![guide];
+    for run in history.map_or_else(Vec::new, |history| history.list(owner)) {
+        for part in Part::ALL {
+            let Some(text) = part.of(&run).filter(|text| !text.is_empty()) else { continue };
+            let uri = format!("{RUNS}{}/{}", run.id, part.name());
+            let name = format!("{} of run {}", part.name(), run.id);
+            resources
+                .push(Resource::new(uri, name).with_mime_type(part.mime_type()).with_size(text.len() as u64));
+        }
+    }
+    resources
+}
+
+/// The forms that addresses have.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let description = "What a run left behind; part is output, value or calls. Answers that leave something out say the id.";
+    vec![ResourceTemplate::new(format!("{RUNS}{{id}}/{{part}}"), "run").with_description(description)]
+}
+
+/// What is at an address.
+///
+/// # Errors
+///
+/// When there is nothing, or nothing of `owner`'s.
+pub(super) fn read(
+    uri: &str,
+    history: Option<&History>,
+    owner: &str,
+) -> Result<ReadResourceResult, ErrorData> {
+    let contents = |text: &str, mime_type: &str| {
+        let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
+        Ok(ReadResourceResult::new(vec![contents]))
+    };
+    if uri == GUIDE {
+        return contents(guide::GUIDE, MARKDOWN);
+    }
+    let missing = |problem: &str| Err(ErrorData::resource_not_found(format!("{problem}: {uri}"), None));
+    let Some((id, name)) = uri.strip_prefix(RUNS).and_then(|path| path.split_once('/')) else {
+        return missing("expected `cx://guide` or `cx://runs/<id>/<part>`");
+    };
+    let Some(part) = Part::ALL.into_iter().find(|part| part.name() == name) else {
+        return missing("the parts of a run are `output`, `value` and `calls`");
+    };
+    let Some(run) = history.and_then(|history| history.get(owner, id)) else {
+        return missing("this run is not kept, or no longer");
+    };
+    match part.of(&run) {
+        Some(text) => contents(text, part.mime_type()),
+        None => missing("this run failed and has no value"),
+    }
+}

@@ -1,0 +1,270 @@
+//! The server: what all its clients share, and one client's connection over pipes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rmcp::model::Tool;
+use rmcp::service::serve_directly_with_ct;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::answer::Format;
+use super::lines::ClientLines;
+use super::session::Session;
+use super::tools;
+use crate::error::Error;
+use crate::execution::Language;
+use crate::executor::Executor;
+
+/// With more lost threads than this an engine takes no more runs, and the server ends so that its client starts it
+/// again.
+const MOST_LOST_THREADS: usize = 2;
+
+/// How long runs that are under way may go on when the server ends for lost threads.
+const LONGEST_DRAIN: Duration = Duration::from_secs(10);
+
+/// How long cancelled runs have to answer. The executor needs half a second at most.
+const LONGEST_GOODBYE: Duration = Duration::from_millis(700);
+
+/// How long closing the connection may take, when no request is under way any more.
+const LONGEST_CLOSE: Duration = Duration::from_millis(300);
+
+/// How long the last answers may take to be written.
+const LONGEST_LAST_WRITE: Duration = Duration::from_millis(500);
+
+/// What may be set about a [`Server`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// How the text of answers is written. The structured content is the same in all.
+    pub format: Format,
+}
+
+/// Why [`Server::serve`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// The client closed its end, or reads no more.
+    ClientGone,
+    /// The caller's token was cancelled.
+    Stopped,
+    /// Too many threads run scripts that cannot be stopped. Only the end of the process frees them, so it should end
+    /// with a failure, for its client to start it again.
+    ThreadsLost,
+}
+
+/// An MCP server with the tools `executeTypescript`, `executePython` and `health`. Cheap to clone; all clones serve
+/// from the same executor.
+#[derive(Clone)]
+pub struct Server {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What all sessions share.
+pub(super) struct Shared {
+    pub(super) executor: Executor,
+    pub(super) options: ServerOptions,
+    pub(super) started: Instant,
+    /// The same for every client and as long as the process lives, and so made once.
+    pub(super) tools: Vec<Tool>,
+    /// Why engines did not start, by language.
+    pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
+    /// Connections that ever were, to tell their owners apart.
+    connections: AtomicUsize,
+    /// Too many threads are lost.
+    threads_lost: CancellationToken,
+}
+
+impl Server {
+    /// A server that runs scripts on `executor`. What it cannot put into an answer can be read later if the executor
+    /// [keeps runs](crate::ExecutorBuilder::keep_runs).
+    pub fn new(executor: Executor, options: ServerOptions) -> Self {
+        let tools = tools::all(&executor.server_names());
+        Self {
+            shared: Arc::new(Shared {
+                executor,
+                options,
+                started: Instant::now(),
+                tools,
+                broken: Mutex::default(),
+                connections: AtomicUsize::new(0),
+                threads_lost: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// Starts both engines and connects to all servers in the background, so that first scripts need not wait. Must be
+    /// called in a tokio runtime. Nothing waits for it; `health` tells how far it has come.
+    pub fn warm(&self) {
+        for language in [Language::TypeScript, Language::Python] {
+            let shared = Arc::clone(&self.shared);
+            tokio::spawn(async move {
+                let started = shared.executor.warm(language).await;
+                shared.note_start(language, started.as_ref().err());
+            });
+        }
+        let executor = self.shared.executor.clone();
+        tokio::spawn(async move {
+            for (server, connected) in executor.connect_servers().await {
+                if let Err(error) = connected {
+                    tracing::warn!(%server, %error, "the server cannot be reached yet");
+                }
+            }
+        });
+    }
+
+    /// Serves one client over a pair of pipes until it goes away, `stop` is cancelled or too many threads are lost.
+    /// Its runs are over then, and what they had to say is written as far as the client reads; that takes at most a
+    /// second and a half. Other clients of this server go on.
+    ///
+    /// Only the protocol is written to `writer`. Dropping the future ends the connection and its runs.
+    pub async fn serve<R, W>(&self, reader: R, writer: W, stop: &CancellationToken) -> Ended
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let gone = CancellationToken::new();
+        let (lines, writing) = ClientLines::new(reader, writer, gone.clone());
+        let mut writing = tokio::spawn({
+            let gone = gone.clone();
+            async move {
+                if let Err(error) = writing.await {
+                    tracing::debug!(%error, "the client reads no more");
+                }
+                gone.cancel();
+            }
+        });
+        let runs = CancellationToken::new();
+        let _runs_end_with_this = runs.clone().drop_guard();
+        // No client names an owner, so that it need not be a secret.
+        let owner = format!("connection {}", self.shared.connections.fetch_add(1, Ordering::Relaxed));
+        let session = Session::new(Arc::clone(&self.shared), owner.clone(), runs.clone());
+        let calls = session.calls();
+        let mut running = serve_directly_with_ct(session, lines, None, CancellationToken::new());
+        let ended = tokio::select! {
+            () = gone.cancelled() => Ended::ClientGone,
+            () = stop.cancelled() => Ended::Stopped,
+            () = self.shared.threads_lost.cancelled() => {
+                tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
+                calls.end(LONGEST_DRAIN).await;
+                Ended::ThreadsLost
+            }
+        };
+        runs.cancel();
+        // Before the connection is closed, which cancels its requests: they are to be answered.
+        calls.end(LONGEST_GOODBYE).await;
+        if !matches!(running.close_with_timeout(LONGEST_CLOSE).await, Ok(Some(_))) {
+            tracing::warn!("a session did not end in time");
+        }
+        if let Some(history) = self.shared.executor.history() {
+            // Nobody can ask for it any more.
+            history.forget(&owner);
+        }
+        if timeout(LONGEST_LAST_WRITE, &mut writing).await.is_err() {
+            // A client that does not read. What it was to be told is lost.
+            writing.abort();
+        }
+        ended
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Server").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Whether the server is about to end and takes no more calls.
+    pub(super) fn is_ending(&self) -> bool {
+        self.threads_lost.is_cancelled()
+    }
+
+    /// Remembers whether an engine could be started.
+    pub(super) fn note_start(&self, language: Language, failure: Option<&Error>) {
+        let name = health_name(language);
+        match failure {
+            Some(error @ Error::Start { .. }) => {
+                tracing::error!(language = name, error = %with_sources(error), "the engine does not start");
+                self.broken.lock().insert(name, with_sources(error));
+            }
+            Some(_) => {}
+            None => {
+                self.broken.lock().remove(name);
+            }
+        }
+    }
+
+    /// Makes the server end if an engine has lost too many threads.
+    pub(super) fn look_for_lost_threads(&self) {
+        let languages = [Language::TypeScript, Language::Python];
+        if languages.iter().any(|&language| self.executor.pool_stats(language).lost > MOST_LOST_THREADS) {
+            self.threads_lost.cancel();
+        }
+    }
+}
+
+/// What a language is called in `health`.
+pub(super) const fn health_name(language: Language) -> &'static str {
+    match language {
+        Language::TypeScript => "typescript",
+        Language::Python => "python",
+    }
+}
+
+/// An error with what caused it, in one line.
+pub(super) fn with_sources(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// The calls of one session that are under way.
+#[derive(Default)]
+pub(super) struct Calls {
+    count: AtomicUsize,
+    one_ended: Notify,
+}
+
+/// A call that is under way until this is dropped.
+pub(super) struct CallGuard(Arc<Calls>);
+
+impl Calls {
+    pub(super) fn begin(self: &Arc<Self>) -> CallGuard {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        CallGuard(Arc::clone(self))
+    }
+
+    /// Waits until none is under way, for so long at most.
+    async fn end(&self, longest: Duration) {
+        let ended = async {
+            loop {
+                // Before the count is read, so that no end goes unnoticed between the two.
+                let next = self.one_ended.notified();
+                if self.count.load(Ordering::Relaxed) == 0 {
+                    return;
+                }
+                next.await;
+            }
+        };
+        let _late = timeout(longest, ended).await;
+    }
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
+        self.0.one_ended.notify_waiters();
+    }
+}

@@ -1,0 +1,292 @@
+//! One client's session: its requests, and what it set.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::FutureExt as _;
+use parking_lot::Mutex;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientNotification, ClientRequest,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, ServerResult, UpdateTaskParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, Service};
+use rmcp::task_manager::TaskManager;
+use rmcp::{RoleServer, ServerHandler};
+use tokio_util::sync::CancellationToken;
+
+use super::notes::Severity;
+use super::serve::{Calls, Shared};
+use super::{answer, call, guide, health, resources, tools};
+use crate::execution::Language;
+
+/// How long a client may keep the list of tools. It never changes while the process lives, but the next process may
+/// have other servers.
+const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
+
+/// The methods whose parameters rmcp reads. When it cannot, it takes the request for one of ours.
+const KNOWN_METHODS: &[&str] = &[
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+];
+
+/// A session as rmcp serves it. A panic in a handler is an error for its request and for nothing else.
+pub(super) struct Session {
+    handler: Handler,
+}
+
+/// What answers a client's requests.
+pub(super) struct Handler {
+    pub(super) shared: Arc<Shared>,
+    /// Who reads what this session's runs left behind.
+    pub(super) owner: String,
+    /// Ends all runs of this session.
+    pub(super) runs: CancellationToken,
+    pub(super) calls: Arc<Calls>,
+    pub(super) tasks: TaskManager,
+    /// When tasks can no longer be asked for.
+    pub(super) task_ends: Mutex<Vec<Instant>>,
+    /// The least severe lines that the client wants, as a client with a handshake sets it.
+    log: Mutex<Option<Severity>>,
+}
+
+impl Session {
+    /// A session whose runs end with `runs`, and whose runs only `owner` can read.
+    pub(super) fn new(shared: Arc<Shared>, owner: String, runs: CancellationToken) -> Self {
+        let handler = Handler {
+            shared,
+            owner,
+            runs,
+            calls: Arc::default(),
+            tasks: TaskManager::new(),
+            task_ends: Mutex::default(),
+            log: Mutex::default(),
+        };
+        Self { handler }
+    }
+
+    /// The session's calls, to wait for.
+    pub(super) fn calls(&self) -> Arc<Calls> {
+        Arc::clone(&self.handler.calls)
+    }
+}
+
+impl Service<RoleServer> for Session {
+    async fn handle_request(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ServerResult, ErrorData> {
+        // Nothing of a handler is used after its panic but locks, which do not poison.
+        let handled =
+            AssertUnwindSafe(Service::handle_request(&self.handler, request, context)).catch_unwind();
+        handled.await.unwrap_or_else(|_panic| {
+            // The panic hook has said where it was.
+            Err(ErrorData::internal_error(
+                "the server failed to handle this request; others are not affected",
+                None,
+            ))
+        })
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ClientNotification,
+        context: NotificationContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let handled = Service::handle_notification(&self.handler, notification, context);
+        AssertUnwindSafe(handled).catch_unwind().await.unwrap_or(Ok(()))
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        ServerHandler::get_info(&self.handler)
+    }
+}
+
+impl Handler {
+    /// The least severe printed lines to pass on while `context`'s request is handled. A stateless client says so with
+    /// each request, the others once.
+    pub(super) fn wanted_lines(&self, context: &RequestContext<RoleServer>) -> Option<Severity> {
+        context.meta.log_level().or(*self.log.lock())
+    }
+}
+
+impl ServerHandler for Handler {
+    #[expect(
+        deprecated,
+        reason = "the latest revision deprecates logging, which earlier ones and their clients use"
+    )]
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_prompts()
+            .enable_resources()
+            .enable_tools()
+            .enable_tasks()
+            .build();
+        let implementation =
+            Implementation::new("cx", env!("CARGO_PKG_VERSION")).with_title("cx code executor");
+        ServerConfig::new(capabilities)
+            .with_server_info(implementation)
+            .with_instructions(guide::INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let result = self.negotiate_initialize(&request)?;
+        // What was agreed on and not what was asked for: later requests are answered in its form.
+        context.peer.set_peer_info(request.with_protocol_version(result.protocol_version.clone()));
+        Ok(result)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.shared.tools.clone()).with_ttl_ms(TOOLS_FRESH_MS))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        match &*request.name {
+            tools::EXECUTE_TYPESCRIPT => self.run_script(Language::TypeScript, arguments, &context).await,
+            tools::EXECUTE_PYTHON => self.run_script(Language::Python, arguments, &context).await,
+            tools::HEALTH => {
+                let format = self.shared.options.format;
+                if let Some(name) = arguments.keys().next() {
+                    let problem = format!("`health` takes no parameters: `{name}`");
+                    return Ok(call::respond(answer::refusal(
+                        format,
+                        call::INVALID_ARGUMENTS,
+                        &problem,
+                        None,
+                    ))
+                    .into());
+                }
+                Ok(call::respond(answer::data(format, health::report(&self.shared))).into())
+            }
+            other => {
+                let suggestion = crate::tools::names::suggestion(other, "tools", tools::NAMES.into_iter());
+                Err(ErrorData::invalid_params(format!("no tool `{other}`{suggestion}"), None))
+            }
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(guide::prompts()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        guide::prompt(&request.name).map(Into::into)
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(resources::list(self.shared.executor.history(), &self.owner)))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(&request.uri, self.shared.executor.history(), &self.owner).map(Into::into)
+    }
+
+    #[expect(
+        deprecated,
+        reason = "the latest revision deprecates logging, which earlier ones and their clients use"
+    )]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        *self.log.lock() = Some(request.level);
+        Ok(())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.update_task(&request.task_id, std::iter::empty())
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&request.task_id)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        #[cfg(test)]
+        assert!(request.method != "test/panic", "a handler that panics");
+        if KNOWN_METHODS.contains(&&*request.method) {
+            let problem = format!("the parameters are not those of `{}`", request.method);
+            return Err(ErrorData::invalid_params(problem, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{}`", request.method), None))
+    }
+}

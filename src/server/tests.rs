@@ -1,0 +1,124 @@
+//! What only the inside of the process can bring about.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
+use tokio_util::sync::CancellationToken;
+
+use super::{Ended, Server, ServerOptions};
+use crate::error::Error;
+use crate::execution::Language;
+use crate::executor::Executor;
+use crate::history::HistoryLimits;
+
+/// A client of a server in this process.
+struct Client {
+    reader: BufReader<tokio::io::ReadHalf<DuplexStream>>,
+    writer: tokio::io::WriteHalf<DuplexStream>,
+}
+
+impl Client {
+    fn new(server: &Server, stop: &CancellationToken) -> (Self, tokio::task::JoinHandle<Ended>) {
+        let (ours, theirs) = duplex(1 << 16);
+        let (reader, writer) = split(theirs);
+        let (server, stop) = (server.clone(), stop.clone());
+        let serving = tokio::spawn(async move { server.serve(reader, writer, &stop).await });
+        let (reader, writer) = split(ours);
+        (Self { reader: BufReader::new(reader), writer }, serving)
+    }
+
+    async fn request(&mut self, method: &str, params: Value) -> Value {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.writer.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+        let mut line = String::new();
+        self.reader.read_line(&mut line).await.unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+fn server() -> Server {
+    Server::new(Executor::builder().build().unwrap(), ServerOptions::default())
+}
+
+/// THREATS 204.
+#[tokio::test]
+async fn mp_204_a_panic_is_an_error_of_its_request() {
+    let (mut client, _serving) = Client::new(&server(), &CancellationToken::new());
+    for _ in 0..3 {
+        let answer = client.request("test/panic", json!({})).await;
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("failed to handle this request"));
+    }
+    let answer = client.request("tools/list", json!({})).await;
+    assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 3);
+}
+
+/// Whatever keeps an engine from starting, it is told, and no longer when the engine has started after all.
+#[tokio::test]
+async fn an_engine_that_does_not_start_is_not_healthy() {
+    let server = server();
+    let (mut client, _serving) = Client::new(&server, &CancellationToken::new());
+    let health = json!({ "name": "health" });
+    assert_eq!(
+        client.request("tools/call", health.clone()).await["result"]["structuredContent"]["healthy"],
+        true
+    );
+    let failure = Error::Start { what: "Python", source: std::io::Error::other("no memory") };
+    server.shared.note_start(Language::Python, Some(&failure));
+    let sick = client.request("tools/call", health.clone()).await["result"]["structuredContent"].clone();
+    assert_eq!(sick["healthy"], false, "{sick}");
+    assert_eq!(sick["engines"]["python"]["error"], "failed to start Python: no memory");
+    server.shared.note_start(Language::Python, None);
+    assert_eq!(client.request("tools/call", health).await["result"]["structuredContent"]["healthy"], true);
+}
+
+#[tokio::test]
+async fn clients_of_one_server_end_apart() {
+    let server = server();
+    let (stop, other_stop) = (CancellationToken::new(), CancellationToken::new());
+    let (mut first, first_ends) = Client::new(&server, &stop);
+    let (mut second, second_ends) = Client::new(&server, &other_stop);
+    let run = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } });
+    assert_eq!(first.request("tools/call", run.clone()).await["result"]["structuredContent"]["value"], 1);
+    stop.cancel();
+    assert_eq!(first_ends.await.unwrap(), Ended::Stopped);
+    assert_eq!(second.request("tools/call", run).await["result"]["structuredContent"]["value"], 1);
+    drop(second);
+    assert_eq!(second_ends.await.unwrap(), Ended::ClientGone);
+}
+
+#[tokio::test]
+async fn what_a_run_left_behind_is_its_clients_only() {
+    let executor = Executor::builder().keep_runs(HistoryLimits::default()).build().unwrap();
+    let server = Server::new(executor.clone(), ServerOptions::default());
+    let stop = CancellationToken::new();
+    let (mut first, first_ends) = Client::new(&server, &stop);
+    let (mut second, _serving) = Client::new(&server, &stop);
+    let run = json!({ "name": "executeTypescript", "arguments": { "code": "return 'x'.repeat(30000)" } });
+    let answer = first.request("tools/call", run).await;
+    let id = answer["result"]["structuredContent"]["runId"].as_str().unwrap().to_owned();
+    let read = json!({ "uri": format!("cx://runs/{id}/value") });
+    assert!(first.request("resources/read", read.clone()).await["result"].is_object());
+    assert_eq!(second.request("resources/read", read).await["error"]["code"], -32002);
+    let listed = second.request("resources/list", json!({})).await;
+    assert_eq!(listed["result"]["resources"].as_array().unwrap().len(), 1, "the guide: {listed}");
+    drop(first);
+    first_ends.await.unwrap();
+    assert!(executor.history().unwrap().list("connection 0").is_empty(), "nobody can ask for it any more");
+}
+
+#[tokio::test]
+async fn a_stop_is_told_to_the_run_that_it_ends() {
+    let stop = CancellationToken::new();
+    let (mut client, ends) = Client::new(&server(), &stop);
+    let code = "console.log('began'); await new Promise((done) => setTimeout(done, 20000))";
+    let run = json!({ "name": "executeTypescript", "arguments": { "code": code } });
+    let call = client.request("tools/call", run);
+    let stopping = async {
+        // Whether it has begun makes no difference.
+        tokio::task::yield_now().await;
+        stop.cancel();
+    };
+    let (answer, ()) = tokio::join!(call, stopping);
+    assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "CANCELLED", "{answer}");
+    assert_eq!(ends.await.unwrap(), Ended::Stopped);
+}

@@ -1,0 +1,119 @@
+//! The tools that a client sees. Every client pays for their text in every conversation, so it is short.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use super::arguments::{LONGEST_TIMEOUT, RunParameter};
+
+/// Runs TypeScript.
+pub(super) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
+/// Runs Python.
+pub(super) const EXECUTE_PYTHON: &str = "executePython";
+/// Says how the server is.
+pub(super) const HEALTH: &str = "health";
+/// All of them.
+pub(super) const NAMES: [&str; 3] = [EXECUTE_TYPESCRIPT, EXECUTE_PYTHON, HEALTH];
+
+/// How much of the list the servers' names may take, in tokens as [`most_tokens`] estimates them.
+const SERVER_NAMES: usize = 30;
+
+const TYPESCRIPT: &str = "Runs TypeScript that calls MCP tools; return only what you need. \
+Find tools: await searchTools(\"words\") → [{name, server, description, parameters}]. \
+Call: await tools.<server>.<tool>({…}); failures throw. \
+Also: input, console.log, emit(image or text). No files, network, npm. \
+More: resource cx://guide.";
+
+const PYTHON: &str = "The same in Python 3.14: await search_tools(\"words\"), \
+await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
+
+/// The list of tools, in the order and with the bytes that every client gets.
+pub(super) fn all(servers: &[String]) -> Vec<Tool> {
+    let typescript = format!("{TYPESCRIPT}{}", servers_sentence(servers));
+    let run = |name, title: &str, description: String| {
+        tool(name, title, description, &run_schema(), &result_schema())
+            // That they may be destructive is what clients assume of tools that say nothing.
+            .with_annotations(ToolAnnotations::new().open_world(true))
+    };
+    vec![
+        run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript),
+        run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned()),
+        tool(
+            HEALTH,
+            "Health",
+            "State of servers, engines and runs".to_owned(),
+            &json!({ "type": "object" }),
+            &json!({ "type": "object" }),
+        )
+        .with_annotations(ToolAnnotations::new().read_only(true)),
+    ]
+}
+
+fn tool(name: &'static str, title: &str, description: String, input: &Value, output: &Value) -> Tool {
+    let object = |schema: &Value| Arc::new(schema.as_object().cloned().unwrap_or_else(JsonObject::new));
+    let mut tool = Tool::new(name, description, object(input));
+    tool.title = Some(title.to_owned());
+    tool.output_schema = Some(object(output));
+    tool
+}
+
+fn run_schema() -> Value {
+    let mut properties = JsonObject::new();
+    for parameter in RunParameter::ALL {
+        let schema = match parameter {
+            RunParameter::Code => json!({ "type": "string" }),
+            RunParameter::Input => json!({ "description": "any JSON" }),
+            RunParameter::AllowedTools => {
+                json!({ "type": "array", "items": { "type": "string" }, "description": "e.g. server.*" })
+            }
+            RunParameter::TimeoutMs => {
+                json!({ "type": "integer", "maximum": LONGEST_TIMEOUT.as_millis() as u64 })
+            }
+            RunParameter::MaxToolCalls => json!({ "type": "integer" }),
+        };
+        properties.insert(parameter.name().to_owned(), schema);
+    }
+    json!({ "type": "object", "properties": properties, "required": ["code"] })
+}
+
+fn result_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "success": { "type": "boolean" },
+            "value": {},
+            "output": { "type": "string" },
+            "error": { "type": "object" },
+        },
+        "required": ["success"],
+    })
+}
+
+/// The servers' names, as many as fit.
+fn servers_sentence(servers: &[String]) -> String {
+    let mut tokens = 0;
+    let fitting = servers.iter().take_while(|server| {
+        tokens += most_tokens(server);
+        tokens <= SERVER_NAMES
+    });
+    let count = fitting.count();
+    let named = servers[..count].join(", ");
+    match (count, servers.len() - count) {
+        (0, 0) => String::new(),
+        (0, more) => format!(" {more} servers."),
+        (_, 0) => format!(" Servers: {named}."),
+        (_, more) => format!(" Servers: {named} and {more} more."),
+    }
+}
+
+/// About how many tokens a name has at most. Tokenizers have whole words, and pieces of two or three letters of what
+/// is no word; a change between kinds of characters begins another one.
+fn most_tokens(name: &str) -> usize {
+    let kind =
+        |character: char| (character.is_ascii_digit(), character.is_uppercase(), character.is_alphabetic());
+    let changes =
+        name.chars().zip(name.chars().skip(1)).filter(|&(one, next)| kind(one) != kind(next)).count();
+    // One for the comma.
+    1 + changes + name.len().div_ceil(4)
+}
