@@ -287,7 +287,12 @@ fn calls_text(structured: &Value) -> Option<String> {
     let tool = |summary: &Value| {
         let mut text = summary["tool"].as_str().unwrap_or_default().to_owned();
         let _ = write!(text, " ×{} (", summary["calls"]);
-        for (field, word) in [("failed", "failed"), ("inFlight", "in flight"), ("notApproved", "not approved"), ("stubbed", "stubbed")] {
+        for (field, word) in [
+            ("failed", "failed"),
+            ("inFlight", "in flight"),
+            ("notApproved", "not approved"),
+            ("stubbed", "stubbed"),
+        ] {
             if let Some(count) = summary[field].as_u64() {
                 let _ = write!(text, "{count} {word}, ");
             }
