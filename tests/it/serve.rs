@@ -14,8 +14,8 @@ use crate::chaos;
 /// What fails a test that would hang. Python may have to be compiled first.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// The most that an end may take, in the promise five seconds, with room for a busy machine.
-pub(crate) const END: Duration = Duration::from_secs(7);
+/// The most that an end may take. As a rule it takes some ten milliseconds, or as long as servers need to end.
+pub(crate) const END: Duration = Duration::from_secs(5);
 
 /// A client with a server of its own.
 pub(crate) struct Client {
