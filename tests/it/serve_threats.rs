@@ -493,3 +493,16 @@ fn too_many_lost_threads_end_the_server() {
     assert_eq!(client.answer(&last)["result"]["structuredContent"]["value"], "last words");
     assert_eq!(client.wait(Duration::from_secs(20)).code(), Some(3));
 }
+
+#[test]
+fn lost_threads_do_not_hold_up_the_end() {
+    let mut client = Client::plain();
+    client.call("executePython", json!({ "code": "1" }));
+    client.begin_call("executePython", json!({ "code": "import asyncio\nawait asyncio.sleep(25)" }));
+    for _ in 0..3 {
+        client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 200 }));
+    }
+    client.run("return 1");
+    client.close_stdin();
+    assert_eq!(client.wait(END).code(), Some(3));
+}
