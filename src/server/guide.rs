@@ -7,9 +7,9 @@ pub(super) const GUIDE: &str = include_str!("guide.md");
 
 /// What clients put before the model without being asked, so it is short.
 pub(super) const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \
-Write one script that finds its tools (searchTools), calls them (tools.<server>.<tool>), filters the answers where they \
-are, and returns only what is needed. Calls of a script cost no round trip: use loops and Promise.all or asyncio.gather. \
-Read the resource cx://guide before the first script.";
+Write one script that finds its tools (searchTools), calls them (tools.<server>.<tool>), filters the answers \
+where they are, and returns only what is needed. Calls of a script cost no round trip: use loops and \
+Promise.all or asyncio.gather. Read the resource cx://guide before the first script.";
 
 const PROMPT: &str = "code-mode";
 

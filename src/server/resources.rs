@@ -71,7 +71,8 @@ pub(super) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
 
 /// The forms that addresses have.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
-    let description = "What a run left behind; part is output, value or calls. Answers that leave something out say the id.";
+    let description = "What a run left behind; part is output, value or calls. \
+        Answers that leave something out say the id.";
     vec![ResourceTemplate::new(format!("{RUNS}{{id}}/{{part}}"), "run").with_description(description)]
 }
 

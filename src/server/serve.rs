@@ -152,7 +152,12 @@ impl Server {
             () = stop.cancelled() => Ended::Stopped,
             () = self.shared.threads_lost.cancelled() => {
                 tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
-                calls.end(LONGEST_DRAIN).await;
+                tokio::select! {
+                    () = calls.end(LONGEST_DRAIN) => {}
+                    // Nobody waits for them any more.
+                    () = gone.cancelled() => {}
+                    () = stop.cancelled() => {}
+                }
                 Ended::ThreadsLost
             }
         };

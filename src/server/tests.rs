@@ -1,7 +1,10 @@
 //! What only the inside of the process can bring about.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{Ended, Server, ServerOptions};
@@ -9,6 +12,9 @@ use crate::error::Error;
 use crate::execution::Language;
 use crate::executor::Executor;
 use crate::history::HistoryLimits;
+
+/// What fails a test that would hang.
+const WATCHDOG: Duration = Duration::from_secs(30);
 
 /// A client of a server in this process.
 struct Client {
@@ -30,7 +36,8 @@ impl Client {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         self.writer.write_all(format!("{request}\n").as_bytes()).await.unwrap();
         let mut line = String::new();
-        self.reader.read_line(&mut line).await.unwrap();
+        let read = timeout(WATCHDOG, self.reader.read_line(&mut line)).await;
+        read.expect("the server answers").unwrap();
         serde_json::from_str(&line).unwrap()
     }
 }

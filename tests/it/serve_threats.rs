@@ -160,7 +160,10 @@ fn mp_194_order_violations() {
     assert_eq!(client.initialize("2025-06-18")["result"]["protocolVersion"], "2025-06-18");
     assert_eq!(client.initialize("2024-11-05")["result"]["protocolVersion"], "2024-11-05");
     assert_eq!(client.request("initialize", json!({ "protocolVersion": 7 }))["error"]["code"], -32602);
-    let unknown = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2099-01-01", "io.modelcontextprotocol/clientCapabilities": {} } });
+    let unknown = json!({ "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2099-01-01",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    } });
     let refused = client.request("tools/list", unknown);
     assert!(refused["error"]["message"].is_string(), "{refused}");
     assert_eq!(client.request("no/such", json!({}))["error"]["code"], -32601);
@@ -175,7 +178,10 @@ fn mp_194_order_violations() {
 #[test]
 fn mp_195_ids() {
     let mut client = Client::plain();
-    let call = |id: Value, code: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "executeTypescript", "arguments": { "code": code } } });
+    let call = |id: Value, code: &str| {
+        let params = json!({ "name": "executeTypescript", "arguments": { "code": code } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
     // Two at once under one id: each gets its own answer.
     client.send(&call(json!("same"), "await new Promise((done) => setTimeout(done, 300)); return 'slow'"));
     client.send(&call(json!("same"), "return 'fast'"));
@@ -208,7 +214,8 @@ fn cancel(client: &mut Client, tool: &str, code: &str, started: impl Fn(&mut Cli
     client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
     started(client);
     let start = Instant::now();
-    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id, "reason": "test" } }));
+    let params = json!({ "requestId": id, "reason": "test" });
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
     client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
     assert!(start.elapsed() < CANCELLED_WITHIN, "{code}: {:?}", start.elapsed());
     client.ping();
@@ -268,7 +275,10 @@ fn mp_196_cancellation_in_every_phase() {
 #[test]
 fn mp_197_cancel_races() {
     let mut client = Client::plain();
-    let cancelled = |id: Value| json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+    let cancelled = |id: Value| {
+        let params = json!({ "requestId": id });
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+    };
     client.send(&cancelled(json!("nobody")));
     client.send(&cancelled(json!(4711)));
     for params in
@@ -466,7 +476,8 @@ fn mp_203_arguments_that_cannot_be() {
 #[test]
 fn mp_205_nothing_that_was_not_asked_for() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();
-    client.run("console.log('x'); console.error('y'); await tools.well.echo({}); await tools.well.progress({ steps: 3 })");
+    client.run("console.log('x'); console.error('y'); await tools.well.echo({})");
+    client.run("await tools.well.progress({ steps: 3 })");
     client.run("await new Promise((done) => setTimeout(done, 5500))");
     client.ping();
     let seen = client.take_seen();
@@ -492,4 +503,17 @@ fn too_many_lost_threads_end_the_server() {
     assert_eq!(client.health()["healthy"], false);
     assert_eq!(client.answer(&last)["result"]["structuredContent"]["value"], "last words");
     assert_eq!(client.wait(Duration::from_secs(20)).code(), Some(3));
+}
+
+#[test]
+fn lost_threads_do_not_hold_up_the_end() {
+    let mut client = Client::plain();
+    client.call("executePython", json!({ "code": "1" }));
+    client.begin_call("executePython", json!({ "code": "import asyncio\nawait asyncio.sleep(25)" }));
+    for _ in 0..3 {
+        client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 200 }));
+    }
+    client.run("return 1");
+    client.close_stdin();
+    assert_eq!(client.wait(END).code(), Some(3));
 }

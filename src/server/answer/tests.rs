@@ -102,8 +102,9 @@ fn a_failure_has_its_code_its_place_and_what_was_done() {
     assert!(Draft::new(&result).leaves_out(), "the single calls can be read");
     let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
     assert!(answer.is_error);
-    let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\nError: no such file\n    \
-        at script.ts:3:7\n[output] before\n[calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms)\n\
+    let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\n\
+        Error: no such file\n    at script.ts:3:7\n[output] before\n\
+        [calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms)\n\
         [more] cx://runs/abc/output, /value, /calls";
     assert_eq!(text(&answer), expected);
     assert_eq!(answer.structured["runId"], "abc");
