@@ -45,8 +45,11 @@ async fn ask(peer: Peer<RoleServer>, request: &ApprovalRequest) -> Approval {
     else {
         return Approval::Unavailable;
     };
-    let params =
-        ElicitRequestParams::FormElicitationParams { meta: None, message: message(request), requested_schema };
+    let params = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: message(request),
+        requested_schema,
+    };
     let question = ServerRequest::ElicitRequest(ElicitRequest::new(params));
     let Ok(handle) = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await else {
         return Approval::Unavailable;
