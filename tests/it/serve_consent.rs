@@ -8,7 +8,7 @@ const DELETE: &str = "return await tools.notes.echo({ text: 'a\\u202eb' })";
 
 /// A client that can show forms, if `elicitation` says so, of a server that asks about every call of `notes`.
 fn client(elicitation: Value) -> Client {
-    let mut client = Start::new().server("notes", &[]).arguments(&["--ask", "notes.*"]).spawn();
+    let mut client = Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]).spawn();
     let capabilities = if elicitation.is_null() { json!({}) } else { json!({ "elicitation": elicitation }) };
     let info = json!({ "name": "test", "version": "1" });
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
@@ -98,7 +98,7 @@ fn a_client_that_cannot_ask_is_told_what_to_do() {
         refused(&client.answer(&call)["result"]["structuredContent"]);
     }
     // Without a handshake nobody can be asked in the middle of a request.
-    let mut client = Start::new().server("notes", &[]).arguments(&["--ask", "notes.*"]).spawn();
+    let mut client = Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]).spawn();
     let capabilities = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } });
     let params =
         json!({ "name": "executeTypescript", "arguments": { "code": DELETE }, "_meta": meta(capabilities) });
