@@ -60,6 +60,7 @@ fn a_person_sees_the_call_and_approves_it() {
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
     let structured = &client.answer(&call)["result"]["structuredContent"];
     assert_eq!(structured["success"], true, "{structured:#}");
+    assert_eq!(client.notes("notes").matches("executed echo").count(), 1);
     // The next call of the same is another one.
     run(&mut client);
     question(&mut client);
@@ -124,6 +125,6 @@ fn a_question_is_taken_back_when_the_run_ends() {
     let answer = json!({ "action": "accept", "content": { "approve": true } });
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
     client.ping();
-    assert!(!client.notes("notes").contains("echo"), "{}", client.notes("notes"));
+    assert!(!client.notes("notes").contains("executed"), "{}", client.notes("notes"));
     client.end();
 }
