@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::{self, Answer, Draft};
 use super::arguments::RunArguments;
+use super::consent;
 use super::notes::{Notes, Wanted};
 use super::serve::{CallGuard, Shared, with_sources};
 use super::session::Handler;
@@ -70,7 +71,10 @@ impl Handler {
         let limits = limits(&arguments, self.shared.executor.limits());
         let cancel = self.runs.child_token();
         let stop_on_drop = cancel.clone().drop_guard();
-        let script = script(language, arguments).limits(limits).cancel_with(cancel.clone());
+        let mut script = script(language, arguments).limits(limits).cancel_with(cancel.clone());
+        if let Some(approver) = consent::approver(context) {
+            script = script.approver(approver);
+        }
         let wanted = Wanted { progress: context.meta.get_progress_token(), log: self.wanted_lines(context) };
         let (script, mut notes) = Notes::attach(wanted, context.peer.clone(), script);
         let executor = self.shared.executor.clone();

@@ -27,6 +27,7 @@ mod lines;
 mod session;
 
 mod call;
+mod consent;
 mod notes;
 
 mod answer;

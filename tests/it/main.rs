@@ -59,6 +59,7 @@ mod scripts;
 mod search;
 /// The server that agents use, as a process.
 mod serve;
+mod serve_consent;
 /// Attacks of THREATS group MP, by number.
 mod serve_threats;
 /// How clients are told about the server.

@@ -89,6 +89,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) deny: Vec<String>,
 
+    /// Ask the person at the client before each call of the tools that match, or are `destructive`, `write` or
+    /// `open-world`
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) ask: Vec<String>,
+
     /// Wall-clock limit of a script that asks for none [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,

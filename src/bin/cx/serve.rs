@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     );
     let mut builder = config::builder(config)
         .deny(arguments.deny)
+        .ask(arguments.ask)
         .keep_runs(HistoryLimits::default())
         .max_concurrent_runs(arguments.max_runs)
         .max_queued_runs(arguments.max_queued);
