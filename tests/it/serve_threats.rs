@@ -379,7 +379,8 @@ fn mp_201_signals() {
             .server("stubborn", &["ignores-sigterm"])
             .server("parent", &["grandchild"]);
         let mut client = start.spawn().shaken();
-        let started = client.run("for (const server of await mcp.servers()) await call_tool(server, 'echo', {})");
+        let started =
+            client.run("for (const server of await mcp.servers()) await call_tool(server, 'echo', {})");
         assert_eq!(started["success"], true, "{started:#}");
         client.begin_call("executeTypescript", json!({ "code": FOREVER }));
         client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
