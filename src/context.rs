@@ -606,10 +606,7 @@ impl ExecutionContext {
             // An empty line costs memory too.
             let cost = text.len() + 1;
             if cost > room {
-                let mut kept = room.min(text.len());
-                while !text.is_char_boundary(kept) {
-                    kept -= 1;
-                }
+                let kept = text.floor_char_boundary(room);
                 ledger.output_bytes_dropped += (text.len() - kept) as u64;
                 ledger.output_bytes = self.limits.output_bytes;
                 if kept == 0 {

@@ -231,9 +231,5 @@ impl ExecutionContext {
 
 fn shortened(said: &str) -> &str {
     let said = said.trim();
-    let mut end = said.len().min(Approval::LONGEST_REASON);
-    while !said.is_char_boundary(end) {
-        end -= 1;
-    }
-    &said[..end]
+    &said[..said.floor_char_boundary(Approval::LONGEST_REASON)]
 }

@@ -59,11 +59,7 @@ impl Signals {
         let Some(listener) = listener else { return };
         let message = notification.message.map(|mut text| {
             if text.len() > MESSAGE_BYTES {
-                let mut end = MESSAGE_BYTES;
-                while !text.is_char_boundary(end) {
-                    end -= 1;
-                }
-                text.truncate(end);
+                text.truncate(text.floor_char_boundary(MESSAGE_BYTES));
             }
             text
         });

@@ -161,11 +161,7 @@ fn memory_limit(context: &ExecutionContext) -> ScriptError {
 
 fn shortened(mut text: String, most: usize) -> String {
     if text.len() > most {
-        let mut end = most;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(most));
         text.push('…');
     }
     text

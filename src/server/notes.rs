@@ -189,9 +189,6 @@ fn shortened(text: &str) -> String {
     if text.len() <= MOST_LINE_BYTES {
         return text.to_owned();
     }
-    let mut end = MOST_LINE_BYTES;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(MOST_LINE_BYTES);
     format!("{}… ({} bytes)", &text[..end], text.len())
 }

@@ -47,10 +47,7 @@ impl Positions {
 
 /// Returns the author's place of a byte of what was parsed.
 pub(super) fn place_of(source: &str, lines_before: u32, byte: BytePos) -> Place {
-    let mut offset = (byte.0.saturating_sub(FIRST_BYTE.0) as usize).min(source.len());
-    while !source.is_char_boundary(offset) {
-        offset -= 1;
-    }
+    let offset = source.floor_char_boundary(byte.0.saturating_sub(FIRST_BYTE.0) as usize);
     let before = &source[..offset];
     let mut lines = lines_before;
     let mut line_start = 0;
