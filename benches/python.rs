@@ -65,6 +65,11 @@ fn main() {
     }
     // After a compilation the process is larger than it will ever be again.
     println!("resident: {before:.1} MB before, {:.1} MB with two warm interpreters", resident_megabytes());
+    std::thread::sleep(Duration::from_secs(3));
+    println!("resident: {:.1} MB when nothing has run for 3 s", resident_megabytes());
+    let first = Instant::now();
+    run(&idle, "1 + 1");
+    println!("the first run after that: {:.0} µs", micros(first.elapsed()));
     memory_in_flight(&idle);
     latency(&idle, "trivial: call to value", "1 + 1");
     latency(&idle, "print and a call", "print('x')\nawait native.echo(a=1)");

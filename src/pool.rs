@@ -11,9 +11,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::context::{ContextOptions, ExecutionContext, Measured};
@@ -28,6 +29,9 @@ const MOST_LOST_THREADS: usize = 2;
 
 /// For how many of the watchdog's ticks warm isolates may be missing before another thread is started.
 const PATIENT_TICKS: u32 = 3;
+
+/// For how long an instance waits for a run before it gives back what it can.
+const TIME_TO_REST: Duration = Duration::from_secs(2);
 
 /// Priority of a thread that cannot be stopped: the weakest, so that it only takes what is left over.
 const LOST_THREAD_NICENESS: i32 = 19;
@@ -86,6 +90,9 @@ pub(crate) trait Instance<E: Engine> {
 
     /// Bytes of memory that the run uses.
     fn memory_bytes(&self) -> usize;
+
+    /// Called once when no run has come for a while: gives back memory that can be had again, at a cost.
+    fn rest(&mut self) {}
 }
 
 /// A run on its way to a thread.
@@ -292,7 +299,7 @@ impl<E: Engine> Shared<E> {
                 Err(panic) => return self.making_failed(panic_message(&panic)),
             };
             let goes_on = loop {
-                let Some(job) = self.next_job() else {
+                let Some(job) = self.next_job(&mut instance) else {
                     return;
                 };
                 if let Some(goes_on) = self.perform(&runtime, &mut instance, job) {
@@ -330,7 +337,8 @@ impl<E: Engine> Shared<E> {
     }
 
     /// Waits for a run, with a warm instance in hand. `None` when the thread shall end.
-    fn next_job(&self) -> Option<Job> {
+    fn next_job(&self, instance: &mut E::Instance) -> Option<Job> {
+        let mut rested = false;
         let mut state = self.state.lock();
         state.warming -= 1;
         state.ready += 1;
@@ -349,7 +357,13 @@ impl<E: Engine> Shared<E> {
                 state.ready -= 1;
                 return None;
             }
-            self.work.wait(&mut state);
+            if rested {
+                self.work.wait(&mut state);
+            } else if self.work.wait_for(&mut state, TIME_TO_REST).timed_out() && state.waiting.is_empty() {
+                // A job that comes meanwhile is seen above.
+                rested = true;
+                MutexGuard::unlocked(&mut state, || instance.rest());
+            }
         }
     }
 

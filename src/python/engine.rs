@@ -38,6 +38,7 @@ const MAX_HANDLES: usize = 256;
 pub(crate) struct PythonEngine {
     engine: Engine,
     component: Component,
+    memories: Memories,
 }
 
 impl std::fmt::Debug for PythonEngine {
@@ -65,15 +66,16 @@ impl PythonEngine {
         if let Some(image) = image {
             memories.set_image(image);
         }
-        Ok(Self { engine, component })
+        Ok(Self { engine, component, memories })
     }
 
     /// The engine with another component in the place of CPython.
     #[cfg(test)]
     pub(super) fn with_component(binary: &[u8]) -> wasmtime::Result<Self> {
-        let engine = Engine::new(&config(address_space(), Memories::default()))?;
+        let memories = Memories::default();
+        let engine = Engine::new(&config(address_space(), memories.clone()))?;
         let component = Component::new(&engine, binary)?;
-        Ok(Self { engine, component })
+        Ok(Self { engine, component, memories })
     }
 
     /// As [`load`](Self::load), but once for the whole process: later calls share what the first has loaded,
@@ -115,6 +117,11 @@ impl PythonEngine {
         store.set_hostcall_fuel(HOSTCALL_BYTES);
         store.set_max_component_handles(MAX_HANDLES);
         store
+    }
+
+    /// Gives back what is kept for interpreters to come.
+    pub(super) fn rest(&self) {
+        self.memories.forget_idle();
     }
 
     /// Lets all guests that run come to a point where they can be stopped.

@@ -10,6 +10,7 @@ use super::bindings::{Guest, GuestPre, Script};
 use super::compiled::{CompileError, CompileProgress, Source};
 use super::engine::PythonEngine;
 use super::host::Host;
+use super::memory::Place;
 use super::report::{self, Ending};
 use super::wasi::State;
 use crate::context::ExecutionContext;
@@ -84,7 +85,9 @@ impl Engine for Interpreters {
             Ok::<_, wasmtime::Error>(guest)
         };
         match made.await {
-            Ok(guest) => Ok(Interpreter { store, guest, stop }),
+            Ok(guest) => {
+                Ok(Interpreter { store, guest, stop, engine: self.engine.clone(), place: Place::newest() })
+            }
             Err(error) => Err(format!("{error:#}")),
         }
     }
@@ -103,6 +106,9 @@ pub(crate) struct Interpreter {
     store: Store<State<Host>>,
     guest: Guest,
     stop: Arc<Stop>,
+    engine: PythonEngine,
+    /// Of its memory, if that began as the image. Nothing runs in it unless `store` is borrowed.
+    place: Option<Arc<Place>>,
 }
 
 impl Instance<Interpreters> for Interpreter {
@@ -145,6 +151,13 @@ impl Instance<Interpreters> for Interpreter {
 
     fn memory_bytes(&self) -> usize {
         self.store.data().memory.used()
+    }
+
+    fn rest(&mut self) {
+        self.engine.rest();
+        if let Some(Err(error)) = self.place.as_deref().map(Place::give_back) {
+            tracing::debug!(%error, "an idle interpreter keeps its memory");
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! In a memory that was used before, these pages are there already. What one run wrote never reaches another: the
 //! kernel says which pages are not the image's own any more, and each of them is read from the image again.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -80,6 +81,12 @@ impl Memories {
         let _ = self.shared.image.set(image);
     }
 
+    /// Gives back the memories that wait for an interpreter.
+    pub(super) fn forget_idle(&self) {
+        // Unmapped after the lock is open again.
+        let _idle = std::mem::take(&mut *self.shared.idle.lock());
+    }
+
     fn make(&self, minimum: usize, reserved: usize, guard: usize) -> io::Result<Memory> {
         let image = self.shared.image.get().filter(|image| image.length == minimum);
         let idle = image.and_then(|_| self.shared.idle.lock().pop());
@@ -96,7 +103,52 @@ impl Memories {
             }
         };
         let origin = image.is_some().then(|| Arc::clone(&self.shared));
-        Ok(Memory { mapping, size: minimum, origin })
+        let place = Arc::new(Place::default());
+        if let Some(image) = image {
+            *place.span.lock() = Some((mapping.base() as usize, image.length));
+            NEWEST.set(Some(Arc::clone(&place)));
+        }
+        Ok(Memory { mapping, size: minimum, origin, place })
+    }
+}
+
+thread_local! {
+    /// Of the memory that this thread made last. wasmtime does not tell whose memory it makes.
+    static NEWEST: RefCell<Option<Arc<Place>>> = const { RefCell::new(None) };
+}
+
+/// Where a memory is that began as the image, as long as it lives and has not moved.
+#[derive(Default)]
+pub(super) struct Place {
+    /// Its address and the image's length.
+    span: Mutex<Option<(usize, usize)>>,
+}
+
+impl Place {
+    /// Of the memory that this thread made last, if it began as the image. Asked once for each.
+    pub(super) fn newest() -> Option<Arc<Self>> {
+        NEWEST.take()
+    }
+
+    /// Takes the pages out of memory that are still the image's: they are read from the file again when they are
+    /// needed. Nothing changes for the guest, but it must not run meanwhile: what it wrote to such a page would be lost.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not tell which pages these are.
+    pub(super) fn give_back(&self) -> io::Result<()> {
+        // Locked while it is done, so that the memory is not unmapped meanwhile.
+        let span = self.span.lock();
+        let Some((address, length)) = *span else { return Ok(()) };
+        let mut from = 0;
+        let base = ptr::without_provenance_mut(address);
+        for written in written(base, length)?.into_iter().chain([length..length]) {
+            if from < written.start {
+                forget(base, from, written.start)?;
+            }
+            from = written.end;
+        }
+        Ok(())
     }
 }
 
@@ -126,6 +178,8 @@ struct Memory {
     size: usize,
     /// Where it goes back to, if it began as the image.
     origin: Option<Arc<Shared>>,
+    /// For its interpreter.
+    place: Arc<Place>,
 }
 
 #[expect(unsafe_code, reason = "the trait is: code for WebAssembly relies on guarded memory")]
@@ -145,6 +199,7 @@ unsafe impl LinearMemory for Memory {
             let mut larger = Mapping::new(size.saturating_add(MOVED_RESERVATION), self.mapping.guard)?;
             larger.open(0, size)?;
             larger.copy_from(&self.mapping, self.size);
+            *self.place.span.lock() = None;
             self.mapping = larger;
             self.origin = None;
         } else {
@@ -161,6 +216,7 @@ unsafe impl LinearMemory for Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        *self.place.span.lock() = None;
         let Some(origin) = self.origin.take() else { return };
         let Some(image) = origin.image.get() else { return };
         if origin.idle.lock().len() >= MOST_IDLE {
@@ -253,7 +309,7 @@ impl Mapping {
             self.forget(image.length, size)?;
             self.protect(image.length, size, MprotectFlags::empty())?;
         }
-        let written = self.written(image.length)?;
+        let written = written(self.base(), image.length)?;
         if written.iter().map(|pages| pages.len()).sum::<usize>() > MOST_KEPT {
             return self.forget(0, image.length);
         }
@@ -269,35 +325,7 @@ impl Mapping {
 
     /// Lets a range be again what it was when it was mapped: the image, or zeros.
     fn forget(&mut self, from: usize, to: usize) -> io::Result<()> {
-        #[expect(unsafe_code, reason = "memory is given back")]
-        // SAFETY: every caller has the range from what can be accessed in this mapping; nothing borrows from it.
-        unsafe {
-            rustix::mm::madvise(self.base().wrapping_add(from).cast(), to - from, Advice::LinuxDontNeed)
-        }?;
-        Ok(())
-    }
-
-    /// The pages of the first `length` bytes that are not the file's any more, in ranges of bytes.
-    fn written(&self, length: usize) -> io::Result<Vec<Range<usize>>> {
-        static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
-        let pagemap = PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok());
-        let pagemap = pagemap.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        let page = rustix::param::page_size();
-        let mut entries = vec![0; length / page * ENTRY];
-        pagemap.read_exact_at(&mut entries, (self.base() as usize / page * ENTRY) as u64)?;
-        let mut ranges: Vec<Range<usize>> = Vec::new();
-        for (number, entry) in entries.as_chunks().0.iter().enumerate() {
-            let entry = u64::from_ne_bytes(*entry);
-            if entry & (PRESENT | SWAPPED) == 0 || entry & OF_A_FILE != 0 {
-                continue;
-            }
-            let start = number * page;
-            match ranges.last_mut() {
-                Some(last) if last.end == start => last.end += page,
-                _ => ranges.push(start..start + page),
-            }
-        }
-        Ok(ranges)
+        forget(self.base(), from, to)
     }
 
     /// Copies the first `length` bytes, which can be accessed in both.
@@ -319,6 +347,37 @@ impl Drop for Mapping {
         // SAFETY: the whole mapping, of which nobody has an address any more.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.capacity + 2 * self.guard) };
     }
+}
+
+/// Lets a range of a mapping be again what it was when it was mapped: the image, or zeros.
+fn forget(base: *mut u8, from: usize, to: usize) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "memory is given back")]
+    // SAFETY: every caller has the range from what can be accessed in a mapping of this file's; nothing borrows from it.
+    unsafe { rustix::mm::madvise(base.wrapping_add(from).cast(), to - from, Advice::LinuxDontNeed) }?;
+    Ok(())
+}
+
+/// The pages of the first `length` bytes of a mapping that are not the file's any more, in ranges of bytes.
+fn written(base: *const u8, length: usize) -> io::Result<Vec<Range<usize>>> {
+    static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
+    let pagemap = PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok());
+    let pagemap = pagemap.as_ref().ok_or(io::ErrorKind::NotFound)?;
+    let page = rustix::param::page_size();
+    let mut entries = vec![0; length / page * ENTRY];
+    pagemap.read_exact_at(&mut entries, (base as usize / page * ENTRY) as u64)?;
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (number, entry) in entries.as_chunks().0.iter().enumerate() {
+        let entry = u64::from_ne_bytes(*entry);
+        if entry & (PRESENT | SWAPPED) == 0 || entry & OF_A_FILE != 0 {
+            continue;
+        }
+        let start = number * page;
+        match ranges.last_mut() {
+            Some(last) if last.end == start => last.end += page,
+            _ => ranges.push(start..start + page),
+        }
+    }
+    Ok(ranges)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! Arguments: wall-clock limit in milliseconds, memory limit in megabytes; for a script in Python also the word
 //! `python` and the directory of compiled code. Then there are honest runs in both languages, and several scripts, one
 //! after the other: a JSON array of them. The script is on stdin, the report on stdout.
+//!
+//! With the argument `rest` and the directory of compiled code: what two warm interpreters give back while nothing runs.
 #![expect(
     unsafe_code,
     clippy::print_stdout,
@@ -21,6 +23,15 @@ use cx::{Executor, Language, Limits, Script};
 use serde_json::json;
 
 fn main() {
+    // A reply that never comes must fail the test, not hold it up.
+    std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(90));
+        // SAFETY: `_exit` has no preconditions.
+        unsafe { libc::_exit(9) }
+    });
+    if std::env::args().nth(1).is_some_and(|word| word == "rest") {
+        return rest();
+    }
     let number = |position: usize| {
         let argument = std::env::args().nth(position);
         argument.and_then(|text| text.parse().ok()).expect("two numbers")
@@ -39,12 +50,6 @@ fn main() {
         builder = builder.cache_directory(cache);
     }
     let executor = builder.build().expect("an executor");
-    // A reply that never comes must fail the test, not hold it up.
-    std::thread::spawn(|| {
-        std::thread::sleep(Duration::from_secs(90));
-        // SAFETY: `_exit` has no preconditions.
-        unsafe { libc::_exit(9) }
-    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut others = vec![Language::TypeScript];
@@ -109,6 +114,31 @@ fn main() {
     // A lost thread runs on; leaving `main` would run destructors beside it.
     // SAFETY: `_exit` has no preconditions.
     unsafe { libc::_exit(0) }
+}
+
+/// Prints resident megabytes when two interpreters are warm and after some idle seconds, and what runs give afterwards.
+fn rest() {
+    let cache = std::env::args_os().nth(2).expect("a directory");
+    let builder = Executor::builder().languages([Language::Python]).warm_instances(2);
+    let executor = builder.cache_directory(cache).build().expect("an executor");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let report = runtime.block_on(async {
+        let warm = async || executor.warm(Language::Python).await.expect("Python");
+        warm().await;
+        // Also what has run before gives back.
+        executor.run(after(Language::Python)).await.expect("a run");
+        warm().await;
+        let busy = status("VmRSS");
+        std::thread::sleep(Duration::from_secs(3));
+        let idle = status("VmRSS");
+        let mut values = Vec::new();
+        for _ in 0..3 {
+            let result = executor.run(after(Language::Python)).await.expect("a run");
+            values.push(result.value().cloned());
+        }
+        json!({ "busyMegabytes": busy, "idleMegabytes": idle, "values": values })
+    });
+    println!("{report}");
 }
 
 /// A run of 200 ms that sums what a tool says.

@@ -99,11 +99,22 @@ pub(crate) async fn failure(source: &str) -> (ErrorCode, String) {
 /// Memory that scripts in the child process may use, in megabytes.
 pub(crate) const LIMIT: u64 = 64;
 
+/// What a process of its own says of memory that two warm interpreters give back.
+pub(crate) fn rest() -> Value {
+    let output = Command::new(canary_program()).arg("rest").arg(cache()).output();
+    let output = output.expect("the canary is built with the tests");
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn canary_program() -> PathBuf {
+    let test_binary = std::env::current_exe().unwrap();
+    test_binary.parent().unwrap().parent().unwrap().join("examples/canary")
+}
+
 /// What the child process says of attacks one after the other, of honest runs in both languages beside and after them.
 fn canary(sources: &[&str], milliseconds: u64) -> Value {
-    let test_binary = std::env::current_exe().unwrap();
-    let program: PathBuf = test_binary.parent().unwrap().parent().unwrap().join("examples/canary");
-    let mut child = Command::new(program)
+    let mut child = Command::new(canary_program())
         .args([milliseconds.to_string(), LIMIT.to_string(), "python".to_owned()])
         .arg(cache())
         .stdin(Stdio::piped())

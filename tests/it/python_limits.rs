@@ -8,7 +8,7 @@ use cx::{Error, ErrorCode, ExecuteResult, Limits, Script};
 use serde_json::{Value, json};
 
 use crate::python_executor::{
-    BESIDE, attack, builder, ends, executor, failure, small, survive, survives, value, within,
+    BESIDE, attack, builder, ends, executor, failure, rest, small, survive, survives, value, within,
 };
 
 async fn limited(source: &str, limits: Limits) -> ExecuteResult {
@@ -451,6 +451,15 @@ fn pm_115_bombs() {
     // CPython's own guard against numbers as text.
     let report = survives("int('9' * 10 ** 7)", 5_000, &["RUNTIME_ERROR"], BESIDE);
     assert_eq!(report["error"]["name"], "ValueError", "{report:#}");
+}
+
+/// What an idle interpreter only reads is taken out of memory, and comes back when it is needed.
+#[test]
+fn idle_interpreters_give_memory_back() {
+    let report = rest();
+    let megabytes = |name: &str| report[name].as_u64().unwrap();
+    assert!(megabytes("idleMegabytes") + 10 <= megabytes("busyMegabytes"), "{report}");
+    assert_eq!(report["values"], json!([2, 2, 2]));
 }
 
 /// By every way out: none is a full pipe, none costs the host more than what is kept.

@@ -70,7 +70,7 @@ fn pages_that_were_written_are_kept_and_too_many_are_given_back() {
     memories.set_image(Image::in_memory(&image).unwrap());
     let own = |memories: &Memories| {
         let idle = memories.shared.idle.lock();
-        idle[0].written(image.len()).unwrap().iter().map(Range::len).sum::<usize>()
+        written(idle[0].base(), image.len()).unwrap().iter().map(Range::len).sum::<usize>()
     };
     let write = |count: usize| {
         let mut memory = memories.make(image.len(), RESERVED, GUARD).unwrap();
@@ -140,4 +140,53 @@ fn a_memory_of_another_size_is_empty() {
     drop(other);
     assert_eq!(idle(&memories), 0);
     assert!(memories.make(PAGE, usize::MAX - PAGE, GUARD).is_err());
+}
+
+/// Bytes of the pages at `base` that are in memory.
+fn resident(base: *const u8, length: usize) -> usize {
+    let page = rustix::param::page_size();
+    let pagemap = File::open("/proc/self/pagemap").unwrap();
+    let mut entries = vec![0; length / page * ENTRY];
+    pagemap.read_exact_at(&mut entries, (base as usize / page * ENTRY) as u64).unwrap();
+    let entries = entries.as_chunks().0.iter();
+    entries.filter(|entry| u64::from_ne_bytes(**entry) & PRESENT != 0).count() * page
+}
+
+#[test]
+fn an_idle_guest_keeps_what_it_wrote_and_nothing_else() {
+    let (memories, mut image) = memories();
+    let mut memory = make(&memories);
+    let place = Place::newest().unwrap();
+    assert!(Place::newest().is_none());
+    for at in [0, 5000, 2 * PAGE + 17, IMAGE - 1] {
+        bytes(&mut memory)[at] = 0;
+        image[at] = 0;
+    }
+    assert_eq!(bytes(&mut memory), image);
+    assert_eq!(resident(memory.as_ptr(), IMAGE), IMAGE);
+    place.give_back().unwrap();
+    assert_eq!(resident(memory.as_ptr(), IMAGE), 4 * rustix::param::page_size());
+    assert_eq!(bytes(&mut memory), image);
+
+    drop(memory);
+    assert_eq!(idle(&memories), 1);
+    // There is nothing any more that it could take away from the next.
+    let mut next = make(&memories);
+    bytes(&mut next).fill(9);
+    place.give_back().unwrap();
+    assert!(bytes(&mut next).iter().all(|byte| *byte == 9));
+    drop(next);
+    memories.forget_idle();
+    assert_eq!(idle(&memories), 0);
+}
+
+#[test]
+fn a_memory_that_has_moved_is_left_alone() {
+    let (memories, _) = memories();
+    let mut memory = memories.make(IMAGE, PAGE, GUARD).unwrap();
+    let place = Place::newest().unwrap();
+    memory.grow_to(2 * IMAGE).unwrap();
+    bytes(&mut memory).fill(9);
+    place.give_back().unwrap();
+    assert!(bytes(&mut memory).iter().all(|byte| *byte == 9));
 }
