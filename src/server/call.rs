@@ -1,21 +1,27 @@
 //! The call of a tool that runs a script: from the client's arguments to its answer, or to a task.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResponse, CallToolResult, CreateTaskResult, ErrorData, JsonObject};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CreateTaskResult, ErrorData, InputResponses,
+};
 use rmcp::service::RequestContext;
-use rmcp::task_manager::{TaskExit, TaskOptions};
-use tokio_util::sync::CancellationToken;
+use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::answer::{self, Answer, Draft};
 use super::arguments::RunArguments;
-use super::consent;
+use super::consent::{Person, Question};
 use super::notes::{Notes, Wanted};
 use super::serve::{CallGuard, Shared, with_sources};
 use super::session::Handler;
+use super::suspended::{self, Fingerprint, NotResumed};
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Language, Script};
 use crate::limits::Limits;
@@ -32,13 +38,26 @@ const TASK_POLL: Duration = Duration::from_secs(1);
 /// Tasks of one client that can be asked for at once. What would be one more is answered when it has ended.
 const MOST_TASKS: usize = 64;
 
-/// A run that the client need not wait for any more.
-struct Detached {
+/// A run, with all that its client is to be told of it.
+pub(super) struct Underway {
     run: BoxFuture<'static, Result<ExecuteResult, Error>>,
     cancel: CancellationToken,
+    _stop_on_drop: DropGuard,
     language: Language,
-    limits: Limits,
-    guard: CallGuard,
+    pub(super) limits: Limits,
+    notes: Notes,
+    /// What a person has to be asked by a result; closed where that is not how they are asked.
+    questions: mpsc::Receiver<Question>,
+    /// Of the call, if it may have to be repeated with an answer.
+    call: Option<Fingerprint>,
+    guard: Option<CallGuard>,
+}
+
+impl Underway {
+    /// Nobody waits for it until the client comes back.
+    pub(super) fn rest(&mut self) {
+        self.guard = None;
+    }
 }
 
 impl Handler {
@@ -51,34 +70,99 @@ impl Handler {
     pub(super) async fn run_script(
         &self,
         language: Language,
-        arguments: JsonObject,
+        request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let format = self.shared.options.format;
-        let arguments = match RunArguments::read(arguments) {
-            Ok(arguments) => arguments,
-            Err(problem) => {
-                return Ok(respond(answer::refusal(format, INVALID_ARGUMENTS, &problem, None)).into());
-            }
-        };
-        let guard = self.calls.begin();
+        let arguments = request.arguments.unwrap_or_default();
         self.shared.look_for_lost_threads();
         if self.shared.is_ending() {
             let problem = "the server is about to end: too many threads run scripts that cannot be stopped";
             let code = ErrorCode::EngineUnavailable.as_str();
             return Ok(respond(answer::refusal(format, code, problem, Some(TRY_AGAIN))).into());
         }
+        if let Some(name) = &request.request_state {
+            let call = Fingerprint::new(&request.name, &arguments);
+            return match self.shared.suspended.take(&self.owner, call, name) {
+                Ok((underway, question)) => {
+                    let responses = request.input_responses.unwrap_or_default();
+                    self.resume(underway, question, responses, context).await
+                }
+                Err(why) => {
+                    let problem = match why {
+                        NotResumed::Unknown => "no run waits for this answer any more; run the script again",
+                        NotResumed::OtherCall => {
+                            "this answer belongs to a call with other arguments; send that call again, with it"
+                        }
+                    };
+                    Ok(respond(answer::refusal(format, INVALID_ARGUMENTS, problem, None)).into())
+                }
+            };
+        }
+        let person = Person::behind(context);
+        let call =
+            matches!(person, Some(Person::ByResult(..))).then(|| Fingerprint::new(&request.name, &arguments));
+        let arguments = match RunArguments::read(arguments) {
+            Ok(arguments) => arguments,
+            Err(problem) => {
+                return Ok(respond(answer::refusal(format, INVALID_ARGUMENTS, &problem, None)).into());
+            }
+        };
         let limits = limits(&arguments, self.shared.executor.limits());
         let cancel = self.runs.child_token();
-        let stop_on_drop = cancel.clone().drop_guard();
         let mut script = script(language, arguments).limits(limits).cancel_with(cancel.clone());
-        if let Some(approver) = consent::approver(context) {
-            script = script.approver(approver);
+        let mut questions = mpsc::channel(1).1;
+        match person {
+            Some(Person::AtOnce(approver)) => script = script.approver(approver),
+            Some(Person::ByResult(approver, theirs)) => {
+                script = script.approver(approver);
+                questions = theirs;
+            }
+            None => {}
         }
-        let wanted = Wanted { progress: context.meta.get_progress_token(), log: self.wanted_lines(context) };
-        let (script, mut notes) = Notes::attach(wanted, context.peer.clone(), script);
+        let (script, notes) = Notes::attach(self.wanted(context), context.peer.clone(), script);
         let executor = self.shared.executor.clone();
-        let mut run = async move { executor.run(script).await }.boxed();
+        let underway = Underway {
+            run: async move { executor.run(script).await }.boxed(),
+            _stop_on_drop: cancel.clone().drop_guard(),
+            cancel,
+            language,
+            limits,
+            notes,
+            questions,
+            call,
+            guard: Some(self.calls.begin()),
+        };
+        self.attend(underway, context).await
+    }
+
+    /// Goes on with a run whose client was asked something.
+    async fn resume(
+        &self,
+        mut underway: Underway,
+        question: Question,
+        mut responses: InputResponses,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        underway.guard = Some(self.calls.begin());
+        underway.notes.tell(self.wanted(context), context.peer.clone());
+        match responses.remove(suspended::KEY) {
+            Some(response) => question.answer(response),
+            // It was sent again without an answer, and is asked again.
+            None => match self.suspend(underway, question) {
+                Ok(response) => return Ok(response),
+                Err(again) => underway = *again,
+            },
+        }
+        self.attend(underway, context).await
+    }
+
+    /// Waits for a run's end, or for what the client has to be told before.
+    async fn attend(
+        &self,
+        mut underway: Underway,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
         let may_become_task = self.may_make_task(context);
         let task_due = tokio::time::sleep(TASK_AFTER);
         tokio::pin!(task_due);
@@ -86,24 +170,34 @@ impl Handler {
             tokio::select! {
                 biased;
                 () = context.ct.cancelled() => {
-                    cancel.cancel();
+                    underway.cancel.cancel();
                     // Its place is free again when this is over.
-                    let _nobody_reads = run.await;
+                    let _nobody_reads = underway.run.await;
                     return Err(ErrorData::internal_error("the call was cancelled", None));
                 }
-                result = &mut run => break result,
-                note = notes.next() => notes.send(note).await,
-                () = &mut task_due, if may_become_task => {
-                    stop_on_drop.disarm();
-                    let detached = Detached { run, cancel, language, limits, guard };
-                    return Ok(self.make_task(detached).into());
-                }
+                result = &mut underway.run => break result,
+                Some(question) = underway.questions.recv() => match self.suspend(underway, question) {
+                    Ok(response) => return Ok(response),
+                    Err(again) => underway = *again,
+                },
+                note = underway.notes.next() => underway.notes.send(note).await,
+                () = &mut task_due, if may_become_task => return Ok(self.make_task(underway).into()),
             }
         };
-        notes.finish().await;
-        self.shared.note_start(language, result.as_ref().err());
+        underway.notes.finish().await;
+        self.shared.note_start(underway.language, result.as_ref().err());
         // The guard goes with the answer, or a server that ends for lost threads would end before it.
         Ok(respond(self.shared.answer(&self.owner, result)).into())
+    }
+
+    /// Asks the client and puts the run aside until it comes back.
+    fn suspend(&self, underway: Underway, question: Question) -> Result<CallToolResponse, Box<Underway>> {
+        let Some(call) = underway.call else { return Err(Box::new(underway)) };
+        self.shared.suspended.add(&self.owner, call, underway, question).map(Into::into)
+    }
+
+    fn wanted(&self, context: &RequestContext<RoleServer>) -> Wanted {
+        Wanted { progress: context.meta.get_progress_token(), log: self.wanted_lines(context) }
     }
 
     fn may_make_task(&self, context: &RequestContext<RoleServer>) -> bool {
@@ -118,8 +212,8 @@ impl Handler {
     }
 
     /// Makes a task of a run, which goes on. It ends with the session, like every run.
-    fn make_task(&self, detached: Detached) -> CreateTaskResult {
-        let kept = detached.limits.wall_time + TASK_KEPT;
+    fn make_task(&self, underway: Underway) -> CreateTaskResult {
+        let kept = underway.limits.wall_time + TASK_KEPT;
         // rmcp keeps the outcome for as long again.
         self.task_ends.lock().push(Instant::now() + 2 * kept);
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -127,28 +221,54 @@ impl Handler {
             .with_ttl_ms(milliseconds(kept))
             .with_poll_interval_ms(milliseconds(TASK_POLL))
             .with_status_message("the script runs");
-        let (shared, owner) = (std::sync::Arc::clone(&self.shared), self.owner.clone());
+        let (shared, owner, tasks) = (Arc::clone(&self.shared), self.owner.clone(), self.tasks.clone());
         let task = self.tasks.spawn(options, move |task| {
-            let Detached { mut run, cancel, language, guard, limits: _ } = detached;
             async move {
-                let _stop_on_drop = cancel.clone().drop_guard();
-                let result = tokio::select! {
-                    biased;
-                    () = task.cancelled() => {
-                        cancel.cancel();
-                        let _nobody_reads = run.await;
-                        return Err(TaskExit::Cancelled);
+                // All of it: a part that is not named below would be dropped, and that ends the run.
+                let mut underway = underway;
+                let mut asked = 0;
+                let result = loop {
+                    tokio::select! {
+                        biased;
+                        () = task.cancelled() => {
+                            underway.cancel.cancel();
+                            let _nobody_reads = underway.run.await;
+                            return Err(TaskExit::Cancelled);
+                        }
+                        result = &mut underway.run => break result,
+                        Some(question) = underway.questions.recv() => {
+                            asked += 1;
+                            ask(&tasks, &task, &format!("{}-{asked}", suspended::KEY), question).await?;
+                        }
                     }
-                    result = &mut run => result,
                 };
-                drop(guard);
-                shared.note_start(language, result.as_ref().err());
+                drop(underway.guard);
+                shared.note_start(underway.language, result.as_ref().err());
                 Ok(respond(shared.answer(&owner, result)))
             }
             .boxed()
         });
         CreateTaskResult::new(task)
     }
+}
+
+/// Shows a question with a task until it is answered or over.
+async fn ask(
+    tasks: &TaskManager,
+    task: &TaskContext,
+    key: &str,
+    mut question: Question,
+) -> Result<(), TaskExit> {
+    let Some(request) = question.request() else { return Ok(()) };
+    tokio::select! {
+        biased;
+        response = task.request_input(key, request) => question.answer(response?),
+        () = question.over() => {
+            // Or the task would go on asking.
+            let _ended = tasks.update_task(task.task_id(), [(key.to_owned(), Value::Null)]);
+        }
+    }
+    Ok(())
 }
 
 /// The code of answers to calls with arguments that cannot be, as of tools' own.

@@ -1,13 +1,15 @@
-//! Asks the person at the client about a call that a script wants to make: the protocol's elicitation.
+//! Asks the person at the client about a call that a script wants to make: the protocol's elicitation, as a request of
+//! the server's own or within a result.
 
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    ServerRequest,
+    ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationSchema, InputRequest, ServerRequest,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RequestHandle};
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::tools::approval::{Approval, ApprovalRequest};
 
@@ -16,40 +18,98 @@ const APPROVE: &str = "approve";
 /// What the person wants the script's author to know.
 const REASON: &str = "reason";
 
-/// Who asks the person behind this request, if its client can: one with a handshake that has said so. Clients without
-/// a handshake cannot be asked in the middle of a request.
-pub(super) fn approver(
-    context: &RequestContext<RoleServer>,
-) -> Option<impl Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync + 'static> {
-    let client = context.peer.peer_info()?;
-    let elicitation = client.capabilities.elicitation.as_ref()?;
-    // A client that names neither form means the one that was there first.
-    let shows_forms = elicitation.form.is_some() || elicitation.url.is_none();
-    if !shows_forms || context.meta.client_capabilities().is_some() {
-        return None;
-    }
-    let peer = context.peer.clone();
-    Some(move |request: ApprovalRequest| -> BoxFuture<'static, Approval> {
-        let peer = peer.clone();
-        Box::pin(async move { ask(peer, &request).await })
-    })
+/// Whoever asks the person at the client.
+type Approver = Box<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync>;
+
+/// How the person behind a request can be asked.
+pub(super) enum Person {
+    /// In the middle of the request, by one of the server's own: clients with a handshake.
+    AtOnce(Approver),
+    /// By a result that asks instead of the answer, after which the client sends the request again: clients without one.
+    ByResult(Approver, mpsc::Receiver<Question>),
 }
 
-async fn ask(peer: Peer<RoleServer>, request: &ApprovalRequest) -> Approval {
-    let Ok(requested_schema) = ElicitationSchema::builder()
+impl Person {
+    /// The person behind this request, if its client has said that it shows forms.
+    pub(super) fn behind(context: &RequestContext<RoleServer>) -> Option<Self> {
+        if let Some(capabilities) = context.meta.client_capabilities() {
+            if !shows_forms(&capabilities) {
+                return None;
+            }
+            // There is one question at a time.
+            let (sender, questions) = mpsc::channel(1);
+            let approver = move |asked: ApprovalRequest| -> BoxFuture<'static, Approval> {
+                let sender = sender.clone();
+                Box::pin(async move {
+                    let (answer, said) = oneshot::channel();
+                    // Whoever puts the questions goes only with the run.
+                    let _gone = sender.send(Question { asked, answer }).await;
+                    said.await.unwrap_or(Approval::Unavailable)
+                })
+            };
+            return Some(Self::ByResult(Box::new(approver), questions));
+        }
+        if !shows_forms(&context.peer.peer_info()?.capabilities) {
+            return None;
+        }
+        let peer = context.peer.clone();
+        Some(Self::AtOnce(Box::new(move |request| {
+            let peer = peer.clone();
+            Box::pin(async move { ask(peer, &request).await })
+        })))
+    }
+}
+
+fn shows_forms(capabilities: &ClientCapabilities) -> bool {
+    // A client that names neither form means the one that was there first.
+    let elicitation = capabilities.elicitation.as_ref();
+    elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
+}
+
+/// A question that is open until it is answered, its time is over or its run ends. Dropping it says that nobody can be
+/// asked.
+pub(super) struct Question {
+    asked: ApprovalRequest,
+    answer: oneshot::Sender<Approval>,
+}
+
+impl Question {
+    /// What the client shows. `None` only if rmcp does not take our own form.
+    pub(super) fn request(&self) -> Option<InputRequest> {
+        Some(InputRequest::Elicitation(ElicitRequest::new(form(&self.asked)?)))
+    }
+
+    /// Waits until nobody waits for the answer any more.
+    pub(super) async fn over(&mut self) {
+        self.answer.closed().await;
+    }
+
+    /// Passes on what the client came back with. Whatever cannot be read is no yes.
+    pub(super) fn answer(self, response: Value) {
+        let approval = serde_json::from_value(response)
+            .map_or(Approval::Deny { reason: None }, |answer: ElicitResult| approval(&answer));
+        // Too late is no answer; the run goes on without.
+        let _over = self.answer.send(approval);
+    }
+}
+
+fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
+    let requested_schema = ElicitationSchema::builder()
         .required_bool_with(APPROVE, |field| {
             field.title("Make this call").description("Exactly as shown, once").with_default(false)
         })
         .optional_string_with(REASON, |field| field.title("Why not").max_length(200))
         .build()
-    else {
-        return Approval::Unavailable;
-    };
-    let params = ElicitRequestParams::FormElicitationParams {
+        .ok()?;
+    Some(ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: message(request),
         requested_schema,
-    };
+    })
+}
+
+async fn ask(peer: Peer<RoleServer>, request: &ApprovalRequest) -> Approval {
+    let Some(params) = form(request) else { return Approval::Unavailable };
     let question = ServerRequest::ElicitRequest(ElicitRequest::new(params));
     let Ok(handle) = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await else {
         return Approval::Unavailable;

@@ -29,6 +29,7 @@ mod session;
 mod call;
 mod consent;
 mod notes;
+mod suspended;
 
 mod answer;
 mod arguments;

@@ -106,6 +106,12 @@ impl Notes {
         (script, notes)
     }
 
+    /// From now on tells what this request's client wants, in the place of the one before.
+    pub(super) fn tell(&mut self, wanted: Wanted, peer: Peer<RoleServer>) {
+        // Numbers begin again with a token.
+        (self.wanted, self.peer, self.sent) = (wanted, peer, 0.0);
+    }
+
     /// Waits for the next thing to tell. Never completes when nothing is wanted. Nothing is lost when this is dropped.
     pub(super) async fn next(&mut self) -> Note {
         tokio::select! {

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::Format;
 use super::lines::ClientLines;
 use super::session::Session;
+use super::suspended::Suspended;
 use super::tools;
 use crate::error::Error;
 use crate::execution::Language;
@@ -75,6 +76,8 @@ pub(super) struct Shared {
     pub(super) tools: Vec<Tool>,
     /// Why engines did not start, by language.
     pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
+    /// Runs whose clients were asked something and have not come back yet.
+    pub(super) suspended: Arc<Suspended>,
     /// Connections that ever were, to tell their owners apart.
     connections: AtomicUsize,
     /// Too many threads are lost.
@@ -93,6 +96,7 @@ impl Server {
                 started: Instant::now(),
                 tools,
                 broken: Mutex::default(),
+                suspended: Arc::default(),
                 connections: AtomicUsize::new(0),
                 threads_lost: CancellationToken::new(),
             }),
@@ -167,10 +171,7 @@ impl Server {
         if !matches!(running.close_with_timeout(LONGEST_CLOSE).await, Ok(Some(_))) {
             tracing::warn!("a session did not end in time");
         }
-        if let Some(history) = self.shared.executor.history() {
-            // Nobody can ask for it any more.
-            history.forget(&owner);
-        }
+        self.shared.forget(&owner);
         if timeout(LONGEST_LAST_WRITE, &mut writing).await.is_err() {
             // A client that does not read. What it was to be told is lost.
             writing.abort();
@@ -189,6 +190,14 @@ impl Shared {
     /// Whether the server is about to end and takes no more calls.
     pub(super) fn is_ending(&self) -> bool {
         self.threads_lost.is_cancelled()
+    }
+
+    /// Forgets what is kept for a client that is gone, and ends what it was asked about.
+    pub(super) fn forget(&self, owner: &str) {
+        self.suspended.forget(owner);
+        if let Some(history) = self.executor.history() {
+            history.forget(owner);
+        }
     }
 
     /// Remembers whether an engine could be started.

@@ -174,13 +174,12 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let arguments = request.arguments.unwrap_or_default();
         match &*request.name {
-            tools::EXECUTE_TYPESCRIPT => self.run_script(Language::TypeScript, arguments, &context).await,
-            tools::EXECUTE_PYTHON => self.run_script(Language::Python, arguments, &context).await,
+            tools::EXECUTE_TYPESCRIPT => self.run_script(Language::TypeScript, request, &context).await,
+            tools::EXECUTE_PYTHON => self.run_script(Language::Python, request, &context).await,
             tools::HEALTH => {
                 let format = self.shared.options.format;
-                if let Some(name) = arguments.keys().next() {
+                if let Some(name) = request.arguments.unwrap_or_default().keys().next() {
                     let problem = format!("`health` takes no parameters: `{name}`");
                     return Ok(call::respond(answer::refusal(
                         format,
@@ -265,7 +264,7 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.tasks.update_task(&request.task_id, std::iter::empty())
+        self.tasks.update_task(&request.task_id, request.input_responses)
     }
 
     async fn cancel_task(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::serve::{Client, Start, meta};
+use crate::serve::{Client, Start, meta, text};
 
 const DELETE: &str = "return await tools.notes.echo({ text: 'a\\u202eb' })";
 
@@ -98,12 +98,197 @@ fn a_client_that_cannot_ask_is_told_what_to_do() {
         let call = run(&mut client);
         refused(&client.answer(&call)["result"]["structuredContent"]);
     }
-    // Without a handshake nobody can be asked in the middle of a request.
-    let mut client = Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]).spawn();
-    let capabilities = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } });
-    let params =
-        json!({ "name": "executeTypescript", "arguments": { "code": DELETE }, "_meta": meta(capabilities) });
-    refused(&client.request("tools/call", params)["result"]["structuredContent"]);
+    // Without a handshake a client says with each request what it can.
+    for capabilities in [json!({}), json!({ "elicitation": { "url": {} } })] {
+        let mut client = stateless(&[]);
+        refused(&client.request("tools/call", call(&capabilities, json!({})))["result"]["structuredContent"]);
+    }
+}
+
+// --- clients without a handshake: the question is a result, and the answer comes with the same call again --------------
+
+fn stateless(more: &[&str]) -> Client {
+    let arguments = [&["--ask", "notes.*"], more].concat();
+    Start::new().server("notes", &["well"]).arguments(&arguments).spawn()
+}
+
+fn forms() -> Value {
+    json!({ "elicitation": { "form": {} } })
+}
+
+/// The call, with what a client adds when it comes back.
+fn call(capabilities: &Value, more: Value) -> Value {
+    call_of(DELETE, capabilities, more)
+}
+
+fn call_of(code: &str, capabilities: &Value, more: Value) -> Value {
+    let meta = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));
+    let mut params = json!({ "name": "executeTypescript", "arguments": { "code": code }, "_meta": meta });
+    for (name, value) in more.as_object().unwrap() {
+        params[name] = value.clone();
+    }
+    params
+}
+
+/// What a client sends back that shows forms.
+fn answered(asked: &Value, answer: Value) -> Value {
+    json!({ "requestState": asked["requestState"], "inputResponses": { "approval": answer } })
+}
+
+fn yes() -> Value {
+    json!({ "action": "accept", "content": { "approve": true } })
+}
+
+#[test]
+fn without_a_handshake_the_question_is_a_result() {
+    let mut client = stateless(&[]);
+    let asked = client.request("tools/call", call(&forms(), json!({})))["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked:#}");
+    let question = &asked["inputRequests"]["approval"];
+    assert_eq!(question["method"], "elicitation/create", "{asked:#}");
+    assert!(question["params"]["message"].as_str().unwrap().contains("notes.echo"), "{asked:#}");
+    assert!(!client.notes("notes").contains("executed"));
+    // Sent again without an answer, it asks again, under another name.
+    let again =
+        client.request("tools/call", call(&forms(), json!({ "requestState": asked["requestState"] })));
+    let again = &again["result"];
+    assert_eq!(again["inputRequests"], asked["inputRequests"], "{again:#}");
+    let late = client.request("tools/call", call(&forms(), answered(&asked, yes())));
+    assert!(text(&late["result"]).contains("no run waits for this answer any more"), "{late:#}");
+
+    let done = client.request("tools/call", call(&forms(), answered(again, yes())));
+    assert_eq!(done["result"]["structuredContent"]["success"], true, "{done:#}");
+    assert_eq!(client.notes("notes").matches("executed echo").count(), 1);
+    // It is used up.
+    let twice = client.request("tools/call", call(&forms(), answered(again, yes())));
+    assert_eq!(twice["result"]["structuredContent"]["error"]["code"], "INVALID_ARGUMENTS", "{twice:#}");
+    assert_eq!(client.notes("notes").matches("executed echo").count(), 1);
+    client.end();
+}
+
+#[test]
+fn each_question_of_a_script_is_one_more_result() {
+    let mut client = stateless(&[]);
+    let code = "const some = [];
+        for (const text of ['a', 'b', 'c']) {
+            try { some.push(await tools.notes.echo({ text })) } catch (error) { some.push(error.code) }
+        }
+        return some.length + ' ' + some[1]";
+    let mut result = client.request("tools/call", call_of(code, &forms(), json!({})));
+    for (text, answer) in [("a", yes()), ("b", json!({ "action": "decline" })), ("c", yes())] {
+        let asked = result["result"].clone();
+        let message = asked["inputRequests"]["approval"]["params"]["message"].as_str().unwrap();
+        assert!(message.contains(&format!("\"text\": \"{text}\"")), "{message}");
+        result = client.request("tools/call", call_of(code, &forms(), answered(&asked, answer)));
+    }
+    assert_eq!(result["result"]["structuredContent"]["value"], "3 TOOL_DENIED", "{result:#}");
+    assert_eq!(client.notes("notes").matches("executed echo").count(), 2);
+    client.end();
+}
+
+#[test]
+fn what_comes_back_is_no_yes_unless_it_is_one() {
+    for answer in [
+        Value::Null,
+        json!(true),
+        json!({ "action": "accept" }),
+        json!({ "action": "accept", "content": { "approve": "yes" } }),
+        json!({ "action": "approve", "content": { "approve": true } }),
+    ] {
+        let mut client = stateless(&[]);
+        let asked = client.request("tools/call", call(&forms(), json!({})))["result"].clone();
+        let result = client.request("tools/call", call(&forms(), answered(&asked, answer.clone())));
+        let structured = &result["result"]["structuredContent"];
+        assert_eq!(structured["error"]["toolCode"], "TOOL_DENIED", "{answer}: {result:#}");
+        assert!(!client.notes("notes").contains("executed"), "{answer}");
+    }
+}
+
+/// A model that writes arguments cannot answer for the person, and an answer is for one call.
+#[test]
+fn an_answer_is_for_the_call_that_was_asked_about() {
+    let mut client = stateless(&[]);
+    let asked = client.request("tools/call", call(&forms(), json!({})))["result"].clone();
+    let other = "return await tools.notes.echo({ text: 'other' })";
+    let result = client.request("tools/call", call_of(other, &forms(), answered(&asked, yes())));
+    assert!(text(&result["result"]).contains("belongs to a call with other arguments"), "{result:#}");
+    for state in ["", "0123456789abcdef0123456789abcdef", &"x".repeat(100_000)] {
+        let forged = json!({ "requestState": state, "inputResponses": { "approval": yes() } });
+        let result = client.request("tools/call", call(&forms(), forged));
+        assert!(text(&result["result"]).contains("no run waits"), "{result:#}");
+    }
+    // An answer to no question is one: the call is new, and asked about.
+    let unasked = json!({ "inputResponses": { "approval": yes() } });
+    let result = client.request("tools/call", call(&forms(), unasked));
+    assert_eq!(result["result"]["resultType"], "input_required", "{result:#}");
+    let mut arguments = call(&forms(), json!({}));
+    arguments["arguments"]["inputResponses"] = json!({ "approval": yes() });
+    let result = client.request("tools/call", arguments);
+    assert_eq!(result["result"]["structuredContent"]["error"]["code"], "INVALID_ARGUMENTS", "{result:#}");
+    assert!(!client.notes("notes").contains("executed"));
+    // The first one waits all the while.
+    let done = client.request("tools/call", call(&forms(), answered(&asked, yes())));
+    assert_eq!(done["result"]["structuredContent"]["success"], true, "{done:#}");
+    client.end();
+}
+
+#[test]
+fn only_so_many_runs_wait_for_their_clients() {
+    let mut client = stateless(&["--max-runs", "100"]);
+    for _ in 0..64 {
+        let asked = client.request("tools/call", call(&forms(), json!({})));
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked:#}");
+    }
+    let refused = client.request("tools/call", call(&forms(), json!({})));
+    assert!(text(&refused["result"]).contains("nobody can be asked here"), "{refused:#}");
+    // They end with the client, at once.
+    client.end();
+}
+
+#[test]
+fn a_task_asks_while_it_goes_on() {
+    let mut client = stateless(&[]);
+    let capabilities = json!({
+        "elicitation": { "form": {} }, "extensions": { "io.modelcontextprotocol/tasks": {} },
+    });
+    let code = "await new Promise(done => setTimeout(done, 2500));
+        const some = [];
+        for (const text of ['a', 'b']) some.push((await call_tool('notes', 'echo', { text })).ok);
+        return some";
+    let made = client.request("tools/call", call_of(code, &capabilities, json!({})));
+    let task = made["result"]["taskId"].clone();
+    assert!(task.is_string(), "{made:#}");
+    let about = |more: Value| {
+        let mut params = json!({ "taskId": task });
+        params["_meta"] = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));
+        for (name, value) in more.as_object().unwrap() {
+            params[name] = value.clone();
+        }
+        params
+    };
+    let mut answers = vec![("approval-1", yes()), ("approval-2", json!({ "action": "decline" }))].into_iter();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        assert!(std::time::Instant::now() < end);
+        let state = client.request("tasks/get", about(json!({})))["result"].clone();
+        match state["status"].as_str().unwrap() {
+            "input_required" => {
+                let (key, answer) = answers.next().unwrap();
+                assert_eq!(state["inputRequests"][key]["method"], "elicitation/create", "{state:#}");
+                let mut responses = json!({});
+                responses[key] = answer;
+                client.request("tasks/update", about(json!({ "inputResponses": responses })));
+            }
+            "completed" => {
+                let value = &state["result"]["structuredContent"]["value"];
+                assert_eq!(value, &json!([true, false]), "{state:#}");
+                break;
+            }
+            "working" => std::thread::sleep(std::time::Duration::from_millis(50)),
+            _ => panic!("{state:#}"),
+        }
+    }
+    client.end();
 }
 
 #[test]
