@@ -17,7 +17,7 @@ use super::consent::Question;
 const MOST: usize = 64;
 
 /// How long a client may take beyond the time that a person has. Its run may have gone on without an answer.
-const KEPT: Duration = Duration::from_secs(60);
+const KEPT: Duration = Duration::from_secs(10);
 
 /// What the question is called in the result, and the answer in the request that follows.
 pub(super) const KEY: &str = "approval";

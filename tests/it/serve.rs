@@ -32,6 +32,7 @@ pub(crate) struct Client {
 /// How to start a [`Client`].
 pub(crate) struct Start {
     servers: Value,
+    config: Value,
     arguments: Vec<String>,
     variables: Vec<(&'static str, &'static str)>,
     reads: bool,
@@ -39,12 +40,24 @@ pub(crate) struct Start {
 
 impl Start {
     pub(crate) fn new() -> Self {
-        Self { servers: json!({}), arguments: Vec::new(), variables: Vec::new(), reads: true }
+        Self {
+            servers: json!({}),
+            config: json!({}),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            reads: true,
+        }
     }
 
     /// Adds a server of `tests/chaos`, whose notes are in the file of its name.
     pub(crate) fn server(mut self, name: &str, arguments: &[&str]) -> Self {
         self.servers[name] = json!({ "mode": arguments });
+        self
+    }
+
+    /// Adds to the person's own configuration.
+    pub(crate) fn config(mut self, name: &str, value: Value) -> Self {
+        self.config[name] = value;
         self
     }
 
@@ -74,12 +87,20 @@ impl Start {
             arguments.extend(mode.iter().map(|word| word.as_str().unwrap().to_owned()));
             servers.insert(name.clone(), json!({ "command": chaos::program(), "args": arguments }));
         }
-        let config = directory.path().join("mcp.json");
-        std::fs::write(&config, json!({ "mcpServers": servers }).to_string()).unwrap();
+        let mut config = self.config;
+        config["mcpServers"] = servers.into();
         let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        command.arg("serve");
+        if config.as_object().unwrap().len() == 1 {
+            let file = directory.path().join("mcp.json");
+            std::fs::write(&file, config.to_string()).unwrap();
+            command.arg("--mcp-config").arg(&file);
+        } else {
+            // A file that is named on the command line has servers only, and no other is read beside it.
+            std::fs::create_dir(directory.path().join("cx")).unwrap();
+            std::fs::write(directory.path().join("cx/config.json"), config.to_string()).unwrap();
+        }
         command
-            .args(["serve", "--mcp-config"])
-            .arg(&config)
             .args(&self.arguments)
             .current_dir(directory.path())
             .env("HOME", directory.path())

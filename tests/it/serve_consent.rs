@@ -245,6 +245,26 @@ fn only_so_many_runs_wait_for_their_clients() {
     client.end();
 }
 
+/// A run is not kept for ever for a client that does not come back.
+#[test]
+fn a_run_ends_whose_client_does_not_come_back() {
+    let limits = json!({ "answerTimeoutMs": 500 });
+    let start = Start::new().server("notes", &["well"]).config("limits", limits);
+    let mut client = start.arguments(&["--ask", "notes.*"]).spawn();
+    let code =
+        "await call_tool('notes', 'echo', {}); for (;;) await new Promise(done => setTimeout(done, 100))";
+    let asked = client.request("tools/call", call_of(code, &forms(), json!({})))["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked:#}");
+    let start = std::time::Instant::now();
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    // Before its own end, which is 30 s after its start.
+    assert!(start.elapsed() < std::time::Duration::from_secs(25), "{:?}", start.elapsed());
+    let late = client.request("tools/call", call_of(code, &forms(), answered(&asked, yes())));
+    assert!(text(&late["result"]).contains("no run waits"), "{late:#}");
+    assert!(!client.notes("notes").contains("executed"));
+    client.end();
+}
+
 #[test]
 fn a_task_asks_while_it_goes_on() {
     let mut client = stateless(&[]);
