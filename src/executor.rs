@@ -233,7 +233,7 @@ impl Executor {
     pub fn run_stats(&self) -> RunStats {
         let admission = &self.inner.admission;
         RunStats {
-            running: admission.most_runs.saturating_sub(admission.runs.available_permits()),
+            running: admission.running.load(Ordering::Relaxed),
             queued: admission.waiting.load(Ordering::Relaxed),
             most_running: admission.most_runs,
             most_queued: admission.most_waiting,
@@ -378,7 +378,7 @@ fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
 pub struct RunStats {
     /// Runs that were admitted and are not over.
     pub running: usize,
-    /// Runs that wait for admission.
+    /// Runs that wait for admission: for a place, or for memory.
     pub queued: usize,
     /// The most that may be running.
     pub most_running: usize,
@@ -392,6 +392,8 @@ struct Admission {
     most_runs: usize,
     /// Megabytes that all runs together may be allowed.
     memory: Arc<Semaphore>,
+    /// Runs that have both. One that waits for its memory has its place already, and is counted as waiting only.
+    running: Arc<AtomicUsize>,
     waiting: AtomicUsize,
     most_waiting: usize,
     longest_wait: Duration,
@@ -401,6 +403,13 @@ struct Admission {
 struct Permit {
     _run: OwnedSemaphorePermit,
     _memory: OwnedSemaphorePermit,
+    running: Arc<AtomicUsize>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Admission {
@@ -414,7 +423,8 @@ impl Admission {
         let acquire = async {
             let run = Arc::clone(&self.runs).acquire_owned().await.ok()?;
             let memory = Arc::clone(&self.memory).acquire_many_owned(megabytes).await.ok()?;
-            Some(Permit { _run: run, _memory: memory })
+            self.running.fetch_add(1, Ordering::Relaxed);
+            Some(Permit { _run: run, _memory: memory, running: Arc::clone(&self.running) })
         };
         tokio::pin!(acquire);
         if let Some(permit) = futures::FutureExt::now_or_never(acquire.as_mut()) {
@@ -855,6 +865,7 @@ impl ExecutorBuilder {
                     runs: Arc::new(Semaphore::new(runs)),
                     most_runs: runs,
                     memory: Arc::new(Semaphore::new((memory >> 20).min(Semaphore::MAX_PERMITS))),
+                    running: Arc::default(),
                     waiting: AtomicUsize::new(0),
                     most_waiting: self.queued_runs.unwrap_or(200),
                     longest_wait: self.queue_timeout.unwrap_or(Duration::from_secs(30)),

@@ -76,7 +76,7 @@ impl Handler {
             script = script.approver(approver);
         }
         let wanted = Wanted { progress: context.meta.get_progress_token(), log: self.wanted_lines(context) };
-        let (script, mut notes) = Notes::attach(wanted, context.peer.clone(), script);
+        let (script, mut notes) = Notes::attach(wanted, context, script);
         let executor = self.shared.executor.clone();
         let mut run = async move { executor.run(script).await }.boxed();
         let may_become_task = self.may_make_task(context);

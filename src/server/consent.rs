@@ -6,7 +6,7 @@ use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
     ServerRequest,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RequestHandle};
+use rmcp::service::{OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle};
 use serde_json::Value;
 
 use crate::tools::approval::{Approval, ApprovalRequest};
@@ -28,14 +28,14 @@ pub(super) fn approver(
     if !shows_forms || context.meta.client_capabilities().is_some() {
         return None;
     }
-    let peer = context.peer.clone();
+    let (peer, of) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
     Some(move |request: ApprovalRequest| -> BoxFuture<'static, Approval> {
-        let peer = peer.clone();
-        Box::pin(async move { ask(peer, &request).await })
+        let (peer, of) = (peer.clone(), of.clone());
+        Box::pin(async move { ask(peer, of, &request).await })
     })
 }
 
-async fn ask(peer: Peer<RoleServer>, request: &ApprovalRequest) -> Approval {
+async fn ask(peer: Peer<RoleServer>, of: OriginatingRequestId, request: &ApprovalRequest) -> Approval {
     let Ok(requested_schema) = ElicitationSchema::builder()
         .required_bool_with(APPROVE, |field| {
             field.title("Make this call").description("Exactly as shown, once").with_default(false)
@@ -50,7 +50,10 @@ async fn ask(peer: Peer<RoleServer>, request: &ApprovalRequest) -> Approval {
         message: message(request),
         requested_schema,
     };
-    let question = ServerRequest::ElicitRequest(ElicitRequest::new(params));
+    let mut question = ElicitRequest::new(params);
+    // Over HTTP it goes where the client waits for this call's answer.
+    question.extensions.insert(of);
+    let question = ServerRequest::ElicitRequest(question);
     let Ok(handle) = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await else {
         return Approval::Unavailable;
     };

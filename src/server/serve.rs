@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::Format;
 use super::lines::ClientLines;
-use super::session::Session;
+use super::session::{Handler, Session};
 use super::tools;
 use crate::error::Error;
 use crate::execution::Language;
@@ -24,19 +24,19 @@ use crate::executor::Executor;
 
 /// With more lost threads than this an engine takes no more runs, and the server ends so that its client starts it
 /// again.
-const MOST_LOST_THREADS: usize = 2;
+pub(super) const MOST_LOST_THREADS: usize = 2;
 
 /// How long runs that are under way may go on when the server ends for lost threads.
-const LONGEST_DRAIN: Duration = Duration::from_secs(10);
+pub(super) const LONGEST_DRAIN: Duration = Duration::from_secs(10);
 
 /// How long cancelled runs have to answer. The executor needs half a second at most.
-const LONGEST_GOODBYE: Duration = Duration::from_millis(700);
+pub(super) const LONGEST_GOODBYE: Duration = Duration::from_millis(700);
 
 /// How long closing the connection may take, when no request is under way any more.
 const LONGEST_CLOSE: Duration = Duration::from_millis(300);
 
 /// How long the last answers may take to be written.
-const LONGEST_LAST_WRITE: Duration = Duration::from_millis(500);
+pub(super) const LONGEST_LAST_WRITE: Duration = Duration::from_millis(500);
 
 /// What may be set about a [`Server`].
 #[derive(Clone, Debug, Default)]
@@ -75,10 +75,10 @@ pub(super) struct Shared {
     pub(super) tools: Vec<Tool>,
     /// Why engines did not start, by language.
     pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
-    /// Connections that ever were, to tell their owners apart.
-    connections: AtomicUsize,
+    /// Owners that ever were, to tell them apart.
+    owners: AtomicUsize,
     /// Too many threads are lost.
-    threads_lost: CancellationToken,
+    pub(super) threads_lost: CancellationToken,
 }
 
 impl Server {
@@ -93,7 +93,7 @@ impl Server {
                 started: Instant::now(),
                 tools,
                 broken: Mutex::default(),
-                connections: AtomicUsize::new(0),
+                owners: AtomicUsize::new(0),
                 threads_lost: CancellationToken::new(),
             }),
         }
@@ -142,10 +142,10 @@ impl Server {
         });
         let runs = CancellationToken::new();
         let _runs_end_with_this = runs.clone().drop_guard();
-        // No client names an owner, so that it need not be a secret.
-        let owner = format!("connection {}", self.shared.connections.fetch_add(1, Ordering::Relaxed));
-        let session = Session::new(Arc::clone(&self.shared), owner.clone(), runs.clone());
-        let calls = session.calls();
+        let owner = self.shared.next_owner();
+        let calls = Arc::<Calls>::default();
+        let handler = Handler::new(Arc::clone(&self.shared), owner.clone(), runs.clone(), Arc::clone(&calls));
+        let session = Session::new(Arc::new(handler));
         let mut running = serve_directly_with_ct(session, lines, None, CancellationToken::new());
         let ended = tokio::select! {
             () = gone.cancelled() => Ended::ClientGone,
@@ -186,6 +186,11 @@ impl fmt::Debug for Server {
 }
 
 impl Shared {
+    /// A name for whoever reads what the runs of one client left behind. It is no secret: no client names its owner.
+    pub(super) fn next_owner(&self) -> String {
+        format!("client {}", self.owners.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Whether the server is about to end and takes no more calls.
     pub(super) fn is_ending(&self) -> bool {
         self.threads_lost.is_cancelled()
@@ -252,7 +257,7 @@ impl Calls {
     }
 
     /// Waits until none is under way, for so long at most.
-    async fn end(&self, longest: Duration) {
+    pub(super) async fn end(&self, longest: Duration) {
         let ended = async {
             loop {
                 // Before the count is read, so that no end goes unnoticed between the two.
