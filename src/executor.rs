@@ -108,8 +108,15 @@ impl Executor {
     /// [`Outcome::Failed`]. Errors are [`Error::InvalidOptions`] for limits or patterns that cannot
     /// be, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
-        let queued = Instant::now();
         let script = script.into();
+        let mut counted = CountedRun::new(script.language);
+        let result = self.run_uncounted(script).await;
+        counted.settle(&result);
+        result
+    }
+
+    async fn run_uncounted(&self, script: Script) -> Result<ExecuteResult, Error> {
+        let queued = Instant::now();
         let limits = script.limits.unwrap_or(self.inner.limits);
         limits.validate()?;
         let policy = Policy::new(PolicyLists {
@@ -358,6 +365,44 @@ struct ForwardGuard(CancellationToken);
 impl Drop for ForwardGuard {
     fn drop(&mut self) {
         self.0.cancel();
+    }
+}
+
+/// A run as the metrics see it, however it ends.
+struct CountedRun {
+    language: Language,
+    began: Instant,
+    /// `None` for what was never a run.
+    outcome: Option<&'static str>,
+}
+
+impl CountedRun {
+    fn new(language: Language) -> Self {
+        // What is dropped before it ends has been cancelled.
+        Self { language, began: Instant::now(), outcome: Some(ErrorCode::Cancelled.as_str()) }
+    }
+
+    fn settle(&mut self, result: &Result<ExecuteResult, Error>) {
+        self.outcome = match result {
+            Ok(result) => Some(result.error().map_or("ok", |error| error.code.as_str())),
+            Err(Error::Closed) => Some(ErrorCode::Cancelled.as_str()),
+            Err(Error::Start { .. } | Error::WorkerLost { .. }) => {
+                Some(ErrorCode::EngineUnavailable.as_str())
+            }
+            Err(_) => None,
+        };
+    }
+}
+
+impl Drop for CountedRun {
+    fn drop(&mut self) {
+        let Some(outcome) = self.outcome else { return };
+        let language = match self.language {
+            Language::TypeScript => "typescript",
+            Language::Python => "python",
+        };
+        metrics::counter!("cx_runs_total", "language" => language, "outcome" => outcome).increment(1);
+        metrics::histogram!("cx_run_duration_seconds", "language" => language).record(self.began.elapsed());
     }
 }
 

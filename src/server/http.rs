@@ -6,6 +6,7 @@ mod sessions;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::fmt;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -134,6 +135,18 @@ impl fmt::Debug for HttpOptions {
             .field("most_sessions", &self.most_sessions)
             .field("session_idle", &self.session_idle)
             .finish_non_exhaustive()
+    }
+}
+
+impl HttpOptions {
+    /// Whether a server at `address` may be opened with these options: what [`Server::serve_http`] checks first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] when others can reach the address and there is no token of 32 characters or more, or
+    /// when something is no origin.
+    pub fn validate(&self, address: IpAddr) -> Result<(), Error> {
+        Gate::new(address, &self.allow_origins, self.token.clone()).map(drop)
     }
 }
 
