@@ -60,6 +60,10 @@ mod search;
 /// The server that agents use, as a process.
 mod serve;
 mod serve_consent;
+/// The same over HTTP: its clients, what they see, and how it ends.
+mod serve_http;
+/// The same over HTTP, with clients that break rules.
+mod serve_http_threats;
 /// Attacks of THREATS group MP, by number.
 mod serve_threats;
 /// How clients are told about the server.

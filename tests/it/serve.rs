@@ -64,7 +64,8 @@ impl Start {
         self
     }
 
-    pub(crate) fn spawn(self) -> Client {
+    /// The command that starts it, with pipes for a client, and where its files are.
+    pub(crate) fn command(&self) -> (Command, TempDir) {
         let directory = tempfile::tempdir().unwrap();
         let mut servers = serde_json::Map::new();
         for (name, server) in self.servers.as_object().unwrap() {
@@ -87,12 +88,18 @@ impl Start {
             .env("XDG_CONFIG_HOME", directory.path())
             .env("XDG_CACHE_HOME", crate::python_cache())
             .env_remove("CX_LOG")
+            .env_remove("CX_HTTP_TOKEN")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        for (name, value) in self.variables {
+        for (name, value) in &self.variables {
             command.env(name, value);
         }
+        (command, directory)
+    }
+
+    pub(crate) fn spawn(self) -> Client {
+        let (mut command, directory) = self.command();
         let mut child = command.spawn().unwrap();
         let mut client = Client {
             stdin: child.stdin.take(),

@@ -49,7 +49,7 @@ fn foreign_names_stay_in_their_rooms() {
         (&["hyper::", "hyper_util", "subtle"], &["src/server/http.rs", "src/server/http"]),
         (&["metrics_exporter_prometheus"], &["src/bin/cx"]),
         (
-            &["metrics::counter", "metrics::gauge", "metrics::histogram", "use metrics::"],
+            &["metrics::counter", "metrics::gauge", "metrics::histogram", "use metrics::{"],
             &["src/mcp", "src/executor.rs", "src/server/metrics.rs"],
         ),
         (&["toon_format"], &["src/server"]),

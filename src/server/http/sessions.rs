@@ -36,6 +36,9 @@ const MOST_WAITING: usize = 256;
 /// Places that notes leave to what must not be lost: questions to the client.
 const KEPT_FOR_QUESTIONS: usize = 8;
 
+/// The place that everything else leaves to the answer.
+const KEPT_FOR_ANSWER: usize = 1;
+
 /// Messages that wait to be looked at, which takes no time: rmcp makes a task of each.
 const MOST_INCOMING: usize = 1_024;
 
@@ -401,11 +404,13 @@ impl Streams {
         match &mut message {
             JsonRpcMessage::Response(response) => {
                 let Some(stream) = self.take(&response.id) else { return Ok(()) };
+                self.take_questions_back(&stream.sender);
                 response.id = stream.client_id;
                 push(&stream.sender, message, 0)
             }
             JsonRpcMessage::Error(error) => {
                 let Some(stream) = error.id.as_ref().and_then(|id| self.take(id)) else { return Ok(()) };
+                self.take_questions_back(&stream.sender);
                 error.id = Some(stream.client_id);
                 push(&stream.sender, message, 0)
             }
@@ -413,8 +418,7 @@ impl Streams {
                 let sender = self.stream_of(&request.request).cloned().ok_or(NotRead)?;
                 self.questions.retain(|_, sender| !sender.is_closed());
                 self.questions.insert(request.id.clone(), sender.clone());
-                // The answer has a place of its own.
-                push(&sender, message, 1)
+                push(&sender, message, KEPT_FOR_ANSWER)
             }
             JsonRpcMessage::Notification(notification) => {
                 let sender = match &notification.notification {
@@ -436,6 +440,19 @@ impl Streams {
                 Ok(())
             }
         }
+    }
+
+    /// Takes back what is still asked in a stream that is about to end: it goes with its call.
+    fn take_questions_back(&mut self, sender: &mpsc::Sender<ServerSseMessage>) {
+        self.questions.retain(|id, asked_in| {
+            let is_kept = !asked_in.same_channel(sender);
+            if !is_kept {
+                let params = CancelledNotificationParam::new(Some(id.clone()), None);
+                let note = ServerNotification::CancelledNotification(CancelledNotification::new(params));
+                let _dropped = push(sender, JsonRpcMessage::notification(note), KEPT_FOR_ANSWER);
+            }
+            is_kept
+        });
     }
 
     fn take(&mut self, id: &RequestId) -> Option<RequestStream> {
