@@ -53,6 +53,8 @@ mod python_runs;
 mod python_values;
 /// What servers have besides tools.
 mod resources;
+/// Attacks of THREATS group SA, by number: servers that ask for what nobody gives.
+mod sampling_threats;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;
 /// Judged queries over the tools of real servers: see `tests/search`.
