@@ -536,3 +536,6 @@ fn try_again(why: &str) -> Response {
 fn plain(status: StatusCode, text: &str) -> Response {
     (status, format!("{text}\n")).into_response()
 }
+
+#[cfg(test)]
+mod tests;

@@ -566,3 +566,6 @@ impl Transport<RoleServer> for SessionTransport {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
