@@ -66,6 +66,8 @@ mod serve_consent;
 mod serve_http;
 /// The same over HTTP, with clients that break rules.
 mod serve_http_threats;
+/// Attacks of THREATS group LD, by number: many runs at once.
+mod serve_load;
 /// Attacks of THREATS group MP, by number.
 mod serve_threats;
 /// How clients are told about the server.

@@ -393,6 +393,26 @@ fn a_stream_that_is_not_read_holds_up_no_other() {
     assert_eq!(result["structuredContent"]["value"], "flooded", "{result}");
 }
 
+/// One that is there and never reads is taken for dead, and its run ends.
+#[test]
+fn a_client_that_never_reads_loses_its_run() {
+    let server = Server::start(Start::new().server("slow", &["hang-call"]));
+    let session = server.session();
+    assert_eq!(session.begin(1, "logging/setLevel", json!({ "level": "debug" })).message()["id"], 1);
+    // More than the system keeps for a connection.
+    let source = "void tools.slow.target({}).catch(() => {});
+        for (;;) {
+            for (let i = 0; i < 100; i++) console.log('x'.repeat(4_000));
+            await new Promise((resolve) => setTimeout(resolve, 10));
+        }";
+    let arguments = json!({ "code": source, "timeoutMs": 300_000 });
+    let _unread =
+        session.begin(2, "tools/call", json!({ "name": "executeTypescript", "arguments": arguments }));
+    wait_for(|| server.notes("slow").contains("executed target").then_some(()));
+    wait_for(|| server.notes("slow").contains("cancelled").then_some(()));
+    assert_eq!(session.run("return 1")["value"], 1);
+}
+
 #[test]
 fn no_secret_is_logged() {
     let (mut command, _directory) =
