@@ -16,8 +16,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
-    WWW_AUTHENTICATE,
+    ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
@@ -364,7 +363,7 @@ async fn admit(State(http): State<Arc<Http>>, request: Request, next: Next) -> R
     response
 }
 
-async fn answer_admitted(http: &Http, mut request: Request, next: Next, is_page: bool) -> Response {
+async fn answer_admitted(http: &Http, request: Request, next: Next, is_page: bool) -> Response {
     let asks_first = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if is_page && asks_first && *request.method() == Method::OPTIONS {
         let mut response = StatusCode::NO_CONTENT.into_response();
@@ -372,12 +371,10 @@ async fn answer_admitted(http: &Http, mut request: Request, next: Next, is_page:
         return response;
     }
     // Health decides by itself how much it tells.
-    if request.uri().path() != HEALTH {
-        if let Err(refusal) = http.gate.check_token(request.headers()) {
-            return refused(&refusal);
-        }
-        // It goes no further: whoever has a request may log it.
-        request.headers_mut().remove(AUTHORIZATION);
+    if request.uri().path() != HEALTH
+        && let Err(refusal) = http.gate.check_token(request.headers())
+    {
+        return refused(&refusal);
     }
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_panic| {
         // The panic hook has said where it was.

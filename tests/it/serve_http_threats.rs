@@ -1,14 +1,18 @@
 //! Attacks on `cx serve --http`: from pages, from processes without the token, and from clients that break rules.
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::serve::Start;
-use crate::serve_http::{Reply, Server, WATCHDOG, wait_for};
+use crate::serve_http::{Reply, Server, WATCHDOG, wait_for, wait_within};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Sooner than the run's own time is over, after which its calls are cancelled anyway.
+const SOON: Duration = Duration::from_secs(15);
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
 
@@ -256,6 +260,46 @@ fn a_body_of_100_megabytes() {
     is_well(&server);
 }
 
+/// Begins a request and sends so much of its body.
+fn begin_body(server: &Server, bytes: usize) -> TcpStream {
+    let mut stream = server.connect();
+    let length = 34 << 20;
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n",
+        JSON[0].1
+    )
+    .unwrap();
+    let _refused = stream.write_all(&vec![b' '; bytes]);
+    stream
+}
+
+#[test]
+fn bodies_that_do_not_end() {
+    let server = Server::plain();
+    let start = Instant::now();
+    let slow = begin_body(&server, 1_000);
+    // All together they are as much as one, and a little more.
+    let large: Vec<_> = (0..8).map(|_| begin_body(&server, 33 << 20)).collect();
+    let refused = wait_for(|| {
+        large.iter().position(|stream| {
+            stream.set_nonblocking(true).unwrap();
+            matches!(stream.peek(&mut [0; 12]), Ok(12))
+        })
+    });
+    large[refused].set_nonblocking(false).unwrap();
+    let mut large = large;
+    let reply = Reply::read(large.remove(refused));
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+    // Small requests are read all the while.
+    is_well(&server);
+    drop(large);
+    assert_eq!(Reply::read(slow).status, 408);
+    is_well(&server);
+}
+
 #[test]
 fn a_head_that_does_not_end() {
     let server = Server::plain();
@@ -341,7 +385,7 @@ fn whoever_goes_away_in_a_run_ends_it() {
     let reply = session.begin_run(1, hangs);
     wait_for(|| (running() == 1).then_some(()));
     drop(reply);
-    wait_for(|| (cancelled() == 1).then_some(()));
+    wait_within(SOON, || (cancelled() == 1).then_some(()));
     let told = "await call_tool; console.log(1); return await tools.slow.target({})";
     for (number, source) in [(2, hangs), (3, told)] {
         let mut params = params.clone();
@@ -365,13 +409,13 @@ fn whoever_goes_away_in_a_run_ends_it() {
         write!(stream, "\r\n{message}").unwrap();
         wait_for(|| (running() == number).then_some(()));
         drop(stream);
-        wait_for(|| (cancelled() == number).then_some(()));
+        wait_within(SOON, || (cancelled() == number).then_some(()));
     }
     let ending = server.session();
     let reply = ending.begin_run(1, hangs);
     wait_for(|| (running() == 4).then_some(()));
     assert_eq!(ending.delete(), 202);
-    wait_for(|| (cancelled() == 4).then_some(()));
+    wait_within(SOON, || (cancelled() == 4).then_some(()));
     assert_eq!(reply.result()["structuredContent"]["error"]["code"], "CANCELLED");
     let health = server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
     assert_eq!(health["connectionPool"]["waiting"], 0, "{health}");
@@ -439,7 +483,7 @@ fn no_secret_is_logged() {
         Some(rest.split_once("/mcp")?.0.to_owned())
     });
     for token in [TOKEN, "fedcba9876543210fedcba9876543210"] {
-        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        let mut stream = TcpStream::connect(&address).unwrap();
         write!(
             stream,
             "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\

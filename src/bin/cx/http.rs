@@ -61,6 +61,10 @@ pub(crate) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Never an argument: whoever lists the processes sees those.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a secret of the command's own, which is no part of the configuration"
+)]
 fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
     if let Some(path) = file {
         let shown = path.display();
