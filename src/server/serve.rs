@@ -240,20 +240,38 @@ pub(super) fn with_sources(error: &Error) -> String {
     text
 }
 
-/// The calls of one session that are under way.
+/// The calls that are under way: of one session, or of several together.
 #[derive(Default)]
 pub(super) struct Calls {
     count: AtomicUsize,
     one_ended: Notify,
+    /// Those that these are a part of.
+    all: Option<Arc<Self>>,
 }
 
 /// A call that is under way until this is dropped.
 pub(super) struct CallGuard(Arc<Calls>);
 
 impl Calls {
+    /// Calls that are counted among `all` too.
+    pub(super) fn among(all: &Arc<Self>) -> Self {
+        Self { all: Some(Arc::clone(all)), ..Self::default() }
+    }
+
     pub(super) fn begin(self: &Arc<Self>) -> CallGuard {
-        self.count.fetch_add(1, Ordering::Relaxed);
+        for calls in self.with_all() {
+            calls.count.fetch_add(1, Ordering::Relaxed);
+        }
         CallGuard(Arc::clone(self))
+    }
+
+    /// Whether there are any.
+    pub(super) fn are_under_way(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    fn with_all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |calls| calls.all.as_deref())
     }
 
     /// Waits until none is under way, for so long at most.
@@ -274,7 +292,9 @@ impl Calls {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::Relaxed);
-        self.0.one_ended.notify_waiters();
+        for calls in self.0.with_all() {
+            calls.count.fetch_sub(1, Ordering::Relaxed);
+            calls.one_ended.notify_waiters();
+        }
     }
 }

@@ -60,8 +60,9 @@ pub(super) struct Handler {
     pub(super) shared: Arc<Shared>,
     /// Who reads what this session's runs left behind.
     pub(super) owner: String,
-    /// Whether the owner is told what there is. Who is not must know a run's id, which is random.
-    lists_runs: bool,
+    /// Whether these are several clients that cannot be told apart. What one of them sets is nothing to the others, and
+    /// they are not told what there is: a run is found by those who have its id, which is random.
+    is_of_many: bool,
     /// Ends all runs of this session.
     pub(super) runs: CancellationToken,
     pub(super) calls: Arc<Calls>,
@@ -145,7 +146,7 @@ impl Handler {
         Self {
             shared,
             owner,
-            lists_runs: true,
+            is_of_many: false,
             runs,
             calls,
             tasks: TaskManager::new(),
@@ -154,15 +155,15 @@ impl Handler {
         }
     }
 
-    /// Answers several clients that cannot be told apart: none of them is told what others' runs left behind.
+    /// The same for several clients that cannot be told apart.
     pub(super) fn of_many(self) -> Self {
-        Self { lists_runs: false, ..self }
+        Self { is_of_many: true, ..self }
     }
 
     /// The least severe printed lines to pass on while `context`'s request is handled. A stateless client says so with
     /// each request, the others once.
     pub(super) fn wanted_lines(&self, context: &RequestContext<RoleServer>) -> Option<Severity> {
-        context.meta.log_level().or(*self.log.lock())
+        context.meta.log_level().or_else(|| self.log.lock().filter(|_| !self.is_of_many))
     }
 }
 
@@ -256,7 +257,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let history = self.shared.executor.history().filter(|_| self.lists_runs);
+        let history = self.shared.executor.history().filter(|_| !self.is_of_many);
         Ok(ListResourcesResult::with_all_items(resources::list(history, &self.owner)))
     }
 

@@ -362,6 +362,16 @@ fn clients_without_a_session_find_what_they_have_the_id_of() {
     assert!(session.begin(2, "resources/read", json!({ "uri": address })).message().get("error").is_some());
 }
 
+/// They have one handler together, and nothing else.
+#[test]
+fn a_client_without_a_session_sets_nothing_for_the_others() {
+    let server = Server::plain();
+    server.stateless("logging/setLevel", json!({ "level": "debug" }));
+    let reply = server.stateless("tools/call", run_params("console.log('secret'); return 1"));
+    assert_eq!(reply.header("content-type"), Some("application/json"), "nothing comes before the answer");
+    assert_eq!(reply.result()["structuredContent"]["output"], "secret");
+}
+
 #[test]
 fn every_revision_with_a_handshake() {
     let server = Server::plain();
@@ -504,9 +514,8 @@ fn a_person_is_asked_in_the_stream_of_the_call() {
 fn a_question_is_taken_back_when_its_run_ends() {
     let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
     let session = server.session_with(&json!({ "elicitation": {} }));
-    let arguments = json!({ "code": "void tools.notes.echo({ text: 'a' }); await new Promise((r) => setTimeout(r, 50))" });
-    let params = json!({ "name": "executeTypescript", "arguments": arguments });
-    let mut reply = session.begin(1, "tools/call", params);
+    let source = "void tools.notes.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 50))";
+    let mut reply = session.begin_run(1, source);
     let question = reply.next().unwrap();
     let taken_back = reply.next().unwrap();
     assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
@@ -526,8 +535,10 @@ fn long_scripts_are_tasks_in_both_eras() {
     let long = run_params("await new Promise((resolve) => setTimeout(resolve, 2_500)); return 5");
     let in_session = |method: &str, params: Value| session.begin(1, method, params).result();
     let stateless = |method: &str, params: Value| server.stateless(method, with_meta(params)).result();
-    let eras: [&dyn Fn(&str, Value) -> Value; 2] = [&in_session, &stateless];
-    for ask in eras {
+    for is_stateless in [false, true] {
+        let ask = |method: &str, params: Value| {
+            if is_stateless { stateless(method, params) } else { in_session(method, params) }
+        };
         let begun = ask("tools/call", long.clone());
         assert_eq!((&begun["resultType"], &begun["status"]), (&json!("task"), &json!("working")), "{begun}");
         let id = begun["taskId"].as_str().unwrap();

@@ -18,7 +18,8 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(3);
 /// When the process ends after its client has gone, whatever hangs.
 const LONGEST_END: Duration = Duration::from_millis(4_800);
 
-/// Serves the client at the other end of stdin and stdout until it goes away, or clients over HTTP until a signal comes.
+/// Serves the client at the other end of stdin and stdout until it goes away, or any number of clients over HTTP until
+/// a signal comes.
 ///
 /// # Errors
 ///

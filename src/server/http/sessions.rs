@@ -208,7 +208,8 @@ impl SessionManager for Sessions {
         }
         let owner = self.shared.next_owner();
         let runs = self.runs.child_token();
-        let handler = Handler::new(Arc::clone(&self.shared), owner, runs, Arc::clone(&self.calls));
+        let handler =
+            Handler::new(Arc::clone(&self.shared), owner, runs, Arc::new(Calls::among(&self.calls)));
         let (incoming, messages) = mpsc::channel(MOST_INCOMING);
         let session = Arc::new(HttpSession {
             handler: Arc::new(handler),
@@ -356,7 +357,10 @@ impl HttpSession {
     /// How long nothing has happened. `None` while something does.
     fn idle_time(&self) -> Option<Duration> {
         let streams = self.streams.lock();
-        let is_idle = streams.requests.is_empty() && streams.standalone().is_none();
+        // A task is a call without a stream.
+        let is_idle = streams.requests.is_empty()
+            && streams.standalone().is_none()
+            && !self.handler.calls.are_under_way();
         is_idle.then(|| streams.used.elapsed())
     }
 

@@ -35,7 +35,11 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
     age(&sessions, &ids[2], Duration::from_secs(90));
     // Whoever listens is there.
     let listening = sessions.create_standalone_stream(&ids[2]).await.unwrap();
+    // And so is whoever has a task.
+    let task = sessions.session(&ids[0]).unwrap().handler.calls.begin();
+    age(&sessions, &ids[0], Duration::from_secs(90));
     sessions.create_session().await.unwrap();
+    drop(task);
     assert!(sessions.knows(&ids[0]) && !sessions.knows(&ids[1]) && sessions.knows(&ids[2]));
     drop(listening);
     assert_eq!(sessions.count(), 3);
