@@ -638,13 +638,24 @@ fn nothing_is_read_from_stdin_or_written_to_stdout() {
     assert_eq!(rest, "", "one line is all");
 }
 
-/// What starting with these arguments comes to.
+/// What starting with these arguments comes to. A server that starts after all is killed.
 fn fails(arguments: &[&str], token: Option<&str>) -> Output {
     let (mut command, _directory) = Start::new().arguments(arguments).command();
     if let Some(token) = token {
         command.env("CX_HTTP_TOKEN", token);
     }
-    command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap()
+    let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let process = child.id().to_string();
+    let (done, is_done) = std::sync::mpsc::channel();
+    let watchdog = std::thread::spawn(move || {
+        if is_done.recv_timeout(END).is_err() {
+            let _killed = Command::new("kill").args(["-KILL", &process]).status();
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    let _bitten = done.send(());
+    watchdog.join().unwrap();
+    output
 }
 
 #[test]
