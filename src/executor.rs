@@ -108,8 +108,15 @@ impl Executor {
     /// [`Outcome::Failed`]. Errors are [`Error::InvalidOptions`] for limits or patterns that cannot
     /// be, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
-        let queued = Instant::now();
         let script = script.into();
+        let mut counted = CountedRun::new(script.language);
+        let result = self.run_uncounted(script).await;
+        counted.settle(&result);
+        result
+    }
+
+    async fn run_uncounted(&self, script: Script) -> Result<ExecuteResult, Error> {
+        let queued = Instant::now();
         let limits = script.limits.unwrap_or(self.inner.limits);
         limits.validate()?;
         let policy = Policy::new(PolicyLists {
@@ -233,7 +240,7 @@ impl Executor {
     pub fn run_stats(&self) -> RunStats {
         let admission = &self.inner.admission;
         RunStats {
-            running: admission.most_runs.saturating_sub(admission.runs.available_permits()),
+            running: admission.running.load(Ordering::Relaxed),
             queued: admission.waiting.load(Ordering::Relaxed),
             most_running: admission.most_runs,
             most_queued: admission.most_waiting,
@@ -361,6 +368,44 @@ impl Drop for ForwardGuard {
     }
 }
 
+/// A run as the metrics see it, however it ends.
+struct CountedRun {
+    language: Language,
+    began: Instant,
+    /// `None` for what was never a run.
+    outcome: Option<&'static str>,
+}
+
+impl CountedRun {
+    fn new(language: Language) -> Self {
+        // What is dropped before it ends has been cancelled.
+        Self { language, began: Instant::now(), outcome: Some(ErrorCode::Cancelled.as_str()) }
+    }
+
+    fn settle(&mut self, result: &Result<ExecuteResult, Error>) {
+        self.outcome = match result {
+            Ok(result) => Some(result.error().map_or("ok", |error| error.code.as_str())),
+            Err(Error::Closed) => Some(ErrorCode::Cancelled.as_str()),
+            Err(Error::Start { .. } | Error::WorkerLost { .. }) => {
+                Some(ErrorCode::EngineUnavailable.as_str())
+            }
+            Err(_) => None,
+        };
+    }
+}
+
+impl Drop for CountedRun {
+    fn drop(&mut self) {
+        let Some(outcome) = self.outcome else { return };
+        let language = match self.language {
+            Language::TypeScript => "typescript",
+            Language::Python => "python",
+        };
+        metrics::counter!("cx_runs_total", "language" => language, "outcome" => outcome).increment(1);
+        metrics::histogram!("cx_run_duration_seconds", "language" => language).record(self.began.elapsed());
+    }
+}
+
 /// The result of a run that was never started.
 fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
     ExecuteResult {
@@ -378,7 +423,7 @@ fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
 pub struct RunStats {
     /// Runs that were admitted and are not over.
     pub running: usize,
-    /// Runs that wait for admission.
+    /// Runs that wait for admission: for a place, or for memory.
     pub queued: usize,
     /// The most that may be running.
     pub most_running: usize,
@@ -392,6 +437,8 @@ struct Admission {
     most_runs: usize,
     /// Megabytes that all runs together may be allowed.
     memory: Arc<Semaphore>,
+    /// Runs that have both. One that waits for its memory has its place already, and is counted as waiting only.
+    running: Arc<AtomicUsize>,
     waiting: AtomicUsize,
     most_waiting: usize,
     longest_wait: Duration,
@@ -401,6 +448,13 @@ struct Admission {
 struct Permit {
     _run: OwnedSemaphorePermit,
     _memory: OwnedSemaphorePermit,
+    running: Arc<AtomicUsize>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Admission {
@@ -414,7 +468,8 @@ impl Admission {
         let acquire = async {
             let run = Arc::clone(&self.runs).acquire_owned().await.ok()?;
             let memory = Arc::clone(&self.memory).acquire_many_owned(megabytes).await.ok()?;
-            Some(Permit { _run: run, _memory: memory })
+            self.running.fetch_add(1, Ordering::Relaxed);
+            Some(Permit { _run: run, _memory: memory, running: Arc::clone(&self.running) })
         };
         tokio::pin!(acquire);
         if let Some(permit) = futures::FutureExt::now_or_never(acquire.as_mut()) {
@@ -855,6 +910,7 @@ impl ExecutorBuilder {
                     runs: Arc::new(Semaphore::new(runs)),
                     most_runs: runs,
                     memory: Arc::new(Semaphore::new((memory >> 20).min(Semaphore::MAX_PERMITS))),
+                    running: Arc::default(),
                     waiting: AtomicUsize::new(0),
                     most_waiting: self.queued_runs.unwrap_or(200),
                     longest_wait: self.queue_timeout.unwrap_or(Duration::from_secs(30)),

@@ -22,7 +22,7 @@ use super::http;
 use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
 use super::signals::Signals;
-use super::stats::{CallTimes, ServerState, ServerStats};
+use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
 
 /// The pauses before a server is started again that did not start, or died without having answered
@@ -192,12 +192,18 @@ impl Server {
         cancel: CancellationToken,
         work: impl Work<T>,
     ) -> Result<T, ToolError> {
+        let mut counted = CountedCall::new(&self.name);
         let admitted = self.gate.enter(deadline, &cancel).await;
-        let admitted = admitted.map_err(|error| self.with_last_error(error))?;
+        let admitted = admitted.map_err(|error| {
+            counted.outcome = error.code.as_str();
+            self.with_last_error(error)
+        })?;
         let began = Instant::now();
+        counted.began = Some(began);
         self.state.lock().last_call = began;
         let (result, counts) = self.attempt(deadline, &cancel, work).await;
         self.times.record(began.elapsed(), result.as_ref().err());
+        counted.outcome = result.as_ref().map_or_else(|error| error.code.as_str(), |_| "ok");
         if counts {
             if let Err(error) = &result {
                 self.state.lock().last_error = Some(error.message.clone());

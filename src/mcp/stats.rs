@@ -1,7 +1,8 @@
 //! What the servers do, for people and monitors to look at.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -16,8 +17,8 @@ const KEPT_TIMES: usize = 256;
 ///
 /// The same figures go to the `metrics` facade as they change: `circuit_breaker_state`,
 /// `circuit_breaker_failures_total`, `pool_active_connections`, `pool_queue_depth`,
-/// `pool_queue_wait_seconds`, `pool_queue_full_total`, `rate_limited_total`, each with the label
-/// `server`.
+/// `pool_queue_wait_seconds`, `pool_queue_full_total`, `rate_limited_total`, `cx_tool_calls_total` and
+/// `cx_tool_call_duration_seconds`, each with the label `server`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerStats {
@@ -79,6 +80,32 @@ impl ServerState {
             Self::Connected => "connected",
             Self::Failed => "failed",
         }
+    }
+}
+
+/// A call as the metrics see it, however it ends.
+pub(super) struct CountedCall {
+    server: Arc<str>,
+    /// When it was let through to the server, if it was.
+    pub(super) began: Option<Instant>,
+    pub(super) outcome: &'static str,
+}
+
+impl CountedCall {
+    pub(super) fn new(server: &Arc<str>) -> Self {
+        // What is dropped before it ends has been cancelled.
+        Self { server: Arc::clone(server), began: None, outcome: ToolErrorCode::Cancelled.as_str() }
+    }
+}
+
+impl Drop for CountedCall {
+    fn drop(&mut self) {
+        let server = self.server.to_string();
+        if let Some(began) = self.began {
+            metrics::histogram!("cx_tool_call_duration_seconds", "server" => server.clone())
+                .record(began.elapsed());
+        }
+        metrics::counter!("cx_tool_calls_total", "server" => server, "outcome" => self.outcome).increment(1);
     }
 }
 

@@ -120,7 +120,7 @@ impl Handler {
             }
             None => {}
         }
-        let (script, notes) = Notes::attach(self.wanted(context), context.peer.clone(), script);
+        let (script, notes) = Notes::attach(self.wanted(context), context, script);
         let executor = self.shared.executor.clone();
         let underway = Underway {
             run: async move { executor.run(script).await }.boxed(),
@@ -145,7 +145,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         underway.guard = Some(self.calls.begin());
-        underway.notes.tell(self.wanted(context), context.peer.clone());
+        underway.notes.tell(self.wanted(context), context);
         match responses.remove(suspended::KEY) {
             Some(response) => question.answer(response),
             // It was sent again without an answer, and is asked again.

@@ -7,7 +7,7 @@ use rmcp::model::{
     ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationSchema, InputRequest, ServerRequest,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RequestHandle};
+use rmcp::service::{OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -52,10 +52,10 @@ impl Person {
         if !shows_forms(&context.peer.peer_info()?.capabilities) {
             return None;
         }
-        let peer = context.peer.clone();
+        let (peer, of) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
         Some(Self::AtOnce(Box::new(move |request| {
-            let peer = peer.clone();
-            Box::pin(async move { ask(peer, &request).await })
+            let (peer, of) = (peer.clone(), of.clone());
+            Box::pin(async move { ask(peer, of, &request).await })
         })))
     }
 }
@@ -108,9 +108,12 @@ fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
     })
 }
 
-async fn ask(peer: Peer<RoleServer>, request: &ApprovalRequest) -> Approval {
+async fn ask(peer: Peer<RoleServer>, of: OriginatingRequestId, request: &ApprovalRequest) -> Approval {
     let Some(params) = form(request) else { return Approval::Unavailable };
-    let question = ServerRequest::ElicitRequest(ElicitRequest::new(params));
+    let mut question = ElicitRequest::new(params);
+    // Over HTTP it goes where the client waits for this call's answer.
+    question.extensions.insert(of);
+    let question = ServerRequest::ElicitRequest(question);
     let Ok(handle) = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await else {
         return Approval::Unavailable;
     };

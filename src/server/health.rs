@@ -2,13 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::serve::{Shared, health_name};
+use super::serve::{MOST_LOST_THREADS, Shared, health_name};
 use crate::execution::Language;
 use crate::mcp::{ServerState, ServerStats};
 use crate::report::milliseconds;
-
-/// With more lost threads than this an engine takes no more runs.
-const MOST_LOST_THREADS: usize = 2;
 
 /// The most of an error's text.
 const MOST_ERROR_CHARACTERS: usize = 200;
@@ -20,7 +17,7 @@ pub(super) fn report(shared: &Shared) -> Value {
     let servers = executor.server_stats();
     let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
     let broken = shared.broken.lock().clone();
-    let mut healthy = true;
+    let mut healthy = !shared.is_ending();
     let mut engines = Map::new();
     for language in [Language::TypeScript, Language::Python] {
         let pool = executor.pool_stats(language);
@@ -82,7 +79,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// How much memory the process has, where the system says so in a file.
-fn resident_bytes() -> Option<u64> {
+pub(super) fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

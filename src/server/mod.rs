@@ -17,10 +17,13 @@
 //! # }
 //! ```
 //!
+//! [`Server::serve_http`] does the same for any number of clients at an address.
+//!
 //! A [`Server`] lives as long as the process. Each client has a session; a session's calls are runs of the executor.
 //! Clients that begin with a handshake (2024-11-05 to 2025-11-25) and those that send everything with each request
 //! (2026-07-28) are served alike.
 
+mod http;
 mod serve;
 
 mod lines;
@@ -35,10 +38,13 @@ mod answer;
 mod arguments;
 mod guide;
 mod health;
+mod metrics;
 mod resources;
 mod tools;
 
 pub use answer::Format;
+pub use http::{HttpOptions, HttpToken, MetricsPrinter};
+pub use metrics::describe_metrics;
 pub use serve::{Ended, Server, ServerOptions};
 
 #[cfg(test)]

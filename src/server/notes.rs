@@ -13,7 +13,7 @@ use rmcp::model::{
     LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
     ProgressNotificationParam, ProgressToken, ServerNotification,
 };
-use rmcp::service::Peer;
+use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
 
@@ -55,6 +55,8 @@ pub(super) enum Note {
 pub(super) struct Notes {
     wanted: Wanted,
     peer: Peer<RoleServer>,
+    /// Over HTTP a note goes where the client waits for this request's answer.
+    request: OriginatingRequestId,
     /// The script's name.
     logger: String,
     notes: mpsc::Receiver<Note>,
@@ -67,7 +69,11 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Makes `script` tell what is wanted, and returns what passes it on.
-    pub(super) fn attach(wanted: Wanted, peer: Peer<RoleServer>, mut script: Script) -> (Script, Self) {
+    pub(super) fn attach(
+        wanted: Wanted,
+        context: &RequestContext<RoleServer>,
+        mut script: Script,
+    ) -> (Script, Self) {
         let logger = script.name.clone();
         let (sender, notes) = mpsc::channel(MOST_WAITING_NOTES);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -94,7 +100,8 @@ impl Notes {
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let notes = Self {
             wanted,
-            peer,
+            peer: context.peer.clone(),
+            request: OriginatingRequestId(context.id.clone()),
             logger,
             notes,
             dropped,
@@ -107,9 +114,10 @@ impl Notes {
     }
 
     /// From now on tells what this request's client wants, in the place of the one before.
-    pub(super) fn tell(&mut self, wanted: Wanted, peer: Peer<RoleServer>) {
+    pub(super) fn tell(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
         // Numbers begin again with a token.
-        (self.wanted, self.peer, self.sent) = (wanted, peer, 0.0);
+        (self.wanted, self.sent) = (wanted, 0.0);
+        (self.peer, self.request) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
     }
 
     /// Waits for the next thing to tell. Never completes when nothing is wanted. Nothing is lost when this is dropped.
@@ -159,7 +167,8 @@ impl Notes {
 
     async fn send_line(&self, severity: Severity, line: String) {
         let params = LoggingMessageNotificationParam::new(severity, line.into()).with_logger(&self.logger);
-        let notification = LoggingMessageNotification::new(params);
+        let mut notification = LoggingMessageNotification::new(params);
+        notification.extensions.insert(self.request.clone());
         self.notify(ServerNotification::LoggingMessageNotification(notification)).await;
     }
 

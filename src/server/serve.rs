@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::Format;
 use super::lines::ClientLines;
-use super::session::Session;
+use super::session::{Handler, Session};
 use super::suspended::Suspended;
 use super::tools;
 use crate::error::Error;
@@ -25,19 +25,19 @@ use crate::executor::Executor;
 
 /// With more lost threads than this an engine takes no more runs, and the server ends so that its client starts it
 /// again.
-const MOST_LOST_THREADS: usize = 2;
+pub(super) const MOST_LOST_THREADS: usize = 2;
 
 /// How long runs that are under way may go on when the server ends for lost threads.
-const LONGEST_DRAIN: Duration = Duration::from_secs(10);
+pub(super) const LONGEST_DRAIN: Duration = Duration::from_secs(10);
 
 /// How long cancelled runs have to answer. The executor needs half a second at most.
-const LONGEST_GOODBYE: Duration = Duration::from_millis(700);
+pub(super) const LONGEST_GOODBYE: Duration = Duration::from_millis(700);
 
 /// How long closing the connection may take, when no request is under way any more.
 const LONGEST_CLOSE: Duration = Duration::from_millis(300);
 
 /// How long the last answers may take to be written.
-const LONGEST_LAST_WRITE: Duration = Duration::from_millis(500);
+pub(super) const LONGEST_LAST_WRITE: Duration = Duration::from_millis(500);
 
 /// What may be set about a [`Server`].
 #[derive(Clone, Debug, Default)]
@@ -78,10 +78,10 @@ pub(super) struct Shared {
     pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
     /// Runs whose clients were asked something and have not come back yet.
     pub(super) suspended: Arc<Suspended>,
-    /// Connections that ever were, to tell their owners apart.
-    connections: AtomicUsize,
+    /// Owners that ever were, to tell them apart.
+    owners: AtomicUsize,
     /// Too many threads are lost.
-    threads_lost: CancellationToken,
+    pub(super) threads_lost: CancellationToken,
 }
 
 impl Server {
@@ -97,7 +97,7 @@ impl Server {
                 tools,
                 broken: Mutex::default(),
                 suspended: Arc::default(),
-                connections: AtomicUsize::new(0),
+                owners: AtomicUsize::new(0),
                 threads_lost: CancellationToken::new(),
             }),
         }
@@ -146,10 +146,10 @@ impl Server {
         });
         let runs = CancellationToken::new();
         let _runs_end_with_this = runs.clone().drop_guard();
-        // No client names an owner, so that it need not be a secret.
-        let owner = format!("connection {}", self.shared.connections.fetch_add(1, Ordering::Relaxed));
-        let session = Session::new(Arc::clone(&self.shared), owner.clone(), runs.clone());
-        let calls = session.calls();
+        let owner = self.shared.next_owner();
+        let calls = Arc::<Calls>::default();
+        let handler = Handler::new(Arc::clone(&self.shared), owner.clone(), runs.clone(), Arc::clone(&calls));
+        let session = Session::new(Arc::new(handler));
         let mut running = serve_directly_with_ct(session, lines, None, CancellationToken::new());
         let ended = tokio::select! {
             () = gone.cancelled() => Ended::ClientGone,
@@ -187,6 +187,11 @@ impl fmt::Debug for Server {
 }
 
 impl Shared {
+    /// A name for whoever reads what the runs of one client left behind. It is no secret: no client names its owner.
+    pub(super) fn next_owner(&self) -> String {
+        format!("client {}", self.owners.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Whether the server is about to end and takes no more calls.
     pub(super) fn is_ending(&self) -> bool {
         self.threads_lost.is_cancelled()
@@ -244,24 +249,42 @@ pub(super) fn with_sources(error: &Error) -> String {
     text
 }
 
-/// The calls of one session that are under way.
+/// The calls that are under way: of one session, or of several together.
 #[derive(Default)]
 pub(super) struct Calls {
     count: AtomicUsize,
     one_ended: Notify,
+    /// Those that these are a part of.
+    all: Option<Arc<Self>>,
 }
 
 /// A call that is under way until this is dropped.
 pub(super) struct CallGuard(Arc<Calls>);
 
 impl Calls {
+    /// Calls that are counted among `all` too.
+    pub(super) fn among(all: &Arc<Self>) -> Self {
+        Self { all: Some(Arc::clone(all)), ..Self::default() }
+    }
+
     pub(super) fn begin(self: &Arc<Self>) -> CallGuard {
-        self.count.fetch_add(1, Ordering::Relaxed);
+        for calls in self.with_all() {
+            calls.count.fetch_add(1, Ordering::Relaxed);
+        }
         CallGuard(Arc::clone(self))
     }
 
+    /// Whether there are any.
+    pub(super) fn are_under_way(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    fn with_all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |calls| calls.all.as_deref())
+    }
+
     /// Waits until none is under way, for so long at most.
-    async fn end(&self, longest: Duration) {
+    pub(super) async fn end(&self, longest: Duration) {
         let ended = async {
             loop {
                 // Before the count is read, so that no end goes unnoticed between the two.
@@ -278,7 +301,9 @@ impl Calls {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::Relaxed);
-        self.0.one_ended.notify_waiters();
+        for calls in self.0.with_all() {
+            calls.count.fetch_sub(1, Ordering::Relaxed);
+            calls.one_ended.notify_waiters();
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! One client's session: its requests, and what it set.
 
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,14 +8,13 @@ use std::time::Instant;
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientNotification, ClientRequest,
-    CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, ServerResult, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
-use rmcp::service::{NotificationContext, RequestContext, Service};
+use rmcp::service::RequestContext;
 use rmcp::task_manager::TaskManager;
 use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,8 @@ const KNOWN_METHODS: &[&str] = &[
 
 /// A session as rmcp serves it. A panic in a handler is an error for its request and for nothing else.
 pub(super) struct Session {
-    handler: Handler,
+    /// Answers messages that bring no handler of their own, as those of sessions over HTTP do.
+    handler: Arc<Handler>,
 }
 
 /// What answers a client's requests.
@@ -59,6 +60,9 @@ pub(super) struct Handler {
     pub(super) shared: Arc<Shared>,
     /// Who reads what this session's runs left behind.
     pub(super) owner: String,
+    /// Whether these are several clients that cannot be told apart. What one of them sets is nothing to the others, and
+    /// they are not told what there is: a run is found by those who have its id, which is random.
+    is_of_many: bool,
     /// Ends all runs of this session.
     pub(super) runs: CancellationToken,
     pub(super) calls: Arc<Calls>,
@@ -70,63 +74,96 @@ pub(super) struct Handler {
 }
 
 impl Session {
-    /// A session whose runs end with `runs`, and whose runs only `owner` can read.
-    pub(super) fn new(shared: Arc<Shared>, owner: String, runs: CancellationToken) -> Self {
-        let handler = Handler {
-            shared,
-            owner,
-            runs,
-            calls: Arc::default(),
-            tasks: TaskManager::new(),
-            task_ends: Mutex::default(),
-            log: Mutex::default(),
-        };
+    pub(super) fn new(handler: Arc<Handler>) -> Self {
         Self { handler }
     }
 
-    /// The session's calls, to wait for.
-    pub(super) fn calls(&self) -> Arc<Calls> {
-        Arc::clone(&self.handler.calls)
+    fn handler_of(&self, context: &RequestContext<RoleServer>) -> Arc<Handler> {
+        Arc::clone(context.extensions.get().unwrap_or(&self.handler))
     }
 }
 
-impl Service<RoleServer> for Session {
-    async fn handle_request(
-        &self,
-        request: ClientRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ServerResult, ErrorData> {
-        // Nothing of a handler is used after its panic but locks, which do not poison.
-        let handled =
-            AssertUnwindSafe(Service::handle_request(&self.handler, request, context)).catch_unwind();
-        handled.await.unwrap_or_else(|_panic| {
-            // The panic hook has said where it was.
-            Err(ErrorData::internal_error(
-                "the server failed to handle this request; others are not affected",
-                None,
-            ))
-        })
-    }
+/// Waits for a handler, which may panic.
+async fn caught<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    // Nothing of a handler is used after its panic but locks, which do not poison.
+    let handled = AssertUnwindSafe(handling).catch_unwind();
+    handled.await.unwrap_or_else(|_panic| {
+        // The panic hook has said where it was.
+        let problem = "the server failed to handle this request; others are not affected";
+        Err(ErrorData::internal_error(problem, None))
+    })
+}
 
-    async fn handle_notification(
-        &self,
-        notification: ClientNotification,
-        context: NotificationContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        let handled = Service::handle_notification(&self.handler, notification, context);
-        AssertUnwindSafe(handled).catch_unwind().await.unwrap_or(Ok(()))
-    }
+/// Hands requests on to a session's [`Handler`]. One that is not listed is answered as rmcp does by itself.
+macro_rules! hand_on {
+    ($($(#[$attribute:meta])* $method:ident($request:ty) -> $result:ty;)*) => {
+        $($(#[$attribute])*
+        async fn $method(
+            &self,
+            request: $request,
+            context: RequestContext<RoleServer>,
+        ) -> Result<$result, ErrorData> {
+            let handler = self.handler_of(&context);
+            caught(handler.$method(request, context)).await
+        })*
+    };
+}
 
+impl ServerHandler for Session {
     fn get_info(&self) -> ServerConfig {
-        ServerHandler::get_info(&self.handler)
+        self.handler.get_info()
+    }
+
+    hand_on! {
+        initialize(InitializeRequestParams) -> InitializeResult;
+        list_tools(Option<PaginatedRequestParams>) -> ListToolsResult;
+        call_tool(CallToolRequestParams) -> CallToolResponse;
+        list_prompts(Option<PaginatedRequestParams>) -> ListPromptsResult;
+        get_prompt(GetPromptRequestParams) -> GetPromptResponse;
+        list_resources(Option<PaginatedRequestParams>) -> ListResourcesResult;
+        list_resource_templates(Option<PaginatedRequestParams>) -> ListResourceTemplatesResult;
+        read_resource(ReadResourceRequestParams) -> ReadResourceResponse;
+        #[expect(
+            deprecated,
+            reason = "the latest revision deprecates logging, which earlier ones and their clients use"
+        )]
+        set_level(rmcp::model::SetLevelRequestParams) -> ();
+        get_task(GetTaskParams) -> GetTaskResult;
+        update_task(UpdateTaskParams) -> ();
+        cancel_task(CancelTaskParams) -> ();
+        on_custom_request(CustomRequest) -> CustomResult;
     }
 }
 
 impl Handler {
+    /// What answers a session whose runs end with `runs`, are counted in `calls` and can be read by `owner` only.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        owner: String,
+        runs: CancellationToken,
+        calls: Arc<Calls>,
+    ) -> Self {
+        Self {
+            shared,
+            owner,
+            is_of_many: false,
+            runs,
+            calls,
+            tasks: TaskManager::new(),
+            task_ends: Mutex::default(),
+            log: Mutex::default(),
+        }
+    }
+
+    /// The same for several clients that cannot be told apart.
+    pub(super) fn of_many(self) -> Self {
+        Self { is_of_many: true, ..self }
+    }
+
     /// The least severe printed lines to pass on while `context`'s request is handled. A stateless client says so with
     /// each request, the others once.
     pub(super) fn wanted_lines(&self, context: &RequestContext<RoleServer>) -> Option<Severity> {
-        context.meta.log_level().or(*self.log.lock())
+        context.meta.log_level().or_else(|| self.log.lock().filter(|_| !self.is_of_many))
     }
 }
 
@@ -219,7 +256,8 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(resources::list(self.shared.executor.history(), &self.owner)))
+        let history = self.shared.executor.history().filter(|_| !self.is_of_many);
+        Ok(ListResourcesResult::with_all_items(resources::list(history, &self.owner)))
     }
 
     async fn list_resource_templates(

@@ -110,7 +110,7 @@ async fn what_a_run_left_behind_is_its_clients_only() {
     assert_eq!(listed["result"]["resources"].as_array().unwrap().len(), 1, "the guide: {listed}");
     drop(first);
     first_ends.await.unwrap();
-    assert!(executor.history().unwrap().list("connection 0").is_empty(), "nobody can ask for it any more");
+    assert!(executor.history().unwrap().list("client 0").is_empty(), "nobody can ask for it any more");
 }
 
 #[tokio::test]
@@ -128,4 +128,34 @@ async fn a_stop_is_told_to_the_run_that_it_ends() {
     let (answer, ()) = tokio::join!(call, stopping);
     assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "CANCELLED", "{answer}");
     assert_eq!(ends.await.unwrap(), Ended::Stopped);
+}
+
+/// It has its place already, and nevertheless it waits.
+#[tokio::test]
+async fn a_run_that_waits_for_memory_is_not_active() {
+    let memory = crate::limits::Limits::default().memory_bytes;
+    let executor = Executor::builder().total_memory_bytes(memory).build().unwrap();
+    let server = Server::new(executor, ServerOptions::default());
+    let stop = CancellationToken::new();
+    let (mut first, _first_serving) = Client::new(&server, &stop);
+    let (mut second, _second_serving) = Client::new(&server, &stop);
+    let (mut watching, _watching_serving) = Client::new(&server, &stop);
+    let code = "await new Promise((done) => setTimeout(done, 20000))";
+    let run = json!({ "name": "executeTypescript", "arguments": { "code": code } });
+    let watch = async {
+        loop {
+            let answer = watching.request("tools/call", json!({ "name": "health" })).await;
+            let pool = answer["result"]["structuredContent"]["connectionPool"].clone();
+            let runs = [&pool["active"], &pool["waiting"]].map(|count| count.as_u64().unwrap());
+            assert!(runs[0] <= 1, "there is memory for one: {pool}");
+            if runs == [1, 1] {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = watch => {}
+        answer = first.request("tools/call", run.clone()) => panic!("{answer}"),
+        answer = second.request("tools/call", run) => panic!("{answer}"),
+    }
 }

@@ -31,6 +31,8 @@ const COMMON: &[&str] = &[
     "legacy-only",
     "modern-only",
     "discover-ignored",
+    "asks",
+    "input-required",
 ];
 
 const STDIO: &[&str] = &[

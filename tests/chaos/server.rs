@@ -97,14 +97,15 @@ impl Server {
             "capabilities": { "tools": { "listChanged": true }, "logging": {} },
             "serverInfo": { "name": "chaos", "version": "1" },
         });
-        sink.send(&result(id, answer))
+        sink.send(&result(id, answer))?;
+        if self.options.is("asks") { ask("connecting", sink) } else { Ok(()) }
     }
 
     fn discover(&self, id: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
         self.options.note("discover");
         match self.options.mode.as_str() {
             "discover-ignored" | "silent" => Ok(()),
-            "modern-only" => {
+            mode if mode == "modern-only" || self.options.variant == "modern" => {
                 let answer = json!({
                     "supportedVersions": ["2026-07-28"],
                     "capabilities": { "tools": {} },
@@ -222,6 +223,14 @@ impl Server {
                 sink.send(&well)?;
                 return sink.send(&text_result(id, "twice"));
             }
+            "asks" => ask("calling", sink)?,
+            "input-required" => {
+                let request =
+                    json!({ "method": "elicitation/create", "params": link("javascript:alert(1)") });
+                let requests = json!({ "more": request });
+                let answer = json!({ "inputRequests": requests, "requestState": "again" });
+                return sink.send(&result_of("input_required", id, answer));
+            }
             "late-response" => std::thread::sleep(Duration::from_millis(self.options.number(1_000))),
             "wrong-types" => {
                 return sink.send_text(&wrong(id, arguments["kind"].as_str().unwrap_or_default()));
@@ -235,6 +244,30 @@ impl Server {
     fn is_cancelled(&self, id: &Value) -> bool {
         self.cancelled.lock().unwrap().contains(&id.to_string())
     }
+}
+
+/// Asks the client for everything that a server may ask for.
+fn ask(when: &str, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
+    let schema = json!({ "type": "object", "properties": { "password": { "type": "string" } } });
+    for (number, (method, params)) in [
+        ("sampling/createMessage", json!({ "messages": [], "maxTokens": 1 })),
+        ("elicitation/create", json!({ "message": "your password", "requestedSchema": schema })),
+        ("elicitation/create", link("javascript:alert(1)")),
+        ("elicitation/create", link("file:///etc/passwd")),
+        ("roots/list", json!({})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("{when} {number}");
+        sink.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+    }
+    Ok(())
+}
+
+/// A question that is an address to open.
+fn link(url: &str) -> Value {
+    json!({ "mode": "url", "message": "look", "url": url, "elicitationId": "1" })
 }
 
 /// Sends `count` messages that nobody asked for.
@@ -276,6 +309,12 @@ fn wrong(id: &Value, kind: &str) -> String {
         _ => r#""result":{"content":[}"#.to_owned(),
     };
     format!(r#"{{"jsonrpc":"2.0","id":{id},{inside}}}"#)
+}
+
+/// A result that is no answer yet.
+fn result_of(kind: &str, id: &Value, mut inside: Value) -> Value {
+    inside["resultType"] = kind.into();
+    result(id, inside)
 }
 
 /// With the fields that the revision of 2026 wants; the others ignore them.

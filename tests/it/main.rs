@@ -53,6 +53,8 @@ mod python_runs;
 mod python_values;
 /// What servers have besides tools.
 mod resources;
+/// Attacks of THREATS group SA, by number: servers that ask for what nobody gives.
+mod sampling_threats;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;
 /// Judged queries over the tools of real servers: see `tests/search`.
@@ -60,6 +62,12 @@ mod search;
 /// The server that agents use, as a process.
 mod serve;
 mod serve_consent;
+/// The same over HTTP: its clients, what they see, and how it ends.
+mod serve_http;
+/// The same over HTTP, with clients that break rules.
+mod serve_http_threats;
+/// Attacks of THREATS group LD, by number: many runs at once.
+mod serve_load;
 /// Attacks of THREATS group MP, by number.
 mod serve_threats;
 /// How clients are told about the server.

@@ -77,7 +77,8 @@ impl Start {
         self
     }
 
-    pub(crate) fn spawn(self) -> Client {
+    /// The command that starts it, with pipes for a client, and where its files are.
+    pub(crate) fn command(&self) -> (Command, TempDir) {
         let directory = tempfile::tempdir().unwrap();
         let mut servers = serde_json::Map::new();
         for (name, server) in self.servers.as_object().unwrap() {
@@ -87,7 +88,7 @@ impl Start {
             arguments.extend(mode.iter().map(|word| word.as_str().unwrap().to_owned()));
             servers.insert(name.clone(), json!({ "command": chaos::program(), "args": arguments }));
         }
-        let mut config = self.config;
+        let mut config = self.config.clone();
         config["mcpServers"] = servers.into();
         let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
         command.arg("serve");
@@ -108,12 +109,18 @@ impl Start {
             .env("XDG_CONFIG_HOME", directory.path())
             .env("XDG_CACHE_HOME", crate::python_cache())
             .env_remove("CX_LOG")
+            .env_remove("CX_HTTP_TOKEN")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        for (name, value) in self.variables {
+        for (name, value) in &self.variables {
             command.env(name, value);
         }
+        (command, directory)
+    }
+
+    pub(crate) fn spawn(self) -> Client {
+        let (mut command, directory) = self.command();
         let mut child = command.spawn().unwrap();
         let mut client = Client {
             stdin: child.stdin.take(),
@@ -853,6 +860,51 @@ fn health_is_true() {
     client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
     let refused = client.call("health", json!({ "verbose": true }));
     assert_eq!(refused["isError"], true);
+    client.end();
+}
+
+/// Each of its figures where it is another one.
+#[test]
+fn health_changes_with_what_it_tells_of() {
+    let mut client =
+        Start::new().server("dies", &["dies-in-call"]).server("grows", &["well"]).spawn().shaken();
+    let before = client.wait_for_health(|health| health["mcpClients"]["connected"] == 2);
+    assert_eq!(before["servers"]["dies"]["state"], "connected");
+    assert!(before["servers"]["dies"].get("lastError").is_none(), "{before:#}");
+    assert!(before["servers"]["grows"].get("p50Ms").is_none(), "nothing was called: {before:#}");
+    // Fast calls and a slow one, and a tool more.
+    client.run(
+        "for (let i = 0; i < 9; i++) await tools.grows.echo({});
+         await tools.grows.slow({ ms: 300 });
+         await tools.grows.add_tool({})",
+    );
+    let tools = before["servers"]["grows"]["tools"].as_u64().unwrap();
+    client.run("return (await discoverMCPTools({ server: 'grows' })).length");
+    let after = client.wait_for_health(|health| health["servers"]["grows"]["tools"] == tools + 1);
+    let grows = &after["servers"]["grows"];
+    let times = [&grows["p50Ms"], &grows["p95Ms"]].map(|time| time.as_f64().unwrap());
+    assert!(times[0] < 300.0 && times[1] >= 300.0, "{grows}");
+    // A server that is gone is not connected, and is left alone after five failures.
+    client.run("try { await tools.dies.target({}) } catch {}");
+    let gone = client.wait_for_health(|health| health["servers"]["dies"]["state"] == "failed");
+    assert_eq!(
+        (&gone["mcpClients"]["connected"], &gone["servers"]["dies"]["breaker"]),
+        (&json!(1), &json!("closed"))
+    );
+    assert!(gone["servers"]["dies"]["lastError"].as_str().unwrap().contains("exit status 7"), "{gone:#}");
+    client.run("for (let i = 0; i < 5; i++) try { await tools.dies.target({}) } catch {}");
+    let open = client.wait_for_health(|health| health["servers"]["dies"]["breaker"] == "open");
+    assert_eq!(open["servers"]["grows"]["breaker"], "closed");
+    // It is the upstream that is ill, not cx.
+    assert_eq!(open["healthy"], true);
+    assert!(open["timestamp"].as_str() > before["timestamp"].as_str());
+    let older = client.wait_for_health(|health| health["uptime"].as_u64() > before["uptime"].as_u64());
+    assert!(older["uptime"].as_u64().unwrap() < 120, "in seconds: {older:#}");
+    let used = "const all = []; for (let i = 0; i < 50; i++) all.push(new Uint8Array(1_000_000).fill(1)); \
+                await new Promise((done) => setTimeout(done, 20000))";
+    client.begin_call("executeTypescript", json!({ "code": used }));
+    let resident = older["residentBytes"].as_u64().unwrap();
+    client.wait_for_health(|health| health["residentBytes"].as_u64().unwrap() > resident + 40_000_000);
     client.end();
 }
 

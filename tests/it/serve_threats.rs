@@ -333,7 +333,7 @@ fn mp_198_end_of_stdin() {
 
 /// The known ones of V8's functions that look at no interrupt are refused; a length that answers differently the second
 /// time gets past that.
-const WEDGE: &str =
+pub(crate) const WEDGE: &str =
     "let n = 0; Array.prototype.indexOf.call({get length() { return n++ ? 2 ** 53 - 1 : 1 }}, 1)";
 
 #[test]

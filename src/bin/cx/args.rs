@@ -1,5 +1,6 @@
 //! Arguments, as close to what was typed as possible. No files are read here.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,9 +26,14 @@ pub(crate) enum Command {
     /// 130 interrupted.
     Run(RunArguments),
 
-    /// Serve an agent: an MCP server over stdin and stdout
+    /// Serve agents: an MCP server over stdin and stdout, or over HTTP
     ///
     /// Its tools run scripts that call the tools of the configured servers. Logs go to stderr.
+    ///
+    /// With --http any number of clients are served at http://ADDR/mcp, each with runs of its own, and `/healthz` says
+    /// how the server is. Stdin and stdout are not used then. Clients must send the token of CX_HTTP_TOKEN or
+    /// --token-file as `Authorization: Bearer`, if there is one; an address that others can reach needs one of at
+    /// least 32 characters.
     ///
     /// Exit status: 0 the client has gone or a signal came, 2 usage or configuration, 3 too many scripts could not be
     /// stopped and the process should be started again.
@@ -117,6 +123,30 @@ pub(crate) struct ServeArguments {
     /// How the text of answers is written
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) format: AnswerFormat,
+
+    /// Serve over HTTP at this address, such as 127.0.0.1:8000; port 0 takes a free one. The address is printed on
+    /// stderr
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub(crate) over_http: HttpArguments,
+}
+
+/// What matters with `--http` only.
+#[derive(Args, Debug)]
+pub(crate) struct HttpArguments {
+    /// Let the pages of this origin ask, such as https://app.example.com; those of this machine may
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub(crate) allow_origin: Vec<String>,
+
+    /// A file with the token that clients must send, which only you may read; else CX_HTTP_TOKEN has it
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Show metrics at `/metrics`, as Prometheus reads them
+    #[arg(long, requires = "http")]
+    pub(crate) metrics: bool,
 }
 
 /// Where tools come from, and how to print them.

@@ -49,6 +49,11 @@ pub(crate) fn print_warning(text: &str) {
     let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));
 }
 
+/// Prints what a person who started a server needs to know.
+pub(crate) fn print_note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+}
+
 /// Prints how far a call has come, for a person who waits.
 pub(crate) fn print_progress(call: &CallProgress) {
     let Progress { progress, total, message } = &call.progress;

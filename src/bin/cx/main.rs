@@ -6,6 +6,7 @@ mod config;
 mod console;
 mod diagnostic;
 mod exit;
+mod http;
 mod output;
 mod run;
 mod serve;

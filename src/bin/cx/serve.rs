@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::args::{AnswerFormat, ServeArguments};
 use crate::exit::{ExitStatus, exit};
 use crate::run::start_logging;
-use crate::{config, diagnostic, output};
+use crate::{config, diagnostic, http, output};
 
 /// The longest that ending the servers may hold up the exit. What is still there then dies with the process.
 const LONGEST_CLOSE: Duration = Duration::from_secs(3);
@@ -18,7 +18,8 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(3);
 /// When the process ends after its client has gone, whatever hangs.
 const LONGEST_END: Duration = Duration::from_millis(4_800);
 
-/// Serves the client at the other end of stdin and stdout until it goes away.
+/// Serves the client at the other end of stdin and stdout until it goes away, or any number of clients over HTTP until
+/// a signal comes.
 ///
 /// # Errors
 ///
@@ -59,11 +60,18 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     };
     let server = Server::new(executor.clone(), options);
     let ended = runtime.block_on(async {
-        let (input, output) = output::pipes().context("failed to open stdin and stdout")?;
         let stop = CancellationToken::new();
         watch_signals(stop.clone())?;
-        server.warm();
-        let ended = server.serve(input, output, &stop).await;
+        let ended = if let Some(address) = arguments.http {
+            let options = http::options(address, arguments.over_http)?;
+            let listener = http::listen(address).await?;
+            server.warm();
+            server.serve_http(listener, options, &stop).await?
+        } else {
+            let (input, output) = output::pipes().context("failed to open stdin and stdout")?;
+            server.warm();
+            server.serve(input, output, &stop).await
+        };
         let _late = tokio::time::timeout(LONGEST_CLOSE, executor.close()).await;
         Ok::<_, anyhow::Error>(ended)
     })?;

@@ -1,0 +1,538 @@
+//! The server over HTTP: connections and their bounds, and what is at which path.
+
+mod gate;
+mod sessions;
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::fmt;
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{any, get};
+use futures::{FutureExt as _, StreamExt as _};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rmcp::model::ErrorCode;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::gate::{Gate, Refusal};
+use self::sessions::{REFUSED, SessionBounds, Sessions};
+use super::serve::{Calls, Ended, LONGEST_DRAIN, LONGEST_GOODBYE, LONGEST_LAST_WRITE, Server, Shared};
+use super::session::{Handler, Session};
+use super::{health, metrics};
+use crate::error::Error;
+use crate::lines::{IdScan, LONGEST_LINE, LONGEST_SKIPPED_LINE};
+
+pub use gate::HttpToken;
+
+/// Where MCP is.
+const MCP: &str = "/mcp";
+
+/// Where health is.
+const HEALTH: &str = "/healthz";
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Prometheus' text, in its usual version.
+const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// The header that names a session.
+const SESSION_ID: &str = "mcp-session-id";
+
+/// Connections at once: one for each session to listen, and as many requests. One more is told to come again.
+const MOST_CONNECTIONS: usize = 512;
+
+/// The most bytes of requests that are being read, of all connections together.
+const MOST_BODY_BYTES: usize = 256 << 20;
+
+/// How long a client may take for the head of a request, and how long a connection may be without any.
+const LONGEST_HEAD: Duration = Duration::from_secs(10);
+
+/// The most bytes of a request's head.
+const LARGEST_HEAD: usize = 64 << 10;
+
+/// The most headers.
+const MOST_HEADERS: usize = 100;
+
+/// How long a client may take for a request's body.
+const LONGEST_BODY: Duration = Duration::from_secs(30);
+
+/// How long what is written may stay unread before the connection is taken for dead.
+const LONGEST_UNREAD: Duration = Duration::from_secs(30);
+
+/// How often a stream without messages shows that it is alive, for proxies and to find dead clients.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// A pause when the system has no more connections to give.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// When a client should come again that has been sent away for too many others.
+const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
+
+/// What a client gets that is one connection too many.
+const NO_CONNECTION: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// Prints all metrics, as [`HttpOptions::metrics`] has it.
+pub type MetricsPrinter = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What may be set about [`Server::serve_http`].
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Origins, as `https://app.example.com`, whose pages may ask, besides those of this machine.
+    pub allow_origins: Vec<String>,
+    /// What clients must know. Needed where others than this machine's processes can reach the server.
+    pub token: Option<HttpToken>,
+    /// What is at `/metrics`, if anything: whatever the application's `metrics` recorder shows, such as Prometheus'
+    /// text.
+    pub metrics: Option<MetricsPrinter>,
+    /// Sessions of clients with a handshake at once. Default: 256.
+    pub most_sessions: usize,
+    /// How long a session is kept whose client neither asks nor listens. Default: 30 minutes.
+    pub session_idle: Duration,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            allow_origins: Vec::new(),
+            token: None,
+            metrics: None,
+            most_sessions: 256,
+            session_idle: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HttpOptions")
+            .field("allow_origins", &self.allow_origins)
+            .field("token", &self.token)
+            .field("most_sessions", &self.most_sessions)
+            .field("session_idle", &self.session_idle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpOptions {
+    /// Whether a server at `address` may be opened with these options: what [`Server::serve_http`] checks first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] when others can reach the address and there is no token of 32 characters or more, or
+    /// when something is no origin.
+    pub fn validate(&self, address: IpAddr) -> Result<(), Error> {
+        Gate::new(address, &self.allow_origins, self.token.clone()).map(drop)
+    }
+}
+
+/// What all requests share.
+struct Http {
+    shared: Arc<Shared>,
+    gate: Gate,
+    metrics: Option<MetricsPrinter>,
+    sessions: Arc<Sessions>,
+    mcp: StreamableHttpService<Session, Sessions>,
+    body_bytes: Arc<Semaphore>,
+    /// No more requests are taken.
+    closing: CancellationToken,
+}
+
+impl Server {
+    /// Serves any number of clients over HTTP until `stop` is cancelled or too many threads are lost: MCP at `/mcp`,
+    /// [`health`](super) as JSON at `/healthz`, and metrics at `/metrics` if there are any to print.
+    ///
+    /// Each session of a client with a handshake has its own runs and reads only what these left behind. Clients
+    /// without one (2026-07-28) are not told apart: what their runs left behind, and their tasks, are found by those
+    /// only who have the id, which is random. A request whose connection is closed is cancelled, with its run.
+    ///
+    /// At the end all runs are cancelled, and what they had to say is written as far as clients read; that takes at
+    /// most a second and a half. Dropping the future ends connections and runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] when others can reach the address and the options have no token of 32 characters or
+    /// more, or when something is no origin; [`Error::Start`] when the listener has no address.
+    pub async fn serve_http(
+        &self,
+        listener: TcpListener,
+        options: HttpOptions,
+        stop: &CancellationToken,
+    ) -> Result<Ended, Error> {
+        let address =
+            listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
+        let gate = Gate::new(address.ip(), &options.allow_origins, options.token)?;
+        let runs = CancellationToken::new();
+        let _runs_end_with_this = runs.clone().drop_guard();
+        // Everything that rmcp has running ends with it.
+        let open = CancellationToken::new();
+        let _rmcp_ends_with_this = open.clone().drop_guard();
+        let calls = Arc::<Calls>::default();
+        let bounds = SessionBounds { most: options.most_sessions, idle: options.session_idle };
+        let sessions =
+            Arc::new(Sessions::new(Arc::clone(&self.shared), bounds, runs.clone(), Arc::clone(&calls)));
+        let mcp = self.mcp_service(&sessions, &open, &runs, &calls);
+        let http = Arc::new(Http {
+            shared: Arc::clone(&self.shared),
+            gate,
+            metrics: options.metrics,
+            sessions: Arc::clone(&sessions),
+            mcp,
+            body_bytes: Arc::new(Semaphore::new(MOST_BODY_BYTES)),
+            closing: CancellationToken::new(),
+        });
+        let closing = http.closing.clone();
+        let _connections_end_with_this = closing.clone().drop_guard();
+        let mut connections = JoinSet::new();
+        let ended = {
+            let serving = accept(&listener, router(http), &sessions, &closing, &mut connections);
+            let mut serving = pin!(serving);
+            tokio::select! {
+                never = &mut serving => match never {},
+                () = stop.cancelled() => Ended::Stopped,
+                () = self.shared.threads_lost.cancelled() => {
+                    tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
+                    tokio::select! {
+                        // Whoever has called may still ask, and is told how things are.
+                        never = &mut serving => match never {},
+                        () = calls.end(LONGEST_DRAIN) => {}
+                        () = stop.cancelled() => {}
+                    }
+                    Ended::ThreadsLost
+                }
+            }
+        };
+        drop(listener);
+        closing.cancel();
+        sessions.end_listening();
+        runs.cancel();
+        // Before rmcp is stopped, which drops the streams: they are to have their answers.
+        calls.end(LONGEST_GOODBYE).await;
+        let written = async { while connections.join_next().await.is_some() {} };
+        if timeout(LONGEST_LAST_WRITE, written).await.is_err() {
+            tracing::debug!("some clients did not read their last answers");
+        }
+        connections.shutdown().await;
+        Ok(ended)
+    }
+
+    /// MCP over HTTP as rmcp serves it. What it checks of hosts and origins is the gate's to check.
+    fn mcp_service(
+        &self,
+        sessions: &Arc<Sessions>,
+        open: &CancellationToken,
+        runs: &CancellationToken,
+        calls: &Arc<Calls>,
+    ) -> StreamableHttpService<Session, Sessions> {
+        let owner = self.shared.next_owner();
+        let handler = Handler::new(Arc::clone(&self.shared), owner, runs.child_token(), Arc::clone(calls));
+        // Of all clients without a session. Those with one bring their own.
+        let handler = Arc::new(handler.of_many());
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(LONGEST_LINE)
+            .with_json_response(true)
+            .with_sse_keep_alive(Some(SIGN_OF_LIFE))
+            // Nothing is kept for clients that come back.
+            .with_sse_retry(None)
+            .with_cancellation_token(open.clone());
+        StreamableHttpService::new(
+            move || Ok(Session::new(Arc::clone(&handler))),
+            Arc::clone(sessions),
+            config,
+        )
+    }
+}
+
+/// Takes connections, and looks after sessions, for as long as it is polled.
+async fn accept(
+    listener: &TcpListener,
+    router: Router,
+    sessions: &Sessions,
+    closing: &CancellationToken,
+    connections: &mut JoinSet<()>,
+) -> Infallible {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut expiry = interval(sessions.expiry_interval());
+    expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
+                    Ok(place) => {
+                        let (router, closing) = (router.clone(), closing.clone());
+                        connections.spawn(serve_connection(stream, router, closing, place));
+                    }
+                    Err(_) => {
+                        connections.spawn(send_away(stream));
+                    }
+                },
+                Err(error) => {
+                    tracing::warn!(%error, "a connection cannot be taken");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_ended) = connections.join_next() => {}
+            _ = expiry.tick() => sessions.expire(),
+        }
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    closing: CancellationToken,
+    _place: OwnedSemaphorePermit,
+) {
+    // Small answers must not wait for more.
+    let _as_it_is = stream.set_nodelay(true);
+    // A client that has gone without a word, or reads no more, must not keep its runs.
+    let unread = u32::try_from(LONGEST_UNREAD.as_millis()).unwrap_or(u32::MAX);
+    let _as_it_is = rustix::net::sockopt::set_tcp_user_timeout(&stream, unread);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(LONGEST_HEAD)
+        .max_buf_size(LARGEST_HEAD)
+        .max_headers(MOST_HEADERS)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        served = &mut connection => served,
+        () = closing.cancelled() => {
+            // After the answer that is under way.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// Tells a client that there are too many connections.
+async fn send_away(mut stream: TcpStream) {
+    let _gone = timeout(ACCEPT_PAUSE, stream.write_all(NO_CONNECTION)).await;
+}
+
+fn router(http: Arc<Http>) -> Router {
+    Router::new()
+        .route(MCP, any(answer_mcp))
+        .route(HEALTH, get(answer_health))
+        .route("/metrics", get(answer_metrics))
+        .layer(from_fn_with_state(Arc::clone(&http), admit))
+        .with_state(http)
+}
+
+/// Passes on the requests of those who may ask. A panic in what answers is an error for its request only.
+async fn admit(State(http): State<Arc<Http>>, request: Request, next: Next) -> Response {
+    if http.closing.is_cancelled() {
+        return try_again("the server is being stopped");
+    }
+    let origin = match http.gate.check_source(request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(refusal) => return refused(&refusal),
+    };
+    let mut response = answer_admitted(&http, request, next, origin.is_some()).await;
+    if let Some(origin) = origin {
+        gate::allow_reading(response.headers_mut(), origin);
+    }
+    response
+}
+
+async fn answer_admitted(http: &Http, request: Request, next: Next, is_page: bool) -> Response {
+    let asks_first = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    if is_page && asks_first && *request.method() == Method::OPTIONS {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        gate::allow_sending(response.headers_mut());
+        return response;
+    }
+    // Health decides by itself how much it tells.
+    if request.uri().path() != HEALTH
+        && let Err(refusal) = http.gate.check_token(request.headers())
+    {
+        return refused(&refusal);
+    }
+    AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_panic| {
+        // The panic hook has said where it was.
+        let problem = "the server failed to handle this request; others are not affected";
+        plain(StatusCode::INTERNAL_SERVER_ERROR, problem)
+    })
+}
+
+async fn answer_health(State(http): State<Arc<Http>>, headers: HeaderMap) -> Response {
+    let mut report = health::report(&http.shared);
+    let is_healthy = report["healthy"] == true;
+    if !http.gate.is_loopback() && http.gate.check_token(&headers).is_err() {
+        report = json!({ "healthy": is_healthy });
+    }
+    let status = if is_healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let no_store = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    (status, [no_store, (CONTENT_TYPE, JSON)], report.to_string()).into_response()
+}
+
+async fn answer_metrics(State(http): State<Arc<Http>>) -> Response {
+    let Some(print) = &http.metrics else {
+        return plain(StatusCode::NOT_FOUND, "metrics are off: see `--metrics`");
+    };
+    metrics::sample(&http.shared, http.sessions.count());
+    ([(CONTENT_TYPE, PROMETHEUS)], print()).into_response()
+}
+
+async fn answer_mcp(State(http): State<Arc<Http>>, request: Request) -> Response {
+    let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
+    match (request.method(), id) {
+        (&Method::POST, _) => answer_post(&http, request).await,
+        (&Method::GET, Some(id)) if http.sessions.is_listening(id) => {
+            plain(StatusCode::CONFLICT, "this session has a stream to listen to: read that one")
+        }
+        (&Method::DELETE, Some(id)) if !http.sessions.knows(id) => {
+            plain(StatusCode::NOT_FOUND, "no such session, or no longer")
+        }
+        _ => http.mcp.handle(request).await.map(Body::new),
+    }
+}
+
+async fn answer_post(http: &Http, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let (bytes, _held) = match timeout(LONGEST_BODY, read_body(http, &parts.headers, body)).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(response)) => return response,
+        Err(_late) => return plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time"),
+    };
+    let is_json = is_json(&parts.headers);
+    let handled = async {
+        let request = Request::from_parts(parts, Body::from(bytes.clone()));
+        let response = http.mcp.handle(request).await;
+        (response, REFUSED.with(Cell::get))
+    };
+    let (response, is_refused) = REFUSED.scope(Cell::new(false), handled).await;
+    if is_refused {
+        return try_again("there are too many sessions: end one with DELETE, or wait");
+    }
+    if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return not_understood(&bytes);
+    }
+    response.map(Body::new)
+}
+
+/// Reads a body within its bounds. What it is counted by must be held as long as the bytes.
+async fn read_body(
+    http: &Http,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
+    let announced =
+        headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let mut body = body.into_data_stream();
+    let (mut bytes, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
+    let mut is_too_long = announced.is_some_and(|length| length > LONGEST_LINE);
+    let mut skipped = 0;
+    while let Some(piece) = body.next().await {
+        let Ok(piece) = piece else {
+            return Err(plain(StatusCode::BAD_REQUEST, "the request's body cannot be read"));
+        };
+        is_too_long |= bytes.len() + piece.len() > LONGEST_LINE;
+        if is_too_long {
+            // A client that writes all before it reads is to see why.
+            bytes = Vec::new();
+            held = None;
+            skipped += piece.len();
+            if skipped > LONGEST_SKIPPED_LINE {
+                break;
+            }
+            continue;
+        }
+        let count = u32::try_from(piece.len()).unwrap_or(u32::MAX);
+        let Ok(more) = Arc::clone(&http.body_bytes).try_acquire_many_owned(count) else {
+            return Err(try_again("too many large requests are being read"));
+        };
+        match &mut held {
+            Some(held) => held.merge(more),
+            None => held = Some(more),
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    if is_too_long {
+        let problem = format!("the message is longer than {} MB, the most that is read", LONGEST_LINE >> 20);
+        return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, &problem));
+    }
+    Ok((bytes.into(), held))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = value.split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The answer to what is no message, in the words of the transport over pipes.
+fn not_understood(bytes: &[u8]) -> Response {
+    let bytes = bytes.trim_ascii();
+    let (code, problem) = if bytes.first() == Some(&b'[') {
+        (
+            ErrorCode::INVALID_REQUEST,
+            "batches are not part of the protocol; send one message a request".to_owned(),
+        )
+    } else {
+        match serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
+            Err(error) => (ErrorCode::PARSE_ERROR, format!("the message cannot be read: {error}")),
+            Ok(_) => (
+                ErrorCode::INVALID_REQUEST,
+                "expected one JSON-RPC message: a request, a notification or an answer".to_owned(),
+            ),
+        }
+    };
+    let id = IdScan::of_line(bytes).and_then(|id| id.to_json());
+    let id = id.map_or(Value::Null, |id| serde_json::from_str(id.get()).unwrap_or_default());
+    let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": problem } });
+    (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, JSON)], error.to_string()).into_response()
+}
+
+fn refused(refusal: &Refusal) -> Response {
+    match refusal {
+        Refusal::Forbidden(why) => plain(StatusCode::FORBIDDEN, why),
+        Refusal::Unauthorized => {
+            let mut response =
+                plain(StatusCode::UNAUTHORIZED, "expected `Authorization: Bearer` with the token");
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+        }
+    }
+}
+
+fn try_again(why: &str) -> Response {
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
+    response.headers_mut().insert(RETRY_AFTER, COME_AGAIN);
+    response
+}
+
+fn plain(status: StatusCode, text: &str) -> Response {
+    (status, format!("{text}\n")).into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Who may ask over HTTP: which hosts a request may be meant for, which pages it may come from, and the token.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, HOST, ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Uri};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use url::{Host, Url};
+
+use crate::error::Error;
+
+/// What a token must have where others can reach the server: 32 letters of base64 are 192 bits.
+const SHORTEST_TOKEN: usize = 32;
+
+/// How long a browser may remember what a page may do.
+const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+
+const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
+    "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
+);
+
+const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+
+/// A secret that clients must send as `Authorization: Bearer`. Only its fingerprint is kept.
+#[derive(Clone)]
+pub struct HttpToken {
+    fingerprint: [u8; 32],
+    length: usize,
+}
+
+impl HttpToken {
+    /// A token of visible ASCII characters, as a header can carry them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] when it is empty or has other characters. The message does not have it.
+    pub fn new(token: &str) -> Result<Self, Error> {
+        let problem = if token.is_empty() {
+            "is empty"
+        } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            "must be of visible ASCII characters without spaces"
+        } else {
+            return Ok(Self { fingerprint: Sha256::digest(token).into(), length: token.len() });
+        };
+        Err(Error::InvalidOptions { option: "token", problem: problem.to_owned() })
+    }
+
+    /// Whether it can protect a server that others reach.
+    fn is_long_enough(&self) -> bool {
+        self.length >= SHORTEST_TOKEN
+    }
+
+    /// In a time that says nothing about how much of it is right.
+    fn is(&self, token: &[u8]) -> bool {
+        let fingerprint: [u8; 32] = Sha256::digest(token).into();
+        self.fingerprint.ct_eq(&fingerprint).into()
+    }
+}
+
+impl fmt::Debug for HttpToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("HttpToken")
+    }
+}
+
+/// Decides about each request before anything of it is read.
+pub(super) struct Gate {
+    is_loopback: bool,
+    origins: Vec<url::Origin>,
+    token: Option<HttpToken>,
+}
+
+/// Why a request is not answered.
+pub(super) enum Refusal {
+    /// It is for another host, or comes from a page that may not ask.
+    Forbidden(&'static str),
+    /// It has no token, or not the right one.
+    Unauthorized,
+}
+
+impl Gate {
+    /// The gate of a server at `address`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] when others can reach the address and there is no token, or a short one, or when
+    /// something is no origin.
+    pub(super) fn new(address: IpAddr, origins: &[String], token: Option<HttpToken>) -> Result<Self, Error> {
+        let is_loopback = address.to_canonical().is_loopback();
+        if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
+            let problem = format!(
+                "others can reach {address}: expected a token of at least {SHORTEST_TOKEN} characters, or an address \
+                 such as 127.0.0.1"
+            );
+            return Err(Error::InvalidOptions { option: "token", problem });
+        }
+        let origins = origins.iter().map(|text| allowed_origin(text)).collect::<Result<_, _>>()?;
+        Ok(Self { is_loopback, origins, token })
+    }
+
+    /// Whether only processes of this machine reach the server.
+    pub(super) const fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
+    /// Looks where a request is from. Returns the page's origin, if it is a page's.
+    pub(super) fn check_source(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Option<HeaderValue>, Refusal> {
+        if self.is_loopback && !is_local_host(uri, headers) {
+            // A name of the attacker's that leads here makes the browser think that it is the attacker's own server.
+            return Err(Refusal::Forbidden(
+                "the `Host` header is not of this machine: use 127.0.0.1 or localhost",
+            ));
+        }
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let Some(header) = origins.next() else { return Ok(None) };
+        let origin = header.to_str().ok().and_then(|text| Url::parse(text).ok());
+        let is_allowed = origins.next().is_none()
+            && origin.is_some_and(|page| is_local(page.host()) || self.origins.contains(&page.origin()));
+        if !is_allowed {
+            return Err(Refusal::Forbidden("pages of this `Origin` may not ask: see `--allow-origin`"));
+        }
+        Ok(Some(header.clone()))
+    }
+
+    /// Looks for the token, if there must be one.
+    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let credentials = values.next().map(HeaderValue::as_bytes).and_then(|value| {
+            let (scheme, credentials) = value.split_at_checked("Bearer ".len())?;
+            scheme.eq_ignore_ascii_case(b"Bearer ").then_some(credentials.trim_ascii())
+        });
+        match credentials {
+            Some(credentials) if values.next().is_none() && token.is(credentials) => Ok(()),
+            _ => Err(Refusal::Unauthorized),
+        }
+    }
+}
+
+/// Lets the page that asked read the answer.
+pub(super) fn allow_reading(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, RESPONSE_HEADERS);
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+}
+
+/// Tells a browser what a page may send.
+pub(super) fn allow_sending(headers: &mut HeaderMap) {
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_SECONDS);
+}
+
+fn allowed_origin(text: &str) -> Result<url::Origin, Error> {
+    let page = Url::parse(text).ok().filter(|page| {
+        page.origin().is_tuple() && page.path() == "/" && page.query().is_none() && page.fragment().is_none()
+    });
+    page.map(|page| page.origin()).ok_or_else(|| Error::InvalidOptions {
+        option: "allow_origins",
+        problem: format!("expected an origin such as https://app.example.com: `{text}`"),
+    })
+}
+
+fn is_local_host(uri: &Uri, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = match hosts.next() {
+        Some(host) if hosts.next().is_none() => host.to_str().ok(),
+        Some(_) => None,
+        None => uri.authority().map(axum::http::uri::Authority::as_str),
+    };
+    // As a browser would read it.
+    let url = host.filter(|host| !host.contains(['/', '@', '?', '#', '\\']));
+    let url = url.and_then(|host| Url::parse(&format!("http://{host}/")).ok());
+    url.is_some_and(|url| is_local(url.host()))
+}
+
+fn is_local(host: Option<Host<&str>>) -> bool {
+    match host {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),
+        None => false,
+    }
+}

@@ -1,0 +1,573 @@
+//! The sessions of clients with a handshake: which there are, and which stream each message goes to.
+//!
+//! rmcp's own manager keeps answers for clients that may come back for them, makes a whole session wait for a client
+//! that does not read one stream, and tells requests apart by the client's ids. Here a request ends with its stream,
+//! no stream holds up another, and rmcp sees ids of ours, as over pipes.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::Stream;
+use parking_lot::Mutex;
+use rmcp::RoleServer;
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
+    GetExtensions, GetMeta as _, JsonRpcMessage, ProgressToken, RequestId, ServerJsonRpcMessage,
+    ServerNotification,
+};
+use rmcp::service::OriginatingRequestId;
+use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_server::SessionManager;
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::serve::{Calls, Shared};
+use crate::server::session::Handler;
+
+/// Messages that wait for the client to read its stream. A note beyond it is dropped, as over pipes.
+const MOST_WAITING: usize = 256;
+
+/// Places that notes leave to what must not be lost: questions to the client.
+const KEPT_FOR_QUESTIONS: usize = 8;
+
+/// The place that everything else leaves to the answer.
+const KEPT_FOR_ANSWER: usize = 1;
+
+/// Messages that wait to be looked at, which takes no time: rmcp makes a task of each.
+const MOST_INCOMING: usize = 1_024;
+
+/// A session that was used later than this does not make room for another one.
+const SHORTEST_LIFE: Duration = Duration::from_secs(60);
+
+/// How often sessions are looked at for their age, at least.
+const EXPIRY: Duration = Duration::from_secs(15);
+
+tokio::task_local! {
+    /// Whether the request that this task answers could not begin a session because there are too many. rmcp makes one
+    /// error of all reasons, and a client that may try again has to be told so.
+    pub(super) static REFUSED: Cell<bool>;
+}
+
+/// How many sessions there may be, and for how long.
+#[derive(Clone, Copy)]
+pub(super) struct SessionBounds {
+    pub(super) most: usize,
+    pub(super) idle: Duration,
+}
+
+/// All sessions over HTTP.
+pub(super) struct Sessions {
+    shared: Arc<Shared>,
+    bounds: SessionBounds,
+    /// Ends the runs of all sessions.
+    runs: CancellationToken,
+    /// The calls of all sessions.
+    calls: Arc<Calls>,
+    open: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
+}
+
+/// One client's session.
+struct HttpSession {
+    /// Goes with each message, so that it is answered in this session.
+    handler: Arc<Handler>,
+    incoming: mpsc::Sender<ClientJsonRpcMessage>,
+    /// The client or its silence has ended the session.
+    ended: CancellationToken,
+    streams: Arc<Mutex<Streams>>,
+}
+
+/// Where a session's messages go.
+struct Streams {
+    /// By ids of ours, which never come twice.
+    requests: HashMap<i64, RequestStream>,
+    last_id: i64,
+    /// What the client reads beside its requests, if it does.
+    standalone: Option<mpsc::Sender<ServerSseMessage>>,
+    /// The requests of ours that the client has not answered, with the stream that each went to.
+    questions: HashMap<RequestId, mpsc::Sender<ServerSseMessage>>,
+    used: Instant,
+}
+
+/// A request that is being answered.
+struct RequestStream {
+    client_id: RequestId,
+    progress: Option<ProgressToken>,
+    sender: mpsc::Sender<ServerSseMessage>,
+}
+
+/// Why a session cannot do what it is asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionError {
+    /// There is none of that id, or no longer.
+    #[error("the session is over")]
+    Over,
+    /// No more are possible.
+    #[error("too many sessions")]
+    TooMany,
+    /// Streams are not kept for those who come back.
+    #[error("streams cannot be resumed")]
+    NotKept,
+    /// The system gives no random numbers.
+    #[error("no session id can be made")]
+    NoId,
+}
+
+/// A message for a client that does not read, or has gone.
+#[derive(Debug, thiserror::Error)]
+#[error("the client does not read")]
+pub(super) struct NotRead;
+
+impl Sessions {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        bounds: SessionBounds,
+        runs: CancellationToken,
+        calls: Arc<Calls>,
+    ) -> Self {
+        Self { shared, bounds, runs, calls, open: Mutex::default() }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// Whether there is a session of that id.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.open.lock().contains_key(id)
+    }
+
+    /// Whether its client reads what comes beside its requests.
+    pub(super) fn is_listening(&self, id: &str) -> bool {
+        let session = self.open.lock().get(id).cloned();
+        session.is_some_and(|session| session.streams.lock().standalone().is_some())
+    }
+
+    /// How often to look for sessions that are too old.
+    pub(super) fn expiry_interval(&self) -> Duration {
+        self.bounds.idle.clamp(Duration::from_millis(10), EXPIRY)
+    }
+
+    /// Ends the sessions that have not been used for too long.
+    pub(super) fn expire(&self) {
+        let idle = self.bounds.idle;
+        let mut open = self.open.lock();
+        open.retain(|_, session| {
+            let is_kept = session.idle_time().is_none_or(|time| time <= idle);
+            if !is_kept {
+                session.end();
+            }
+            is_kept
+        });
+    }
+
+    /// Ends what clients only listen to, so that their connections can end.
+    pub(super) fn end_listening(&self) {
+        for session in self.open.lock().values() {
+            session.streams.lock().standalone = None;
+        }
+    }
+
+    fn session(&self, id: &SessionId) -> Result<Arc<HttpSession>, SessionError> {
+        self.open.lock().get(id).cloned().ok_or(SessionError::Over)
+    }
+}
+
+/// Makes room for one more by ending the session that has been idle for longest.
+fn make_room(open: &mut HashMap<SessionId, Arc<HttpSession>>) -> Result<(), SessionError> {
+    let idle = open.iter().filter_map(|(id, session)| Some((session.idle_time()?, id)));
+    let (time, id) = idle.max_by_key(|&(time, _)| time).ok_or(SessionError::TooMany)?;
+    if time < SHORTEST_LIFE {
+        return Err(SessionError::TooMany);
+    }
+    let id = Arc::clone(id);
+    if let Some(session) = open.remove(&id) {
+        session.end();
+    }
+    Ok(())
+}
+
+impl SessionManager for Sessions {
+    type Error = SessionError;
+    type Transport = SessionTransport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
+        let id = new_id().ok_or(SessionError::NoId)?;
+        let mut open = self.open.lock();
+        if open.len() >= self.bounds.most
+            && let Err(refused) = make_room(&mut open)
+        {
+            let _elsewhere = REFUSED.try_with(|is_refused| is_refused.set(true));
+            return Err(refused);
+        }
+        let owner = self.shared.next_owner();
+        let runs = self.runs.child_token();
+        let handler =
+            Handler::new(Arc::clone(&self.shared), owner, runs, Arc::new(Calls::among(&self.calls)));
+        let (incoming, messages) = mpsc::channel(MOST_INCOMING);
+        let session = Arc::new(HttpSession {
+            handler: Arc::new(handler),
+            incoming,
+            ended: CancellationToken::new(),
+            streams: Arc::new(Mutex::new(Streams::new())),
+        });
+        let transport = SessionTransport {
+            messages,
+            ended: session.ended.clone(),
+            handler: Arc::clone(&session.handler),
+            streams: Arc::clone(&session.streams),
+        };
+        open.insert(Arc::clone(&id), session);
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, SessionError> {
+        let mut answers = self.session(id)?.begin(message).await?;
+        let answer = answers.next().await.and_then(|event| event.message);
+        answer.map(Arc::unwrap_or_clone).ok_or(SessionError::Over)
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
+        Ok(self.knows(id))
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        if let Some(session) = self.open.lock().remove(id) {
+            session.end();
+        }
+        Ok(())
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        self.session(id)?.begin(message).await
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), SessionError> {
+        self.session(id)?.accept(message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        let session = self.session(id)?;
+        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        session.streams.lock().standalone = Some(sender);
+        Ok(SessionStream { receiver, request: None, session })
+    }
+
+    async fn resume(
+        &self,
+        _id: &SessionId,
+        _last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        Err::<futures::stream::Empty<_>, _>(SessionError::NotKept)
+    }
+}
+
+impl HttpSession {
+    /// Passes a request on. Its answer, and what is told before it, comes in the stream. Dropping that cancels the
+    /// request.
+    async fn begin(self: Arc<Self>, message: ClientJsonRpcMessage) -> Result<SessionStream, SessionError> {
+        let JsonRpcMessage::Request(mut request) = message else { return Err(SessionError::Over) };
+        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        let number = {
+            let mut streams = self.streams.lock();
+            streams.last_id += 1;
+            let number = streams.last_id;
+            let client_id = std::mem::replace(&mut request.id, RequestId::Number(number));
+            let progress = request.request.get_meta().get_progress_token();
+            streams.requests.insert(number, RequestStream { client_id, progress, sender });
+            streams.used = Instant::now();
+            number
+        };
+        let stream = SessionStream { receiver, request: Some(number), session: Arc::clone(&self) };
+        request.request.extensions_mut().insert(Arc::clone(&self.handler));
+        self.pass_on(JsonRpcMessage::Request(request)).await?;
+        Ok(stream)
+    }
+
+    /// Passes on what is not answered.
+    async fn accept(&self, mut message: ClientJsonRpcMessage) -> Result<(), SessionError> {
+        let mut cancelled = Vec::new();
+        {
+            let mut streams = self.streams.lock();
+            streams.used = Instant::now();
+            match &mut message {
+                JsonRpcMessage::Notification(notification) => {
+                    if let ClientNotification::CancelledNotification(cancel) = &notification.notification {
+                        let id = cancel.params.request_id.as_ref();
+                        cancelled = streams.numbers_of(id);
+                        for number in &cancelled {
+                            // There is no answer to it any more.
+                            streams.requests.remove(number);
+                        }
+                        if cancelled.is_empty() {
+                            return Ok(());
+                        }
+                    } else {
+                        notification.notification.extensions_mut().insert(Arc::clone(&self.handler));
+                    }
+                }
+                JsonRpcMessage::Response(response) => {
+                    streams.questions.remove(&response.id);
+                }
+                JsonRpcMessage::Error(error) => {
+                    if let Some(id) = &error.id {
+                        streams.questions.remove(id);
+                    }
+                }
+                JsonRpcMessage::Request(_) => return Err(SessionError::Over),
+            }
+        }
+        if cancelled.is_empty() {
+            return self.pass_on(message).await;
+        }
+        for number in cancelled {
+            self.pass_on(cancellation(number)).await?;
+        }
+        Ok(())
+    }
+
+    async fn pass_on(&self, message: ClientJsonRpcMessage) -> Result<(), SessionError> {
+        tokio::select! {
+            passed = self.incoming.send(message) => passed.map_err(|_gone| SessionError::Over),
+            () = self.ended.cancelled() => Err(SessionError::Over),
+        }
+    }
+
+    /// How long nothing has happened. `None` while something does.
+    fn idle_time(&self) -> Option<Duration> {
+        let streams = self.streams.lock();
+        // A task is a call without a stream.
+        let is_idle = streams.requests.is_empty()
+            && streams.standalone().is_none()
+            && !self.handler.calls.are_under_way();
+        is_idle.then(|| streams.used.elapsed())
+    }
+
+    fn end(&self) {
+        self.handler.runs.cancel();
+        self.ended.cancel();
+        self.streams.lock().standalone = None;
+    }
+}
+
+impl Streams {
+    fn new() -> Self {
+        Self {
+            requests: HashMap::new(),
+            last_id: 0,
+            standalone: None,
+            questions: HashMap::new(),
+            used: Instant::now(),
+        }
+    }
+
+    fn standalone(&self) -> Option<&mpsc::Sender<ServerSseMessage>> {
+        self.standalone.as_ref().filter(|sender| !sender.is_closed())
+    }
+
+    /// Our ids of the requests with an id of the client's.
+    fn numbers_of(&self, client_id: Option<&RequestId>) -> Vec<i64> {
+        let requests = self.requests.iter();
+        requests
+            .filter(|(_, stream)| Some(&stream.client_id) == client_id)
+            .map(|(&number, _)| number)
+            .collect()
+    }
+
+    /// The stream of the request that a message belongs to, else the one beside all requests.
+    fn stream_of(&self, message: &impl GetExtensions) -> Option<&mpsc::Sender<ServerSseMessage>> {
+        let of = match message.extensions().get::<OriginatingRequestId>() {
+            Some(OriginatingRequestId(RequestId::Number(number))) => self.requests.get(number),
+            _ => None,
+        };
+        of.map(|stream| &stream.sender).or_else(|| self.standalone())
+    }
+
+    fn route(&mut self, mut message: ServerJsonRpcMessage) -> Result<(), NotRead> {
+        match &mut message {
+            JsonRpcMessage::Response(response) => {
+                let Some(stream) = self.take(&response.id) else { return Ok(()) };
+                self.take_questions_back(&stream.sender);
+                response.id = stream.client_id;
+                push(&stream.sender, message, 0)
+            }
+            JsonRpcMessage::Error(error) => {
+                let Some(stream) = error.id.as_ref().and_then(|id| self.take(id)) else { return Ok(()) };
+                self.take_questions_back(&stream.sender);
+                error.id = Some(stream.client_id);
+                push(&stream.sender, message, 0)
+            }
+            JsonRpcMessage::Request(request) => {
+                let sender = self.stream_of(&request.request).cloned().ok_or(NotRead)?;
+                self.questions.retain(|_, sender| !sender.is_closed());
+                self.questions.insert(request.id.clone(), sender.clone());
+                push(&sender, message, KEPT_FOR_ANSWER)
+            }
+            JsonRpcMessage::Notification(notification) => {
+                let sender = match &notification.notification {
+                    ServerNotification::ProgressNotification(progress) => {
+                        let token = Some(&progress.params.progress_token);
+                        let stream = self.requests.values().find(|stream| stream.progress.as_ref() == token);
+                        stream.map(|stream| stream.sender.clone())
+                    }
+                    ServerNotification::CancelledNotification(cancelled) => {
+                        let id = cancelled.params.request_id.as_ref();
+                        id.and_then(|id| self.questions.remove(id))
+                    }
+                    other => self.stream_of(other).cloned(),
+                };
+                if let Some(sender) = sender {
+                    // Without room a note is dropped, which is what they are there for.
+                    let _dropped = push(&sender, message, KEPT_FOR_QUESTIONS);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes back what is still asked in a stream that is about to end: it goes with its call.
+    fn take_questions_back(&mut self, sender: &mpsc::Sender<ServerSseMessage>) {
+        self.questions.retain(|id, asked_in| {
+            let is_kept = !asked_in.same_channel(sender);
+            if !is_kept {
+                let params = CancelledNotificationParam::new(Some(id.clone()), None);
+                let note = ServerNotification::CancelledNotification(CancelledNotification::new(params));
+                let _dropped = push(sender, JsonRpcMessage::notification(note), KEPT_FOR_ANSWER);
+            }
+            is_kept
+        });
+    }
+
+    fn take(&mut self, id: &RequestId) -> Option<RequestStream> {
+        let RequestId::Number(number) = id else { return None };
+        self.used = Instant::now();
+        self.requests.remove(number)
+    }
+}
+
+/// Queues a message at once, if that leaves so many places.
+fn push(
+    sender: &mpsc::Sender<ServerSseMessage>,
+    message: ServerJsonRpcMessage,
+    left: usize,
+) -> Result<(), NotRead> {
+    if sender.capacity() <= left {
+        return Err(NotRead);
+    }
+    sender.try_send(ServerSseMessage::from_message(message)).map_err(|_full| NotRead)
+}
+
+fn cancellation(number: i64) -> ClientJsonRpcMessage {
+    let params = CancelledNotificationParam::new(Some(RequestId::Number(number)), None);
+    JsonRpcMessage::notification(ClientNotification::CancelledNotification(CancelledNotification::new(
+        params,
+    )))
+}
+
+/// 122 and more random bits, as rmcp's own.
+fn new_id() -> Option<SessionId> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(format!("{:032x}", u128::from_ne_bytes(bytes)).into())
+}
+
+/// What a client reads: the messages of one of its requests, or those beside all of them.
+struct SessionStream {
+    receiver: mpsc::Receiver<ServerSseMessage>,
+    request: Option<i64>,
+    session: Arc<HttpSession>,
+}
+
+impl SessionStream {
+    async fn next(&mut self) -> Option<ServerSseMessage> {
+        self.receiver.recv().await
+    }
+}
+
+impl Stream for SessionStream {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
+        self.receiver.poll_recv(context)
+    }
+}
+
+impl Drop for SessionStream {
+    fn drop(&mut self) {
+        let is_unanswered = {
+            let mut streams = self.session.streams.lock();
+            streams.used = Instant::now();
+            self.request.and_then(|number| streams.requests.remove(&number)).is_some()
+        };
+        let Some(number) = self.request.filter(|_| is_unanswered) else { return };
+        // The client waits no more, and nothing is kept for it.
+        if self.session.incoming.try_send(cancellation(number)).is_err() {
+            // Over already, or so full that it has to be.
+            self.session.end();
+        }
+    }
+}
+
+/// A session as rmcp serves it.
+pub(super) struct SessionTransport {
+    messages: mpsc::Receiver<ClientJsonRpcMessage>,
+    ended: CancellationToken,
+    handler: Arc<Handler>,
+    streams: Arc<Mutex<Streams>>,
+}
+
+impl Transport<RoleServer> for SessionTransport {
+    type Error = NotRead;
+
+    /// Queues at once, in the order of the calls.
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), NotRead>> + Send + 'static {
+        ready(self.streams.lock().route(message))
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => None,
+            message = self.messages.recv() => message,
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), NotRead> {
+        self.handler.runs.cancel();
+        {
+            let mut streams = self.streams.lock();
+            streams.requests.clear();
+            streams.standalone = None;
+        }
+        // Nobody can ask for it any more.
+        self.handler.shared.forget(&self.handler.owner);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

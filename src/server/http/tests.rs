@@ -1,0 +1,163 @@
+//! What only the inside of the process can bring about.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::HttpOptions;
+use crate::error::Error;
+use crate::executor::Executor;
+use crate::history::HistoryLimits;
+use crate::server::{Ended, HttpToken, Server, ServerOptions};
+
+/// What fails a test that would hang.
+const WATCHDOG: Duration = Duration::from_secs(30);
+
+struct Running {
+    executor: Executor,
+    address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<Result<Ended, Error>>,
+}
+
+async fn serve(options: HttpOptions) -> Running {
+    let executor = Executor::builder().keep_runs(HistoryLimits::default()).build().unwrap();
+    let server = Server::new(executor.clone(), ServerOptions::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn({
+        let stop = stop.clone();
+        async move { server.serve_http(listener, options, &stop).await }
+    });
+    Running { executor, address, stop, serving }
+}
+
+impl Running {
+    /// The head and the body of an answer.
+    async fn post(&self, headers: &str, message: &Value) -> (String, String) {
+        let body = message.to_string();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        );
+        let exchange = async {
+            let mut stream = TcpStream::connect(self.address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            (head.to_lowercase(), body.to_owned())
+        };
+        timeout(WATCHDOG, exchange).await.expect("the server answers")
+    }
+
+    /// A session's header.
+    async fn session(&self) -> String {
+        let info = json!({ "name": "test", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+        let (head, _) = self.post("", &message).await;
+        let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+        format!("Mcp-Session-Id: {id}\r\n")
+    }
+}
+
+fn run(source: &str) -> Value {
+    let params = json!({ "name": "executeTypescript", "arguments": { "code": source } });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+}
+
+/// THREATS 204, over HTTP.
+#[tokio::test]
+async fn mp_204_a_panic_is_an_error_of_its_request() {
+    let server = serve(HttpOptions::default()).await;
+    let session = server.session().await;
+    let mut panics = json!({ "jsonrpc": "2.0", "id": 1, "method": "test/panic", "params": {} });
+    for _ in 0..3 {
+        let (_, body) = server.post(&session, &panics).await;
+        assert!(body.contains("-32603") && body.contains("failed to handle this request"), "{body}");
+    }
+    panics["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let headers = "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: test/panic\r\n";
+    let (_, body) = server.post(headers, &panics).await;
+    assert!(body.contains("-32603"), "{body}");
+    let (_, body) = server.post(&session, &run("return 6 * 7")).await;
+    assert!(body.contains("\"value\":42"), "{body}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_used_is_over() {
+    let options = HttpOptions { session_idle: Duration::from_millis(300), ..HttpOptions::default() };
+    let server = serve(options).await;
+    let session = server.session().await;
+    // Not while something runs.
+    let long = "await new Promise((done) => setTimeout(done, 1200)); return 'x'.repeat(30000)";
+    let (_, body) = server.post(&session, &run(long)).await;
+    assert!(body.contains("valueTruncated"), "{body}");
+    let history = server.executor.history().unwrap();
+    let kept = || (0..9).map(|number| history.list(&format!("client {number}")).len()).sum::<usize>();
+    assert_eq!(kept(), 1);
+    let is_over = async {
+        // What is left behind goes with it.
+        while kept() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(WATCHDOG, is_over).await.expect("it ends");
+    let (head, _) = server.post(&session, &run("return 1")).await;
+    assert!(head.starts_with("http/1.1 404"), "{head}");
+}
+
+#[tokio::test]
+async fn dropping_the_server_ends_its_runs() {
+    let server = serve(HttpOptions::default()).await;
+    let session = server.session().await;
+    let hangs = run("await new Promise((done) => setTimeout(done, 20000))");
+    let ends = async {
+        while server.executor.run_stats().running == 0 {
+            tokio::task::yield_now().await;
+        }
+        server.serving.abort();
+        while server.executor.run_stats().running > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let request = async {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let body = hangs.to_string();
+        let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                    Accept: application/json, text/event-stream\r\n";
+        let request = format!("{head}Content-Length: {}\r\n{session}\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let _broken = stream.read_to_end(&mut Vec::new()).await;
+    };
+    let both = async { tokio::join!(ends, request) };
+    timeout(WATCHDOG, both).await.expect("both end");
+    drop(server.stop);
+}
+
+#[test]
+fn a_token_is_not_shown() {
+    let token = HttpToken::new("a-secret-that-nobody-should-see").unwrap();
+    let options = HttpOptions { token: Some(token), ..HttpOptions::default() };
+    assert!(!format!("{options:?}").contains("secret"), "{options:?}");
+    assert!(options.validate([127, 0, 0, 1].into()).is_ok());
+    // 31 characters are too few where others are.
+    assert!(options.validate([10, 0, 0, 1].into()).is_err());
+    let mapped: std::net::IpAddr = "::ffff:10.0.0.1".parse().unwrap();
+    assert!(options.validate(mapped).is_err());
+    let mapped: std::net::IpAddr = "::ffff:127.0.0.1".parse().unwrap();
+    assert!(HttpOptions::default().validate(mapped).is_ok());
+}

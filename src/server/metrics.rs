@@ -1,0 +1,90 @@
+//! What is measured, for whoever watches: the names of all metrics, and those that are looked at when they are asked
+//! for. The others are counted where they happen, in `src/executor.rs` and `src/mcp`.
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+
+use super::serve::{Shared, health_name};
+use crate::execution::Language;
+use crate::mcp::ServerState;
+
+/// Tells the process's [`metrics`](https://docs.rs/metrics) recorder what every metric of cx means. Must be called
+/// after the recorder is installed.
+///
+/// Labels have few values: languages, the names of configured servers, and codes of errors. No tool, no script and no
+/// client is one.
+pub fn describe_metrics() {
+    describe_counter!(
+        "cx_runs_total",
+        "Scripts that have ended, by language and outcome (`ok` or an error's code)"
+    );
+    describe_histogram!(
+        "cx_run_duration_seconds",
+        Unit::Seconds,
+        "Time from a script's arrival to its outcome"
+    );
+    describe_gauge!("cx_runs_active", "Scripts that run");
+    describe_gauge!("cx_runs_queued", "Scripts that wait for a place or for memory");
+    describe_gauge!("cx_runs_limit", "The most scripts that may run at once");
+    describe_gauge!("cx_engine_ready_instances", "Isolates or interpreters that are ready, by language");
+    describe_gauge!("cx_engine_queued_runs", "Admitted scripts that wait for a thread, by language");
+    describe_gauge!("cx_engine_lost_threads", "Threads whose script cannot be stopped, by language");
+    describe_gauge!("cx_servers_connected", "Upstream servers with a connection");
+    describe_gauge!("cx_servers_configured", "Upstream servers");
+    describe_gauge!("cx_http_sessions", "Sessions of clients over HTTP");
+    describe_gauge!("cx_uptime_seconds", Unit::Seconds, "Age of the server");
+    describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory of the process");
+    describe_counter!(
+        "cx_tool_calls_total",
+        "Requests to upstream servers that have ended, by server and outcome (`ok` or an error's code)"
+    );
+    describe_histogram!(
+        "cx_tool_call_duration_seconds",
+        Unit::Seconds,
+        "Time of requests that were let through to a server"
+    );
+    describe_gauge!("circuit_breaker_state", "0 closed, 1 open, 0.5 half open, by server");
+    describe_counter!(
+        "circuit_breaker_failures_total",
+        "Failures that the circuit breaker has counted, by server"
+    );
+    describe_gauge!("pool_active_connections", "Requests that are with a server");
+    describe_gauge!("pool_queue_depth", "Requests that wait for a place at a server");
+    describe_histogram!("pool_queue_wait_seconds", Unit::Seconds, "Time that requests waited for a place");
+    describe_counter!("pool_queue_full_total", "Requests refused because too many waited, or for too long");
+    describe_counter!("rate_limited_total", "Requests refused because of a server's rate limit");
+}
+
+/// Records what is as it is at this moment.
+pub(super) fn sample(shared: &Shared, sessions: usize) {
+    let executor = &shared.executor;
+    let runs = executor.run_stats();
+    gauge!("cx_runs_active").set(count(runs.running));
+    gauge!("cx_runs_queued").set(count(runs.queued));
+    gauge!("cx_runs_limit").set(count(runs.most_running));
+    for language in [Language::TypeScript, Language::Python] {
+        let pool = executor.pool_stats(language);
+        let name = health_name(language);
+        gauge!("cx_engine_ready_instances", "language" => name).set(count(pool.ready));
+        gauge!("cx_engine_queued_runs", "language" => name).set(count(pool.waiting));
+        gauge!("cx_engine_lost_threads", "language" => name).set(count(pool.lost));
+    }
+    let servers = executor.server_stats();
+    let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
+    gauge!("cx_servers_connected").set(count(connected));
+    gauge!("cx_servers_configured").set(count(servers.len()));
+    for server in servers {
+        gauge!("circuit_breaker_state", "server" => server.name.clone()).set(server.circuit_breaker_state);
+        gauge!("pool_active_connections", "server" => server.name.clone()).set(count(server.active));
+        gauge!("pool_queue_depth", "server" => server.name).set(count(server.waiting));
+    }
+    gauge!("cx_http_sessions").set(count(sessions));
+    gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
+    if let Some(bytes) = super::health::resident_bytes() {
+        #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
+        gauge!("process_resident_memory_bytes").set(bytes as f64);
+    }
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
