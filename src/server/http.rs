@@ -164,7 +164,7 @@ struct Http {
 
 impl Server {
     /// Serves any number of clients over HTTP until `stop` is cancelled or too many threads are lost: MCP at `/mcp`,
-    /// [`health`](super) as JSON at `/healthz`, and metrics at `/metrics` if there are any to print.
+    /// what the tool `health` says as JSON at `/healthz`, and metrics at `/metrics` if there are any to print.
     ///
     /// Each session of a client with a handshake has its own runs and reads only what these left behind. Clients
     /// without one (2026-07-28) are not told apart: what their runs left behind, and their tasks, are found by those
