@@ -21,6 +21,7 @@ use crate::limits::Limits;
 use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
 use crate::pool::{Job, PoolStats};
 use crate::python::compiled::CompileProgress;
+use crate::state::{RunState, StateScope, StateStore};
 use crate::store::Store;
 use crate::tools::approval::Approver;
 use crate::tools::cache::ListCache;
@@ -51,7 +52,9 @@ struct Inner {
     mcp: Option<Arc<McpServers>>,
     engines: Engines,
     admission: Admission,
-    history: Option<History>,
+    history: Option<Arc<History>>,
+    /// What scripts keep, and whose it is if they name no session.
+    state: Option<(StateStore, StateScope)>,
     /// Ends every run when the executor is closed.
     closed: CancellationToken,
     /// Where tools' timers, sockets, tasks and children live. Taken out only by `drop`.
@@ -118,6 +121,7 @@ impl Executor {
             ask: &script.ask,
             read_only: &[],
         })?;
+        let state = self.run_state(script.session, script.is_dry_run)?;
         let cancel = self.inner.closed.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
@@ -146,6 +150,10 @@ impl Executor {
                 policies: [Arc::clone(&self.inner.policy), Arc::new(policy)],
                 approver: script.approver.or_else(|| self.inner.approver.clone()),
                 is_dry_run: script.is_dry_run,
+                state,
+                history: script
+                    .owner
+                    .and_then(|owner| Some((Arc::clone(self.inner.history.as_ref()?), owner))),
                 on_output: script.on_output,
                 on_progress: script.on_progress,
                 on_call: script.on_call,
@@ -177,6 +185,14 @@ impl Executor {
             });
         }
         ForwardGuard(stop)
+    }
+
+    /// What a run keeps: its session's, or the workspace's. `None` if nothing is kept.
+    fn run_state(&self, session: Option<String>, is_dry_run: bool) -> Result<Option<RunState>, Error> {
+        let session = session.map(StateScope::session).transpose()?;
+        let Some((store, workspace)) = &self.inner.state else { return Ok(None) };
+        let scope = session.unwrap_or_else(|| workspace.clone());
+        Ok(Some(RunState::new(store.clone(), scope, is_dry_run)))
     }
 
     fn runtime(&self) -> Result<&tokio::runtime::Handle, Error> {
@@ -242,7 +258,7 @@ impl Executor {
 
     /// What runs left behind, if the executor [keeps it](ExecutorBuilder::keep_runs).
     pub fn history(&self) -> Option<&History> {
-        self.inner.history.as_ref()
+        self.inner.history.as_deref()
     }
 
     /// What the MCP servers do at this moment, in the order of the configuration.
@@ -486,6 +502,7 @@ pub struct ExecutorBuilder {
     state_directory: Option<PathBuf>,
     strict: bool,
     keep_runs: Option<HistoryLimits>,
+    state: Option<(StateStore, StateScope)>,
 }
 
 impl fmt::Debug for ExecutorBuilder {
@@ -750,6 +767,14 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Keeps what scripts `state.set` in this store: for each of [`Script::session`]'s handles on its own, and for all
+    /// other runs under this workspace's directory. Opens nothing. Default: `state` fails, and says so.
+    #[must_use]
+    pub fn state(mut self, store: StateStore, workspace: impl AsRef<std::path::Path>) -> Self {
+        self.state = Some((store, StateScope::workspace(workspace.as_ref())));
+        self
+    }
+
     /// Makes the executor: reads the configuration, starts the threads and begins to warm instances.
     /// Starts no server.
     ///
@@ -859,7 +884,8 @@ impl ExecutorBuilder {
                     most_waiting: self.queued_runs.unwrap_or(200),
                     longest_wait: self.queue_timeout.unwrap_or(Duration::from_secs(30)),
                 },
-                history: self.keep_runs.map(History::new),
+                history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),
+                state: self.state,
                 closed: CancellationToken::new(),
                 runtime: Some(runtime),
             }),

@@ -117,6 +117,7 @@ mod error;
 mod execution;
 mod executor;
 mod failure;
+mod guide;
 mod history;
 mod js;
 mod limits;
@@ -126,6 +127,7 @@ mod pool;
 mod python;
 mod report;
 pub mod server;
+mod state;
 mod store;
 mod tools;
 mod watchdog;
@@ -150,6 +152,7 @@ pub use mcp::{
 };
 pub use pool::PoolStats;
 pub use python::compiled::CompileProgress;
+pub use state::{StateScope, StateStore, StateUsage};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{

@@ -71,7 +71,8 @@ impl Handler {
         let limits = limits(&arguments, self.shared.executor.limits());
         let cancel = self.runs.child_token();
         let stop_on_drop = cancel.clone().drop_guard();
-        let mut script = script(language, arguments).limits(limits).cancel_with(cancel.clone());
+        let mut script =
+            script(language, arguments).limits(limits).owner(&*self.owner).cancel_with(cancel.clone());
         if let Some(approver) = consent::approver(context) {
             script = script.approver(approver);
         }
@@ -201,6 +202,12 @@ fn script(language: Language, arguments: RunArguments) -> Script {
     }
     if let Some(patterns) = arguments.allowed_tools {
         script = script.allow(patterns);
+    }
+    if let Some(handle) = arguments.session {
+        script = script.session(handle);
+    }
+    if arguments.is_dry_run {
+        script = script.dry_run();
     }
     script
 }

@@ -22,8 +22,8 @@ const SERVER_NAMES: usize = 30;
 const TYPESCRIPT: &str = "Runs TypeScript that calls MCP tools; return only what you need. \
 Find tools: await searchTools(\"words\") → [{name, server, description, parameters}]. \
 Call: await tools.<server>.<tool>({…}); failures throw. \
-Also: input, console.log, emit(image or text). No files, network, npm. \
-More: resource cx://guide.";
+Also: input, console.log, emit(image or text), state.get/set (kept; per session). No files, network, npm. \
+More: return help().";
 
 const PYTHON: &str = "The same in Python 3.14: await search_tools(\"words\"), \
 await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
@@ -71,6 +71,8 @@ fn run_schema() -> Value {
                 json!({ "type": "integer", "maximum": LONGEST_TIMEOUT.as_millis() as u64 })
             }
             RunParameter::MaxToolCalls => json!({ "type": "integer" }),
+            RunParameter::Session => json!({ "type": "string" }),
+            RunParameter::DryRun => json!({ "type": "boolean" }),
         };
         properties.insert(parameter.name().to_owned(), schema);
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::python;
 
-const GUIDE: &str = include_str!("../../src/server/guide.md");
+const GUIDE: &str = include_str!("../../src/guide.md");
 
 #[derive(Deserialize)]
 struct Place {

@@ -46,6 +46,7 @@ fn foreign_names_stay_in_their_rooms() {
         (&["rmcp"], &["src/mcp", "src/server"]),
         (&["reqwest", "axum", "keyring::", "governor", "backon"], &["src/mcp"]),
         (&["toon_format"], &["src/server"]),
+        (&["rusqlite"], &["src/state.rs", "src/state"]),
         (&["jsonschema"], &["src/tools"]),
         (&["toml::", "jsonc_parser"], &["src/config.rs", "src/config"]),
         (&["clap::", "anyhow", "annotate_snippets", "humantime", "bytesize", "println!"], &["src/bin/cx"]),
@@ -94,6 +95,19 @@ fn arrows_point_inwards() {
         ("src/server", &["engines", "js", "python", "config", "context", "pool", "door", "watchdog"]),
         ("src/lines.rs", &["executor", "server", "mcp", "tools", "context", "execution"]),
         ("src/lines", &["executor", "server", "mcp", "tools", "context", "execution"]),
+        (
+            "src/state.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "history"],
+        ),
+        (
+            "src/state",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "history"],
+        ),
+        (
+            "src/guide.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "tools"],
+        ),
+        ("src/door", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
         ("src/history.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
         ("src/mcp", &["executor", "server", "engines", "js", "python", "config"]),
         ("src/tools", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),

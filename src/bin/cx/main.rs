@@ -9,6 +9,7 @@ mod exit;
 mod output;
 mod run;
 mod serve;
+mod state;
 mod tools;
 mod trust;
 
@@ -25,6 +26,7 @@ fn main() {
             Command::Tools(command) => tools::run(command),
             Command::Types(arguments) => tools::types(&arguments),
             Command::Cache(command) => tools::cache(&command),
+            Command::State(command) => state::run(command),
             Command::Auth(arguments) => auth::run(arguments),
             Command::Config(command) => config::run(command),
             Command::Trust(arguments) => trust::run(&arguments),
