@@ -71,11 +71,15 @@ fn tool_text(tool: &ResolvedTool, language: Language) -> String {
         Language::TypeScript => format!("await {call}({{…}})"),
         Language::Python => format!("await {call}(…), the fields of args as keyword arguments"),
     };
-    format!("{written}\n\n{}", tool.declaration().trim_end())
+    let declaration = tool.declaration();
+    // Written as a member of an interface, which is not shown.
+    let lines = declaration.lines().map(|line| line.strip_prefix("  ").unwrap_or(line));
+    format!("{written}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
 fn server_text(server: &str, tools: &[ResolvedTool], language: Language) -> String {
-    let mut text = format!("{}: {} tools", visible(server), tools.len());
+    let many = if tools.len() == 1 { "" } else { "s" };
+    let mut text = format!("{}: {} tool{many}", visible(server), tools.len());
     for tool in tools.iter().take(MOST_TOOLS) {
         let description = tool.definition().description.as_deref().unwrap_or_default();
         let line = description.lines().next().unwrap_or_default();

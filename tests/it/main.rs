@@ -60,6 +60,8 @@ mod search;
 /// The server that agents use, as a process.
 mod serve;
 mod serve_consent;
+/// What scripts keep between runs, and what they read of earlier ones, through the server and the command.
+mod serve_state;
 /// Attacks of THREATS group MP, by number.
 mod serve_threats;
 /// How clients are told about the server.

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -26,7 +28,7 @@ pub(crate) struct Client {
     /// Messages that came while another one was waited for.
     seen: VecDeque<Value>,
     last_id: u64,
-    directory: TempDir,
+    directory: Arc<TempDir>,
 }
 
 /// How to start a [`Client`].
@@ -35,11 +37,24 @@ pub(crate) struct Start {
     arguments: Vec<String>,
     variables: Vec<(&'static str, &'static str)>,
     reads: bool,
+    directory: Option<Arc<TempDir>>,
 }
 
 impl Start {
     pub(crate) fn new() -> Self {
-        Self { servers: json!({}), arguments: Vec::new(), variables: Vec::new(), reads: true }
+        Self {
+            servers: json!({}),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            reads: true,
+            directory: None,
+        }
+    }
+
+    /// In the same workspace, and with the same files of the person, as another one.
+    pub(crate) fn beside(mut self, other: &Client) -> Self {
+        self.directory = Some(Arc::clone(&other.directory));
+        self
     }
 
     /// Adds a server of `tests/chaos`, whose notes are in the file of its name.
@@ -65,7 +80,7 @@ impl Start {
     }
 
     pub(crate) fn spawn(self) -> Client {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = self.directory.unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
         let mut servers = serde_json::Map::new();
         for (name, server) in self.servers.as_object().unwrap() {
             let notes = directory.path().join(name);
@@ -242,6 +257,11 @@ impl Client {
 
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The workspace, where the person's files are too.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// What a server of `tests/chaos` wrote down.
@@ -463,7 +483,10 @@ fn tools_are_listed_before_any_server_is_there() {
     }
     let parameters: Vec<_> =
         tools[0]["inputSchema"]["properties"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(parameters, ["code", "input", "allowedTools", "timeoutMs", "maxToolCalls"]);
+    assert_eq!(
+        parameters,
+        ["code", "input", "allowedTools", "timeoutMs", "maxToolCalls", "session", "dryRun"]
+    );
     assert_eq!(client.health()["servers"]["silent"]["state"], "connecting");
     client.end();
 }

@@ -1,9 +1,11 @@
-import json
+def double(number):
+    """Returns twice the number."""
+    return 2 * number
 
-help(json.dumps)
-help("json.loads")
+
+help(double)
+help("bisect.bisect")
 try:
     help("zebra.stripes")
 except McpToolError as error:
     print(error)
-help(7)
