@@ -260,7 +260,9 @@ impl ExecutionContext {
         };
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
-        state.call(call, self.latest_deadline(), &self.runtime).await
+        let answer = state.call(call, self.latest_deadline(), &self.runtime).await?;
+        self.check_result_bytes("the answer", answer.len())?;
+        Ok(answer)
     }
 
     /// What an earlier run of the same owner left behind, as JSON text. One of another owner is not there.
@@ -273,15 +275,10 @@ impl ExecutionContext {
             return Err(ToolError::new(ToolErrorCode::RunNotFound, problem));
         };
         let text = run.to_json_text();
-        let most = self.limits.result_bytes;
-        if text.len() > most {
-            let problem = format!(
-                "the run left {} bytes of JSON, at most {most} can be received; its parts are the resources \
-                 cx://runs/{id}/output, /value and /calls",
-                text.len()
-            );
-            return Err(ToolError::new(ToolErrorCode::ResultTooLarge, problem));
-        }
+        self.check_result_bytes("what the run left behind", text.len()).map_err(|mut error| {
+            error.message += "; its parts are the resources `output`, `value` and `calls` of the run";
+            error
+        })?;
         Ok(text)
     }
 
@@ -439,14 +436,18 @@ impl ExecutionContext {
     /// A result as the script gets it, if it may.
     fn result_text(&self, value: &Value) -> Result<String, ToolError> {
         let text = value.to_string();
-        let most = self.limits.result_bytes;
-        if text.len() > most {
-            return Err(ToolError::new(
-                ToolErrorCode::ResultTooLarge,
-                format!("the result is {} bytes of JSON, at most {most} can be received", text.len()),
-            ));
-        }
+        self.check_result_bytes("the result", text.len())?;
         Ok(text)
+    }
+
+    /// Whether the script may get `what`, JSON text of so many bytes.
+    fn check_result_bytes(&self, what: &str, bytes: usize) -> Result<(), ToolError> {
+        let most = self.limits.result_bytes;
+        if bytes > most {
+            let message = format!("{what} is {bytes} bytes of JSON, at most {most} can be received");
+            return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
+        }
+        Ok(())
     }
 
     /// Writes down a call that a dry run does not make, and returns a sample of what the tool returns.
@@ -596,12 +597,7 @@ impl ExecutionContext {
         };
         let text = answer.and_then(|value| {
             let text = value.to_string();
-            let most = self.limits.result_bytes;
-            if text.len() > most {
-                let message =
-                    format!("the answer is {} bytes of JSON, at most {most} can be received", text.len());
-                return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
-            }
+            self.check_result_bytes("the answer", text.len())?;
             Ok((value, text))
         });
         let (value, text) = match text {

@@ -91,6 +91,12 @@
 //! [`ExecutorBuilder::approver`] is who asks them. What they are shown, an [`ApprovalRequest`], is what is sent.
 //! [`Script::dry_run`] makes no call that could change anything and lists what it would have called.
 //!
+//! # What stays between runs
+//!
+//! Nothing of the script itself. With [`ExecutorBuilder::state`] scripts keep JSON in a [`StateStore`], for a workspace
+//! or for a session ([`Script::session`]); with [`ExecutorBuilder::keep_runs`] an executor's [`History`] has what runs
+//! left behind, each for its [`Script::owner`].
+//!
 //! # Cancellation
 //!
 //! Dropping the future of [`Executor::run`] stops the script and cancels its calls, upstream too.

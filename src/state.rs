@@ -337,7 +337,11 @@ impl RunState {
             }
         };
         let done = runtime.spawn_blocking(work).await;
-        done.unwrap_or(Err(StateError::Ended)).map_err(ToolError::from)
+        let done = done.unwrap_or_else(|lost| {
+            let panicked = || std::io::Error::other("the call panicked").into();
+            Err(if lost.is_panic() { panicked() } else { StateError::Ended })
+        });
+        done.map_err(ToolError::from)
     }
 }
 

@@ -128,8 +128,12 @@ impl StateFile {
         };
         open.connection.busy_timeout(wait)?;
         if open.swept < today {
-            entries::forget_unused(&mut open.connection, today - MOST_UNUSED_DAYS)?;
-            open.swept = today;
+            match entries::forget_unused(&mut open.connection, today - MOST_UNUSED_DAYS) {
+                Ok(()) => open.swept = today,
+                // Another process writes just now. That is no reason not to read.
+                Err(StateError::Busy) => {}
+                Err(error) => return Err(error),
+            }
         }
         work(&mut open.connection, today)
     }
