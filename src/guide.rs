@@ -54,7 +54,8 @@ fn for_language(text: &str, language: Language) -> String {
     for line in text.lines() {
         is_left_out |= line == other;
         // The empty line after an example goes with it.
-        if !is_left_out && !(line.is_empty() && kept.ends_with("\n\n")) {
+        let is_second_empty = line.is_empty() && kept.ends_with("\n\n");
+        if !is_left_out && !is_second_empty {
             kept.push_str(line);
             kept.push('\n');
         }

@@ -1,9 +1,10 @@
 //! What a run's result becomes for a client: structured content, a text of the same, and content blocks. Pure.
 //!
-//! The structured content is [`ExecuteResult::to_json`] with four differences. `output` beyond 25,000 characters keeps
+//! The structured content is [`ExecuteResult::to_json`] with five differences. `output` beyond 25,000 characters keeps
 //! its head and tail, and `outputOmitted` counts what is left out. A `value` whose JSON is longer than that is replaced
 //! by `valueTruncated`: `{characters, head, tail}`. What was emitted is not repeated: it follows as content blocks, and
-//! `emittedBlocks` counts it. `runId` names the run where more of it can be read: `cx://runs/<runId>/output`, `/value`
+//! `emittedBlocks` counts it. Of `plannedCalls` the first 25,000 bytes are kept, and `plannedCallsOmitted` counts the
+//! others. `runId` names the run where more of it can be read: `cx://runs/<runId>/output`, `/value`
 //! and `/calls`.
 
 use std::borrow::Cow;

@@ -66,6 +66,8 @@ mod serve_state;
 mod serve_threats;
 /// How clients are told about the server.
 mod setup;
+/// What scripts keep between runs, as an embedder sees it.
+mod state;
 /// The rules of the tree: which room names what.
 mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.
