@@ -106,3 +106,20 @@ fn its_figures_are_the_real_ones() {
         assert!(GUIDE.contains(figure), "{figure}");
     }
 }
+
+/// Help knows what the script may use, and no more.
+#[tokio::test]
+async fn help_tells_of_no_tool_that_is_denied() {
+    let executor = Executor::builder().dispatcher(crate::mock::Mock::default()).build().unwrap();
+    let source = "
+        const ask = (topic) => { try { return help(topic) } catch (error) { return error.code } };
+        return ['mock.echo', 'mock.count', 'mock', 'otherServer'].map(ask)";
+    let script = Script::typescript(source).allow(["mock.*"]).deny(["mock.count"]);
+    let result = executor.run(script).await.unwrap();
+    let found = result.value().unwrap();
+    assert!(found[0].as_str().unwrap().starts_with("await tools.mock.echo({…})"), "{found}");
+    assert_eq!((&found[1], &found[3]), (&json!("TOOL_NOT_FOUND"), &json!("TOOL_NOT_FOUND")));
+    let server = found[2].as_str().unwrap();
+    assert!(server.starts_with("mock: 17 tools\ntools.mock.echo: Returns its arguments\n"), "{server}");
+    assert!(!server.contains("count"), "{server}");
+}
