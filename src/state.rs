@@ -12,6 +12,7 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -33,6 +34,10 @@ const MOST_KEY_CHARACTERS: usize = 256;
 
 /// Bytes of one value as JSON. What is larger is data for a tool and not something to remember.
 const MOST_VALUE_BYTES: usize = 1 << 20;
+
+/// Bytes that one run may write, each write with what it costs beside its text. A person's disk wears out.
+const MOST_WRITTEN_BYTES: u64 = 1 << 30;
+const WRITE_OVERHEAD_BYTES: usize = 4 << 10;
 
 /// Characters of a session's handle, and at least one.
 const MOST_SESSION_CHARACTERS: usize = 128;
@@ -300,12 +305,13 @@ pub(crate) struct RunState {
     scope: StateScope,
     /// A dry run's own copy of the scope, from its first write on.
     trial: Option<Arc<Mutex<Option<Connection>>>>,
+    written_bytes: AtomicU64,
 }
 
 impl RunState {
     /// In a dry run what is written stays in the run.
     pub(crate) fn new(store: StateStore, scope: StateScope, is_dry_run: bool) -> Self {
-        Self { store, scope, trial: is_dry_run.then(Arc::default) }
+        Self { store, scope, trial: is_dry_run.then(Arc::default), written_bytes: AtomicU64::new(0) }
     }
 
     /// Does what a script wants and answers with JSON text. Dropping the future takes a call that waits for its turn
@@ -316,7 +322,14 @@ impl RunState {
         deadline: Instant,
         runtime: &Handle,
     ) -> Result<String, ToolError> {
-        call.check().map_err(ToolError::from)?;
+        call.check()?;
+        if call.writes() {
+            let bytes = (call.bytes() + WRITE_OVERHEAD_BYTES) as u64;
+            if self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST_WRITTEN_BYTES {
+                let problem = "this run has written 1 GB to its state; write less often, or the results only";
+                return Err(StateError::Full(problem.to_owned()).into());
+            }
+        }
         // The semaphore is never closed.
         let turn = Arc::clone(&self.store.turn).acquire_owned().await.map_err(|_closed| StateError::Ended)?;
         let (file, scope, trial) = (Arc::clone(&self.store.file), self.scope.clone(), self.trial.clone());

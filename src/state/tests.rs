@@ -1,6 +1,5 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -187,6 +186,24 @@ fn all_state_together_is_bounded() {
     // Others can be read, and make room.
     assert!(stage.run(&store, "session 0").delete("0"));
     stage.run(&store, "another").set("k", "1");
+}
+
+#[test]
+fn one_run_may_write_only_so_much() {
+    let stage = Stage::new();
+    let store = stage.store();
+    let run = stage.run(&store, "a");
+    run.set("k", "1");
+    let written = run.state.written_bytes.load(Ordering::Relaxed);
+    assert_eq!(written, 2 + 4096);
+    run.state.written_bytes.store(MOST_WRITTEN_BYTES - 2 * written, Ordering::Relaxed);
+    run.set("k", "2");
+    assert!(run.delete("k"));
+    let error = run.try_set("k", "3").unwrap_err();
+    assert_eq!(error.code, ToolErrorCode::StateFull);
+    assert!(error.message.contains("this run has written 1 GB"), "{error}");
+    assert_eq!(run.get("k"), "[]", "it still reads");
+    stage.run(&store, "a").set("k", "3");
 }
 
 #[test]
