@@ -371,8 +371,8 @@ const mcp = ObjectFreeze({
 
 // --- help -----------------------------------------------------------------------------------------
 
-// The guide, or what it has about a word, a server or a tool. Returned and not printed: so it is shown as the value of a
-// script that ends with it, and by console.log.
+// The guide, or what it has about a word, a server or a tool. Returned and not printed: so it is shown as the value of
+// a script that ends with it, and by console.log.
 function help(topic) {
   const isObject = (typeof topic === "object" && topic !== null) || typeof topic === "function";
   const about = isObject ? WeakMapPrototypeGet(helpNames, topic) : topic ?? undefined;

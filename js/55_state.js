@@ -40,8 +40,8 @@ function textOf(value) {
   return text;
 }
 
-// When the last `update` of a key in this run is done. They wait for each other: to try at the same time would only make
-// each other try again.
+// When the last `update` of a key in this run is done. They wait for each other: to try at the same time would only
+// make each other try again.
 const turns = new SafeMap();
 
 async function change(key, make, fallback) {

@@ -48,7 +48,10 @@ fn state_outlives_runs_and_the_server() {
 #[test]
 fn sessions_are_apart() {
     let mut client = Client::plain();
-    let set = |session: Value, value: u32| json!({ "code": format!("await state.set('k', {value})"), "session": session });
+    let set = |session: Value, value: u32| {
+        let code = format!("await state.set('k', {value})");
+        json!({ "code": code, "session": session })
+    };
     client.value(TYPESCRIPT, set(Value::Null, 1));
     client.value(TYPESCRIPT, set(json!("a"), 2));
     // A session that is called as the workspace is.

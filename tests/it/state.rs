@@ -149,14 +149,15 @@ async fn a_dry_run_keeps_nothing() {
     crate::python().await;
     let executor = executor(&directory, &store);
     executor.run_ts("await state.set('k', [1])").await.unwrap();
-    for script in [
-        Script::typescript(
-            "await state.update('k', (k) => [...k, 2]); await state.set('l', 1); return [await state.get('k'), await state.keys()]",
-        ),
-        Script::python(
-            "await state.update('k', lambda k: [*k, 2])\nawait state.set('l', 1)\n[await state.get('k'), await state.keys()]",
-        ),
-    ] {
+    let typescript = "
+        await state.update('k', (k) => [...k, 2]);
+        await state.set('l', 1);
+        return [await state.get('k'), await state.keys()]";
+    let python = "
+await state.update('k', lambda k: [*k, 2])
+await state.set('l', 1)
+[await state.get('k'), await state.keys()]";
+    for script in [Script::typescript(typescript), Script::python(python)] {
         let result = executor.run(script.dry_run()).await.unwrap();
         assert_eq!(result.value(), Some(&json!([[1, 2], ["k", "l"]])), "{:#}", result.to_json());
         let result = executor.run_ts("return [await state.get('k'), await state.keys()]").await.unwrap();

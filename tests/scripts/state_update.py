@@ -11,4 +11,4 @@ async def add(items):
 items = await state.update("list", add, [])
 state.update_sync("list", lambda items: [*items, "more"])
 first = await state.update("first", lambda nothing: [nothing])
-return {"last": seen[199], "sum": await state.get("sum"), "list": items, "both": await state.get("list"), "first": first}
+return {"last": seen[-1], "sum": await state.get("sum"), "list": items, "both": await state.get("list"), "first": first}

@@ -115,7 +115,7 @@ class State:
         return tools.query_now(_keys(prefix))
 
     async def update(self, key, function, default=None):
-        """Sets a key to what the function makes of its value, as one step: is called again if another run was quicker."""
+        """Sets a key to what the function makes of its value. Calls it again if another run was quicker."""
         default = _check_update(key, function, default)
         loop = asyncio.get_running_loop()
         before = _turns.get(key)
@@ -136,7 +136,8 @@ class State:
         finally:
             if _turns.get(key) is turn:
                 del _turns[key]
-            turn.set_result(None)
+            if not turn.done():
+                turn.set_result(None)
 
     def update_sync(self, key, function, default=None):
         """The same, blocking."""
