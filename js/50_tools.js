@@ -18,11 +18,14 @@ const {
   ObjectPrototypeIsPrototypeOf,
   Proxy,
   SafeMap,
+  SafeWeakMap,
   String,
   StringPrototypeCharCodeAt,
   SymbolToStringTag,
   TypeError,
   TypeErrorPrototype,
+  WeakMapPrototypeGet,
+  WeakMapPrototypeSet,
 } = primordials;
 
 const ops = core.ops;
@@ -43,10 +46,10 @@ function encodeArguments(args) {
   return toJson("arguments", args) ?? `"a ${typeof args}"`;
 }
 
-// The same for a call that throws: an argument that JSON does not have is the call's error.
-function argumentsOf(server, tool, args) {
+// What `make` makes of an argument. That JSON does not have it is the error of the call of `server` and `tool`.
+export function orInvalid(server, tool, make) {
   try {
-    return encodeArguments(args);
+    return make();
   } catch (error) {
     if (core.isNativeError(error) && ObjectPrototypeIsPrototypeOf(TypeErrorPrototype, error)) {
       throw new McpToolError(error.message, { __proto__: null, server, tool, code: "INVALID_ARGUMENTS" });
@@ -55,7 +58,12 @@ function argumentsOf(server, tool, args) {
   }
 }
 
-function name(what, value) {
+// The same for a call that throws.
+function argumentsOf(server, tool, args) {
+  return orInvalid(server, tool, () => encodeArguments(args));
+}
+
+export function name(what, value) {
   if (typeof value !== "string") {
     throw new TypeError(`${what} must be a string: ${typeof value}`);
   }
@@ -104,6 +112,9 @@ function toolNames(server) {
   return decode(ops.op_cx_query_blocking(JSONStringify({ __proto__: null, kind: "names", server })));
 }
 
+// What `help` calls a server or a tool that it is given itself.
+const helpNames = new SafeWeakMap();
+
 function makeServer(server) {
   const functions = new SafeMap();
   const get = (tool) => {
@@ -112,6 +123,7 @@ function makeServer(server) {
       call = (args) => callPair(server, tool, args);
       ObjectDefineProperty(call, "name", { __proto__: null, value: tool, configurable: true });
       MapPrototypeSet(functions, tool, call);
+      WeakMapPrototypeSet(helpNames, call, `mcp__${server}__${tool}`);
     }
     return call;
   };
@@ -124,7 +136,7 @@ function makeServer(server) {
     }
     return false;
   };
-  return new Proxy({ __proto__: null }, {
+  const object = new Proxy({ __proto__: null }, {
     ...readOnly,
     get(_target, tool) {
       if (typeof tool === "symbol") {
@@ -142,6 +154,8 @@ function makeServer(server) {
       return typeof tool === "string" && has(tool) ? present(get(tool)) : undefined;
     },
   });
+  WeakMapPrototypeSet(helpNames, object, server);
+  return object;
 }
 
 // Server objects by every name that they can be written with, and the exact names in order.
@@ -175,6 +189,8 @@ const tools = new Proxy({ __proto__: null }, {
     return found === undefined ? undefined : present(found);
   },
 });
+
+WeakMapPrototypeSet(helpNames, tools, "");
 
 // Makes the objects of the run's servers. `list` is [[exact name, camelCase name, the same as a variable]].
 export function setServers(list) {
@@ -277,7 +293,7 @@ function call_tool(server, tool, args) {
 
 // --- discovery --------------------------------------------------------------------------------
 
-async function query(request) {
+export async function query(request) {
   return decode(await ops.op_cx_query(JSONStringify(request)));
 }
 
@@ -348,6 +364,31 @@ const mcp = ObjectFreeze({
       arguments: args ?? undefined,
     });
   },
+  async run(id) {
+    return await query({ __proto__: null, kind: "run", id: name("the run's id", id) });
+  },
+});
+
+// --- help -----------------------------------------------------------------------------------------
+
+// The guide, or what it has about a word, a server or a tool. Returned and not printed: so it is shown as the value of
+// a script that ends with it, and by console.log.
+function help(topic) {
+  const isObject = (typeof topic === "object" && topic !== null) || typeof topic === "function";
+  const about = isObject ? WeakMapPrototypeGet(helpNames, topic) : topic ?? undefined;
+  if (isObject ? about === undefined : about !== undefined && typeof about !== "string") {
+    throw new TypeError('help takes a word, a tool or a server, as in help("state"), help(tools.files.read)');
+  }
+  return decode(ops.op_cx_query_blocking(JSONStringify({ __proto__: null, kind: "help", topic: about })));
+}
+
+// A common word: a script may use it for a variable of its own.
+ObjectDefineProperty(globalThis, "help", {
+  __proto__: null,
+  value: help,
+  writable: true,
+  enumerable: false,
+  configurable: true,
 });
 
 // These stay what they are: a script that replaces them by accident gets an error there and not

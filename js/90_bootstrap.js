@@ -7,6 +7,7 @@ import "ext:cx/20_guards.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { describe } from "ext:cx/40_errors.js";
 import { clearServers, setServers } from "ext:cx/50_tools.js";
+import "ext:cx/55_state.js";
 import "ext:cx/60_output.js";
 
 const { ObjectDefineProperty, Promise, PromisePrototypeThen, TypeError } = primordials;

@@ -18,7 +18,9 @@ use crate::execution::{
     CallListener, CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output,
     OutputListener, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
+use crate::history::History;
 use crate::limits::Limits;
+use crate::state::{RunState, StateCall};
 use crate::tools::approval::{Approver, Effects};
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::names::kind;
@@ -54,6 +56,10 @@ pub(crate) struct ExecutionContext {
     policies: [Arc<Policy>; 2],
     approver: Option<Approver>,
     is_dry_run: bool,
+    /// What the script keeps between runs, if anything is kept.
+    state: Result<RunState, &'static str>,
+    /// What earlier runs left behind, and whose of them the script may read.
+    history: Option<(Arc<History>, String)>,
     /// Whether a person may have to be asked about some call.
     may_ask: bool,
     /// Who has it puts a question.
@@ -126,6 +132,11 @@ pub(crate) struct ContextOptions {
     /// Who asks a person. Without it every call that needs an approval is refused.
     pub(crate) approver: Option<Approver>,
     pub(crate) is_dry_run: bool,
+    /// What the script keeps between runs. Without it the script is told that nothing is kept.
+    /// What the script keeps between runs, or why it cannot.
+    pub(crate) state: Result<RunState, &'static str>,
+    /// What earlier runs left behind, and who asks for this one.
+    pub(crate) history: Option<(Arc<History>, String)>,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
     pub(crate) on_call: Option<CallListener>,
@@ -153,6 +164,8 @@ impl ExecutionContext {
             policies: options.policies,
             approver: options.approver,
             is_dry_run: options.is_dry_run,
+            state: options.state,
+            history: options.history,
             question_turn: Arc::new(Semaphore::new(1)),
             on_output: options.on_output,
             on_progress: options.on_progress,
@@ -231,12 +244,52 @@ impl ExecutionContext {
         })
     }
 
+    /// Does what the script wants of its state, and answers with JSON text.
+    ///
+    /// It is no call of a tool and has no budget, but it takes a place among the calls in flight, and waits among the
+    /// calls that wait. Dropping the future takes it out of the line; what has begun is done.
+    pub(crate) async fn state(self: &Arc<Self>, call: StateCall) -> Result<String, ToolError> {
+        let _admission = {
+            let mut ledger = self.ledger.lock();
+            self.check_over(&ledger)?;
+            self.hold(&mut ledger, call.bytes())?
+        };
+        let state = self
+            .state
+            .as_ref()
+            .map_err(|problem| ToolError::new(ToolErrorCode::StateUnavailable, *problem))?;
+        // The semaphore is never closed; an error would only mean that the run is over.
+        let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
+        let answer = state.call(call, self.latest_deadline(), &self.runtime).await?;
+        self.check_result_bytes("the answer", answer.len())?;
+        Ok(answer)
+    }
+
+    /// What an earlier run of the same owner left behind, as JSON text. One of another owner is not there.
+    pub(crate) fn earlier_run(&self, id: &str) -> Result<String, ToolError> {
+        let Some(run) = self.history.as_ref().and_then(|(history, owner)| history.get(owner, id)) else {
+            let shown: String = id.chars().take(40).collect();
+            let problem = format!(
+                "no run `{shown}` is kept: `runId` names one in the answer that left something out, for an hour"
+            );
+            return Err(ToolError::new(ToolErrorCode::RunNotFound, problem));
+        };
+        let text = run.to_json_text();
+        self.check_result_bytes("what the run left behind", text.len()).map_err(|mut error| {
+            error.message += "; its parts are the resources `output`, `value` and `calls` of the run";
+            error
+        })?;
+        Ok(text)
+    }
+
+    fn check_over(&self, ledger: &Ledger) -> Result<(), ToolError> {
+        // A script that is being stopped may still run for a moment; it calls nothing any more.
+        if ledger.over || self.cancel.is_cancelled() { Err(over()) } else { Ok(()) }
+    }
+
     fn admit(self: &Arc<Self>, argument_bytes: usize) -> Result<Admission, ToolError> {
         let mut ledger = self.ledger.lock();
-        // A script that is being stopped may still run for a moment; it calls nothing any more.
-        if ledger.over || self.cancel.is_cancelled() {
-            return Err(over());
-        }
+        self.check_over(&ledger)?;
         ledger.calls += 1;
         let most = self.limits.tool_calls;
         if most > 0 && ledger.calls > u64::from(most) {
@@ -245,6 +298,11 @@ impl ExecutionContext {
                 format!("the script may make {most} tool calls"),
             ));
         }
+        self.hold(&mut ledger, argument_bytes)
+    }
+
+    /// Counts a call as unfinished until what is returned is dropped.
+    fn hold(self: &Arc<Self>, ledger: &mut Ledger, argument_bytes: usize) -> Result<Admission, ToolError> {
         let most = self.limits.argument_bytes;
         if argument_bytes > most {
             return Err(ToolError::new(
@@ -378,14 +436,18 @@ impl ExecutionContext {
     /// A result as the script gets it, if it may.
     fn result_text(&self, value: &Value) -> Result<String, ToolError> {
         let text = value.to_string();
-        let most = self.limits.result_bytes;
-        if text.len() > most {
-            return Err(ToolError::new(
-                ToolErrorCode::ResultTooLarge,
-                format!("the result is {} bytes of JSON, at most {most} can be received", text.len()),
-            ));
-        }
+        self.check_result_bytes("the result", text.len())?;
         Ok(text)
+    }
+
+    /// Whether the script may get `what`, JSON text of so many bytes.
+    fn check_result_bytes(&self, what: &str, bytes: usize) -> Result<(), ToolError> {
+        let most = self.limits.result_bytes;
+        if bytes > most {
+            let message = format!("{what} is {bytes} bytes of JSON, at most {most} can be received");
+            return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
+        }
+        Ok(())
     }
 
     /// Writes down a call that a dry run does not make, and returns a sample of what the tool returns.
@@ -535,12 +597,7 @@ impl ExecutionContext {
         };
         let text = answer.and_then(|value| {
             let text = value.to_string();
-            let most = self.limits.result_bytes;
-            if text.len() > most {
-                let message =
-                    format!("the answer is {} bytes of JSON, at most {most} can be received", text.len());
-                return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
-            }
+            self.check_result_bytes("the answer", text.len())?;
             Ok((value, text))
         });
         let (value, text) = match text {

@@ -2,14 +2,16 @@
 //!
 //! An answer is JSON text, or [`FAILURE`] and an error as a JSON object.
 
+mod help;
+
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::context::{ExecutionContext, ToolName};
 use crate::execution::LogLevel;
+use crate::state::StateCall;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
 /// Marks an answer as an error. No JSON text begins so.
@@ -33,7 +35,8 @@ impl RunDoor {
         self.context.call(name, arguments)
     }
 
-    /// Answers a question about servers and tools.
+    /// Answers a question about servers and tools, or reads and changes what the script keeps. Engines poll it at once,
+    /// and so what can be checked at once is.
     pub(crate) fn query(
         &self,
         request: &str,
@@ -51,7 +54,7 @@ impl RunDoor {
                 }
             }
         };
-        Arc::clone(&self.context).in_runtime(answer).map(|answer| answer.map(|value| value.to_string()))
+        Arc::clone(&self.context).in_runtime(answer)
     }
 
     /// Prints text. One newline at its end is not kept.
@@ -121,10 +124,26 @@ enum Query {
         #[serde(default)]
         arguments: Map<String, Value>,
     },
+    /// The guide, a section of it, or what a server or a tool is.
+    Help {
+        topic: Option<String>,
+    },
+    /// What an earlier run left behind.
+    Run {
+        id: String,
+    },
+    /// What the script keeps between runs.
+    State {
+        call: StateCall,
+    },
 }
 
-async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<Value, ToolError> {
-    match query {
+async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<String, ToolError> {
+    let answer = match query {
+        // These answer with JSON text.
+        Query::Run { id } => return context.earlier_run(&id),
+        Query::State { call } => return context.state(call).await,
+        Query::Help { topic } => help::text(context, topic.as_deref()).await.map(Value::from),
         Query::Names { server } => {
             let tools = context.tools(&server).await?;
             Ok(tools.iter().map(|tool| Value::from(&*tool.tool)).collect())
@@ -165,7 +184,8 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             let tool = context.tool(tool_name(name)).await?;
             Ok(tool.map_or(Value::Null, |tool| tool.schema()))
         }
-    }
+    };
+    answer.map(|value| value.to_string())
 }
 
 /// `mcp__server__tool`, or `server.tool` as allow and deny patterns write it.

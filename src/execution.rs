@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::Limits;
+use crate::state::DefaultScope;
 use crate::tools::approval::Approver;
 use crate::tools::{Approval, ApprovalRequest, Progress, ToolErrorCode};
 
@@ -35,6 +36,9 @@ pub struct Script {
     pub(crate) ask: Vec<String>,
     pub(crate) approver: Option<Approver>,
     pub(crate) is_dry_run: bool,
+    pub(crate) session: Option<String>,
+    pub(crate) default_scope: DefaultScope,
+    pub(crate) owner: Option<String>,
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
@@ -99,6 +103,9 @@ impl Script {
             ask: Vec::new(),
             approver: None,
             is_dry_run: false,
+            session: None,
+            default_scope: DefaultScope::default(),
+            owner: None,
             cancel: None,
             on_output: None,
             on_progress: None,
@@ -167,8 +174,9 @@ impl Script {
 
     /// Makes no call of a tool that is not read-only. The script gets a sample of what the tool returns instead, with
     /// the text `dry run` wherever there is one, and the result lists the call in [`ExecuteResult::planned_calls`].
-    /// Nothing else differs: limits, policy, checks of arguments, calls of tools that only read and requests for
-    /// resources and prompts are those of a real run. About a call that is not made nobody is asked.
+    /// What the script writes to its state it reads again, and it is forgotten with the run. Nothing else differs:
+    /// limits, policy, checks of arguments, calls of tools that only read and requests for resources and prompts are
+    /// those of a real run. About a call that is not made nobody is asked.
     ///
     /// Which tools only read: those that [`ExecutorBuilder::read_only`](crate::ExecutorBuilder::read_only) names, and
     /// those that say so themselves (`readOnlyHint`), as long as their definition is the one that was accepted. A
@@ -176,6 +184,29 @@ impl Script {
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.is_dry_run = true;
+        self
+    }
+
+    /// Gives the script the state of a session instead of the workspace's
+    /// ([`ExecutorBuilder::state`](crate::ExecutorBuilder::state)). Whoever names the same handle shares it. 1 to 128
+    /// characters that can be seen; [`Executor::run`](crate::Executor::run) refuses others.
+    #[must_use]
+    pub fn session(mut self, handle: impl Into<String>) -> Self {
+        self.session = Some(handle.into());
+        self
+    }
+
+    /// Says whose state the script has if it names no session.
+    pub(crate) fn default_scope(mut self, scope: DefaultScope) -> Self {
+        self.default_scope = scope;
+        self
+    }
+
+    /// Says who asks for the run: with `mcp.run(id)` the script reads what this owner's earlier runs left behind
+    /// ([`History::keep`](crate::History::keep)). Without one it reads nobody's.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
         self
     }
 

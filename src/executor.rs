@@ -21,6 +21,7 @@ use crate::limits::Limits;
 use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
 use crate::pool::{Job, PoolStats};
 use crate::python::compiled::CompileProgress;
+use crate::state::{DefaultScope, RunState, StateScope, StateStore};
 use crate::store::Store;
 use crate::tools::approval::Approver;
 use crate::tools::cache::ListCache;
@@ -32,6 +33,12 @@ use crate::tools::policy::{Policy, PolicyLists, ServerLists};
 use crate::tools::{
     Approval, ApprovalRequest, KnownServer, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError,
 };
+
+/// Why a run has no state, for its script.
+const NO_STATE: &str = "nothing is kept between runs here: the program that runs scripts has to say where, with \
+                        `ExecutorBuilder::state`";
+const NOBODYS_STATE: &str = "clients of this server that have no session of the protocol share no state: name a session \
+                             of your own with the parameter `session`, and the same one each time";
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
@@ -51,7 +58,9 @@ struct Inner {
     mcp: Option<Arc<McpServers>>,
     engines: Engines,
     admission: Admission,
-    history: Option<History>,
+    history: Option<Arc<History>>,
+    /// What scripts keep, and whose it is if they name no session.
+    state: Option<(StateStore, StateScope)>,
     /// Ends every run when the executor is closed.
     closed: CancellationToken,
     /// Where tools' timers, sockets, tasks and children live. Taken out only by `drop`.
@@ -125,6 +134,7 @@ impl Executor {
             ask: &script.ask,
             read_only: &[],
         })?;
+        let state = self.run_state(script.session, script.default_scope, script.is_dry_run)?;
         let cancel = self.inner.closed.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
@@ -153,6 +163,10 @@ impl Executor {
                 policies: [Arc::clone(&self.inner.policy), Arc::new(policy)],
                 approver: script.approver.or_else(|| self.inner.approver.clone()),
                 is_dry_run: script.is_dry_run,
+                state,
+                history: script
+                    .owner
+                    .and_then(|owner| Some((Arc::clone(self.inner.history.as_ref()?), owner))),
                 on_output: script.on_output,
                 on_progress: script.on_progress,
                 on_call: script.on_call,
@@ -184,6 +198,34 @@ impl Executor {
             });
         }
         ForwardGuard(stop)
+    }
+
+    /// What a run keeps: its session's, or by default the workspace's. Where nothing is kept, why.
+    fn run_state(
+        &self,
+        session: Option<String>,
+        default: DefaultScope,
+        is_dry_run: bool,
+    ) -> Result<Result<RunState, &'static str>, Error> {
+        let session = session.map(StateScope::session).transpose()?;
+        let Some((store, workspace)) = &self.inner.state else { return Ok(Err(NO_STATE)) };
+        let scope = match (session, default) {
+            (Some(scope), _) | (None, DefaultScope::Of(scope)) => scope,
+            (None, DefaultScope::Workspace) => workspace.clone(),
+            (None, DefaultScope::Nobodys) => return Ok(Err(NOBODYS_STATE)),
+        };
+        Ok(Ok(RunState::new(store.clone(), scope, is_dry_run)))
+    }
+
+    /// Forgets what the runs of a client have kept that does not come back. In the background.
+    pub(crate) fn forget_state(&self, scope: StateScope) {
+        let (Some((store, _)), Ok(runtime)) = (&self.inner.state, self.runtime()) else { return };
+        let store = store.clone();
+        runtime.spawn_blocking(move || {
+            if let Err(error) = store.clear(&scope) {
+                tracing::warn!(%error, "the state of a client that has gone is not forgotten");
+            }
+        });
     }
 
     fn runtime(&self) -> Result<&tokio::runtime::Handle, Error> {
@@ -249,7 +291,7 @@ impl Executor {
 
     /// What runs left behind, if the executor [keeps it](ExecutorBuilder::keep_runs).
     pub fn history(&self) -> Option<&History> {
-        self.inner.history.as_ref()
+        self.inner.history.as_deref()
     }
 
     /// What the MCP servers do at this moment, in the order of the configuration.
@@ -541,6 +583,7 @@ pub struct ExecutorBuilder {
     state_directory: Option<PathBuf>,
     strict: bool,
     keep_runs: Option<HistoryLimits>,
+    state: Option<(StateStore, StateScope)>,
 }
 
 impl fmt::Debug for ExecutorBuilder {
@@ -805,6 +848,14 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Keeps what scripts `state.set` in this store: for each of [`Script::session`]'s handles on its own, and for all
+    /// other runs under this workspace's directory. Opens nothing. Default: `state` fails, and says so.
+    #[must_use]
+    pub fn state(mut self, store: StateStore, workspace: impl AsRef<std::path::Path>) -> Self {
+        self.state = Some((store, StateScope::workspace(workspace.as_ref())));
+        self
+    }
+
     /// Makes the executor: reads the configuration, starts the threads and begins to warm instances.
     /// Starts no server.
     ///
@@ -915,7 +966,8 @@ impl ExecutorBuilder {
                     most_waiting: self.queued_runs.unwrap_or(200),
                     longest_wait: self.queue_timeout.unwrap_or(Duration::from_secs(30)),
                 },
-                history: self.keep_runs.map(History::new),
+                history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),
+                state: self.state,
                 closed: CancellationToken::new(),
                 runtime: Some(runtime),
             }),

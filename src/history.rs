@@ -142,6 +142,14 @@ impl KeptRun {
         self.kept_at.elapsed()
     }
 
+    /// All of it as a JSON object: `{id, output, value, calls}`, without `value` if the run failed.
+    pub(crate) fn to_json_text(&self) -> String {
+        let (id, output) = (Value::from(&*self.id), Value::from(&*self.output));
+        let value = self.value.as_ref().map_or_else(String::new, |value| format!(r#""value":{value},"#));
+        // Value and calls are JSON text already.
+        format!(r#"{{"id":{id},"output":{output},{value}"calls":{}}}"#, self.calls)
+    }
+
     fn bytes(&self) -> usize {
         let texts = self.output.len() + self.value.as_ref().map_or(0, String::len) + self.calls.len();
         texts + self.owner.len() + size_of::<Self>()

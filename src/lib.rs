@@ -91,6 +91,12 @@
 //! [`ExecutorBuilder::approver`] is who asks them. What they are shown, an [`ApprovalRequest`], is what is sent.
 //! [`Script::dry_run`] makes no call that could change anything and lists what it would have called.
 //!
+//! # What stays between runs
+//!
+//! Nothing of the script itself. With [`ExecutorBuilder::state`] scripts keep JSON in a [`StateStore`], for a workspace
+//! or for a session ([`Script::session`]); with [`ExecutorBuilder::keep_runs`] an executor's [`History`] has what runs
+//! left behind, each for its [`Script::owner`].
+//!
 //! # Cancellation
 //!
 //! Dropping the future of [`Executor::run`] stops the script and cancels its calls, upstream too.
@@ -117,6 +123,7 @@ mod error;
 mod execution;
 mod executor;
 mod failure;
+mod guide;
 mod history;
 mod js;
 mod limits;
@@ -126,6 +133,7 @@ mod pool;
 mod python;
 mod report;
 pub mod server;
+mod state;
 mod store;
 mod tools;
 mod watchdog;
@@ -150,6 +158,7 @@ pub use mcp::{
 };
 pub use pool::PoolStats;
 pub use python::compiled::CompileProgress;
+pub use state::{StateScope, StateStore, StateUsage};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{

@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 const LARGEST_DOCUMENT: u64 = 256 * 1024 * 1024;
 
 /// Changes take milliseconds. Who waits longer waits for a process that hangs.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A directory of documents, each with a name and of one type.
@@ -158,31 +158,60 @@ impl Store {
     }
 
     fn make_directory(&self) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        check_owner(&fs::metadata(&self.directory)?, &self.directory)
+        make_directory(&self.directory)
     }
 
-    /// The lock of one document. A file beside it, because the document itself is replaced; the
-    /// kernel releases it when its holder dies. It stays when the document is removed: whoever waits
-    /// for it would otherwise hold a lock that nobody else can see.
+    /// The lock of one document. A file beside it, because the document itself is replaced. It stays when the document
+    /// is removed: whoever waits for it would otherwise hold a lock that nobody else can see.
     fn lock(&self, name: &str) -> io::Result<File> {
-        let path = self.directory.join(format!("{name}.lock"));
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NO_FOLLOW);
-        let file = options.open(&path)?;
-        let deadline = Instant::now() + LONGEST_WAIT;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(fs::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                Err(fs::TryLockError::WouldBlock) => {
-                    let message = format!("another process has held {} for too long", path.display());
-                    return Err(io::Error::new(ErrorKind::WouldBlock, message));
-                }
-                Err(fs::TryLockError::Error(error)) => return Err(error),
+        lock(&self.directory.join(format!("{name}.lock")))
+    }
+}
+
+/// Makes a directory that only the person can enter, or checks that nobody else can write to the one that is there.
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    check_owner(&fs::metadata(path)?, path)
+}
+
+/// Holds a lock that all processes respect, until the file is dropped: the kernel releases it also when its holder
+/// dies. Waits for two seconds at most.
+pub(crate) fn lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NO_FOLLOW);
+    let file = options.open(path)?;
+    let deadline = Instant::now() + LONGEST_WAIT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            Err(fs::TryLockError::WouldBlock) => {
+                let message = format!("another process has held {} for too long", path.display());
+                return Err(io::Error::new(ErrorKind::WouldBlock, message));
             }
+            Err(fs::TryLockError::Error(error)) => return Err(error),
         }
     }
+}
+
+/// Makes an empty file that only the person can read, or checks that the one that is there is a plain file of theirs.
+/// It is not opened if it is there: closing it would release the locks that this process has on it.
+pub(crate) fn make_file(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
+        Ok(_made) => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    let metadata = fs::symlink_metadata(path)?;
+    if !metadata.is_file() {
+        let message = format!("{} is not a file of ours", path.display());
+        return Err(io::Error::new(ErrorKind::InvalidData, message));
+    }
+    check_owner(&metadata, path)?;
+    if metadata.mode() & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
 }
 
 /// Links are not followed and pipes are not waited for.

@@ -138,6 +138,7 @@ deno_core::extension!(
         "30_json.js",
         "40_errors.js",
         "50_tools.js",
+        "55_state.js",
         "60_output.js",
         "90_bootstrap.js",
     ],

@@ -198,9 +198,8 @@ fn absent_global(name: &str) -> Option<&'static str> {
         "WebAssembly" | "SharedArrayBuffer" | "Atomics" | "Worker" => {
             "scripts are one thread of plain JavaScript"
         }
-        "window" | "document" | "localStorage" | "sessionStorage" | "navigator" => {
-            "scripts do not run in a browser"
-        }
+        "localStorage" | "sessionStorage" => "`await state.set(key, value)` keeps JSON between runs",
+        "window" | "document" | "navigator" => "scripts do not run in a browser",
         "print" => "use console.log",
         _ => return None,
     })

@@ -24,8 +24,9 @@ const MOST_ANSWER_BYTES: usize = 16 << 20;
 /// Calls of every kind that may be under way at once. Tool calls have a bound of their own, below this one.
 const MOST_CALLS: usize = 11_000;
 
-/// Bytes of names and questions that calls under way may hold. Arguments of tools have a bound of their own.
-const MOST_HELD_BYTES: usize = 8 << 20;
+/// Bytes of names and questions that calls under way may hold: as many as arguments of tools, which have a bound of
+/// their own. Questions are small, but what a script keeps between runs is in them.
+const MOST_HELD_BYTES: usize = 32 << 20;
 
 /// Bytes that a server's or a tool's name may have. No real one comes near.
 const LONGEST_NAME: usize = 4 << 10;

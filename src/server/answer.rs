@@ -1,9 +1,10 @@
 //! What a run's result becomes for a client: structured content, a text of the same, and content blocks. Pure.
 //!
-//! The structured content is [`ExecuteResult::to_json`] with four differences. `output` beyond 25,000 characters keeps
+//! The structured content is [`ExecuteResult::to_json`] with five differences. `output` beyond 25,000 characters keeps
 //! its head and tail, and `outputOmitted` counts what is left out. A `value` whose JSON is longer than that is replaced
 //! by `valueTruncated`: `{characters, head, tail}`. What was emitted is not repeated: it follows as content blocks, and
-//! `emittedBlocks` counts it. `runId` names the run where more of it can be read: `cx://runs/<runId>/output`, `/value`
+//! `emittedBlocks` counts it. Of `plannedCalls` the first 25,000 bytes are kept, and `plannedCallsOmitted` counts the
+//! others. `runId` names the run where more of it can be read: `cx://runs/<runId>/output`, `/value`
 //! and `/calls`.
 
 use std::borrow::Cow;
@@ -33,6 +34,9 @@ const MOST_SOURCE_CHARACTERS: usize = 400;
 
 /// Tools in the summary of calls.
 const MOST_TOOLS: usize = 50;
+
+/// The most of the calls that a dry run did not make, in bytes of JSON.
+const MOST_PLANNED_BYTES: usize = 25_000;
 
 /// Content blocks beside the text.
 const MOST_BLOCKS: usize = 100;
@@ -138,6 +142,21 @@ impl<'a> Draft<'a> {
                 report.insert("toolCallSummaryOmitted".to_owned(), more.into());
             }
         }
+        if let Some(Value::Array(planned)) = report.get_mut("plannedCalls") {
+            let mut room = MOST_PLANNED_BYTES;
+            let fitting = planned.iter().take_while(|call| {
+                let bytes = call.to_string().len();
+                let fits = bytes <= room;
+                room = room.saturating_sub(bytes);
+                fits
+            });
+            let fitting = fitting.count();
+            let more = planned.len() - fitting;
+            planned.truncate(fitting);
+            if more > 0 {
+                report.insert("plannedCallsOmitted".to_owned(), more.into());
+            }
+        }
         if let Some(run) = run {
             report.insert("runId".to_owned(), run.into());
         }
@@ -161,6 +180,9 @@ impl<'a> Draft<'a> {
         }
         if let Some(calls) = calls_text(structured) {
             push_section(&mut text, "calls", &calls);
+        }
+        if let Some(planned) = planned_text(structured) {
+            push_section(&mut text, "dry run", &planned);
         }
         if let Some(run) = run {
             push_section(&mut text, "more", &format!("cx://runs/{run}/output, /value, /calls"));
@@ -306,6 +328,25 @@ fn calls_text(structured: &Value) -> Option<String> {
     }
     // All calls may have been refused before they had a record.
     if text.is_empty() { None } else { Some(text) }
+}
+
+/// The calls that a dry run did not make, a line for each.
+fn planned_text(structured: &Value) -> Option<String> {
+    let planned = structured["plannedCalls"].as_array()?;
+    let mut lines: Vec<String> = planned
+        .iter()
+        .map(|call| format!("{} {}", call["tool"].as_str().unwrap_or_default(), call["arguments"]))
+        .collect();
+    let more =
+        ["plannedCallsOmitted", "plannedCallsDropped"].map(|field| structured[field].as_u64().unwrap_or(0));
+    if let Some(more) = Some(more.iter().sum::<u64>()).filter(|&more| more > 0) {
+        lines.push(format!("and {more} more"));
+    }
+    Some(if lines.is_empty() {
+        "it would have called nothing that writes".to_owned()
+    } else {
+        lines.join("\n")
+    })
 }
 
 /// Where the rest of something can be read, as the end of a sentence.

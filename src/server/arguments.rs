@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::error::Error;
 use crate::limits::Limits;
+use crate::state::StateScope;
 use crate::tools::names::{self, kind};
 
 /// The longest that a run may be given.
@@ -18,11 +20,20 @@ pub(super) enum RunParameter {
     AllowedTools,
     TimeoutMs,
     MaxToolCalls,
+    Session,
+    DryRun,
 }
 
 impl RunParameter {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Code, Self::Input, Self::AllowedTools, Self::TimeoutMs, Self::MaxToolCalls];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Code,
+        Self::Input,
+        Self::AllowedTools,
+        Self::TimeoutMs,
+        Self::MaxToolCalls,
+        Self::Session,
+        Self::DryRun,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -31,6 +42,8 @@ impl RunParameter {
             Self::AllowedTools => "allowedTools",
             Self::TimeoutMs => "timeoutMs",
             Self::MaxToolCalls => "maxToolCalls",
+            Self::Session => "session",
+            Self::DryRun => "dryRun",
         }
     }
 }
@@ -43,6 +56,8 @@ pub(super) struct RunArguments {
     pub(super) allowed_tools: Option<Vec<String>>,
     pub(super) timeout: Option<Duration>,
     pub(super) max_tool_calls: Option<u32>,
+    pub(super) session: Option<String>,
+    pub(super) is_dry_run: bool,
 }
 
 impl RunArguments {
@@ -111,6 +126,14 @@ impl RunArguments {
                     return expected(&what, &value);
                 }
             },
+            (RunParameter::Session, Value::String(handle)) => match StateScope::session(&*handle) {
+                Ok(_usable) => self.session = Some(handle),
+                Err(Error::InvalidOptions { problem, .. }) => return Err(format!("`session`: {problem}")),
+                Err(error) => return Err(format!("`session`: {error}")),
+            },
+            (RunParameter::Session, other) => return expected("a string", &other),
+            (RunParameter::DryRun, Value::Bool(is_dry_run)) => self.is_dry_run = is_dry_run,
+            (RunParameter::DryRun, other) => return expected("true or false", &other),
         }
         Ok(())
     }

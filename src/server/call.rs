@@ -110,7 +110,11 @@ impl Handler {
         };
         let limits = limits(&arguments, self.shared.executor.limits());
         let cancel = self.runs.child_token();
-        let mut script = script(language, arguments).limits(limits).cancel_with(cancel.clone());
+        let mut script = script(language, arguments)
+            .limits(limits)
+            .owner(&*self.owner)
+            .default_scope(self.default_scope.clone())
+            .cancel_with(cancel.clone());
         let mut questions = mpsc::channel(1).1;
         match person {
             Some(Person::AtOnce(approver)) => script = script.approver(approver),
@@ -321,6 +325,12 @@ fn script(language: Language, arguments: RunArguments) -> Script {
     }
     if let Some(patterns) = arguments.allowed_tools {
         script = script.allow(patterns);
+    }
+    if let Some(handle) = arguments.session {
+        script = script.session(handle);
+    }
+    if arguments.is_dry_run {
+        script = script.dry_run();
     }
     script
 }

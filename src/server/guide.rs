@@ -2,14 +2,13 @@
 
 use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptMessage, Role};
 
-/// All of it. A test runs every example in it.
-pub(super) const GUIDE: &str = include_str!("guide.md");
+pub(super) use crate::guide::GUIDE;
 
 /// What clients put before the model without being asked, so it is short.
 pub(super) const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \
 Write one script that finds its tools (searchTools), calls them (tools.<server>.<tool>), filters the answers \
 where they are, and returns only what is needed. Calls of a script cost no round trip: use loops and \
-Promise.all or asyncio.gather. Read the resource cx://guide before the first script.";
+Promise.all or asyncio.gather. help() in a script, or the resource cx://guide, has more.";
 
 const PROMPT: &str = "code-mode";
 

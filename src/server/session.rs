@@ -23,6 +23,7 @@ use super::notes::Severity;
 use super::serve::{Calls, Shared};
 use super::{answer, call, guide, health, resources, tools};
 use crate::execution::Language;
+use crate::state::{DefaultScope, StateScope};
 
 /// How long a client may keep the list of tools. It never changes while the process lives, but the next process may
 /// have other servers.
@@ -63,6 +64,8 @@ pub(super) struct Handler {
     /// Whether these are several clients that cannot be told apart. What one of them sets is nothing to the others, and
     /// they are not told what there is: a run is found by those who have its id, which is random.
     is_of_many: bool,
+    /// Whose state runs have that name no session.
+    pub(super) default_scope: DefaultScope,
     /// Ends all runs of this session.
     pub(super) runs: CancellationToken,
     pub(super) calls: Arc<Calls>,
@@ -147,6 +150,7 @@ impl Handler {
             shared,
             owner,
             is_of_many: false,
+            default_scope: DefaultScope::Workspace,
             runs,
             calls,
             tasks: TaskManager::new(),
@@ -157,7 +161,20 @@ impl Handler {
 
     /// The same for several clients that cannot be told apart.
     pub(super) fn of_many(self) -> Self {
-        Self { is_of_many: true, ..self }
+        Self { is_of_many: true, default_scope: DefaultScope::Nobodys, ..self }
+    }
+
+    /// The same with a state of its own, under an id that no other session ever has.
+    pub(super) fn with_own_state(self, id: &str) -> Self {
+        Self { default_scope: DefaultScope::Of(StateScope::client(id)), ..self }
+    }
+
+    /// Forgets everything that is kept for a client that does not come back.
+    pub(super) fn forget(&self) {
+        self.shared.forget(&self.owner);
+        if let DefaultScope::Of(scope) = &self.default_scope {
+            self.shared.executor.forget_state(scope.clone());
+        }
     }
 
     /// The least severe printed lines to pass on while `context`'s request is handled. A stateless client says so with

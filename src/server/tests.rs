@@ -103,6 +103,21 @@ async fn what_a_run_left_behind_is_its_clients_only() {
     let run = json!({ "name": "executeTypescript", "arguments": { "code": "return 'x'.repeat(30000)" } });
     let answer = first.request("tools/call", run).await;
     let id = answer["result"]["structuredContent"]["runId"].as_str().unwrap().to_owned();
+    let by_script = json!({
+        "name": "executeTypescript",
+        "arguments": {
+            "code": "try { return (await mcp.run(input)).value.length } catch (error) { return error.message }",
+            "input": id,
+        },
+    });
+    let value = |answer: &Value| answer["result"]["structuredContent"]["value"].clone();
+    assert_eq!(value(&first.request("tools/call", by_script.clone()).await), 30_000);
+    // As if it did not exist.
+    let others = value(&second.request("tools/call", by_script.clone()).await);
+    let missing = by_script.to_string().replace(&id, "nobody");
+    let missing = value(&second.request("tools/call", serde_json::from_str(&missing).unwrap()).await);
+    assert_eq!(others.as_str().unwrap().replace(&id, "nobody"), missing.as_str().unwrap());
+    assert!(missing.as_str().unwrap().starts_with("no run `nobody` is kept"), "{missing}");
     let read = json!({ "uri": format!("cx://runs/{id}/value") });
     assert!(first.request("resources/read", read.clone()).await["result"].is_object());
     assert_eq!(second.request("resources/read", read).await["error"]["code"], -32002);

@@ -22,8 +22,8 @@ const SERVER_NAMES: usize = 30;
 const TYPESCRIPT: &str = "Runs TypeScript that calls MCP tools; return only what you need. \
 Find tools: await searchTools(\"words\") → [{name, server, description, parameters}]. \
 Call: await tools.<server>.<tool>({…}); failures throw. \
-Also: input, console.log, emit(image or text). No files, network, npm. \
-More: resource cx://guide.";
+Also: input, console.log, emit(image or text), state.get/set (kept between runs). \
+No files, network, npm. More: help().";
 
 const PYTHON: &str = "The same in Python 3.14: await search_tools(\"words\"), \
 await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
@@ -31,18 +31,18 @@ await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
 /// The list of tools, in the order and with the bytes that every client gets.
 pub(super) fn all(servers: &[String]) -> Vec<Tool> {
     let typescript = format!("{TYPESCRIPT}{}", servers_sentence(servers));
-    let run = |name, title: &str, description: String| {
-        tool(name, title, description, &run_schema(), &result_schema())
+    let run = |name, title: &str, description: String, input: &Value| {
+        tool(name, title, description, input, &result_schema())
             // That they may be destructive is what clients assume of tools that say nothing.
             .with_annotations(ToolAnnotations::new().open_world(true))
     };
     vec![
-        run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript),
-        run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned()),
+        run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript, &run_schema(Remarks::Written)),
+        run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned(), &run_schema(Remarks::AsBefore)),
         tool(
             HEALTH,
             "Health",
-            "State of servers, engines and runs".to_owned(),
+            "State of servers and runs".to_owned(),
             &json!({ "type": "object" }),
             &json!({ "type": "object" }),
         )
@@ -58,10 +58,17 @@ fn tool(name: &'static str, title: &str, description: String, input: &Value, out
     tool
 }
 
-fn run_schema() -> Value {
+/// Whether parameters are explained and bounded, or are those of the tool before, which are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Remarks {
+    Written,
+    AsBefore,
+}
+
+fn run_schema(remarks: Remarks) -> Value {
     let mut properties = JsonObject::new();
     for parameter in RunParameter::ALL {
-        let schema = match parameter {
+        let mut schema = match parameter {
             RunParameter::Code => json!({ "type": "string" }),
             RunParameter::Input => json!({ "description": "any JSON" }),
             RunParameter::AllowedTools => {
@@ -71,7 +78,13 @@ fn run_schema() -> Value {
                 json!({ "type": "integer", "maximum": LONGEST_TIMEOUT.as_millis() as u64 })
             }
             RunParameter::MaxToolCalls => json!({ "type": "integer" }),
+            RunParameter::Session => json!({ "type": "string" }),
+            RunParameter::DryRun => json!({ "type": "boolean" }),
         };
+        if let (Remarks::AsBefore, Value::Object(fields)) = (remarks, &mut schema) {
+            fields.shift_remove("description");
+            fields.shift_remove("maximum");
+        }
         properties.insert(parameter.name().to_owned(), schema);
     }
     json!({ "type": "object", "properties": properties, "required": ["code"] })
@@ -84,9 +97,8 @@ fn result_schema() -> Value {
             "success": { "type": "boolean" },
             "value": {},
             "output": { "type": "string" },
-            "error": { "type": "object" },
+            "error": {},
         },
-        "required": ["success"],
     })
 }
 

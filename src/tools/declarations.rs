@@ -95,6 +95,13 @@ pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
     if line.len() > MOST_TOOL_BYTES { format!("{name}(args: unknown): Promise<unknown>") } else { line }
 }
 
+/// One tool with its description and those of its fields, as declarations have it.
+pub(crate) fn declaration(tool: ToolTypes<'_>) -> String {
+    let form = typescript_name(&tool.definition.name);
+    let name = if is_identifier(&tool.definition.name) { &tool.definition.name } else { &form };
+    member(tool, name)
+}
+
 /// What a module exports besides its default.
 #[derive(Default)]
 struct Exports {

@@ -33,6 +33,12 @@ pub enum ToolErrorCode {
     ResultTooLarge,
     /// The run has made all the calls that it may make.
     MaxToolCallsExceeded,
+    /// No run of that id is kept for whoever asked for this one.
+    RunNotFound,
+    /// There is no room for what the script wants to keep.
+    StateFull,
+    /// What scripts keep between runs cannot be used, or nothing is kept here.
+    StateUnavailable,
     /// The run is over.
     Cancelled,
 }
@@ -52,6 +58,9 @@ impl ToolErrorCode {
         Self::UpstreamProtocol,
         Self::ResultTooLarge,
         Self::MaxToolCallsExceeded,
+        Self::RunNotFound,
+        Self::StateFull,
+        Self::StateUnavailable,
         Self::Cancelled,
     ];
 
@@ -70,6 +79,9 @@ impl ToolErrorCode {
             Self::UpstreamProtocol => "UPSTREAM_PROTOCOL",
             Self::ResultTooLarge => "RESULT_TOO_LARGE",
             Self::MaxToolCallsExceeded => "MAX_TOOL_CALLS_EXCEEDED",
+            Self::RunNotFound => "RUN_NOT_FOUND",
+            Self::StateFull => "STATE_FULL",
+            Self::StateUnavailable => "STATE_UNAVAILABLE",
             Self::Cancelled => "CANCELLED",
         }
     }

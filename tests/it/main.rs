@@ -68,10 +68,14 @@ mod serve_http;
 mod serve_http_threats;
 /// Attacks of THREATS group LD, by number: many runs at once.
 mod serve_load;
+/// What scripts keep between runs, and what they read of earlier ones, through the server and the command.
+mod serve_state;
 /// Attacks of THREATS group MP, by number.
 mod serve_threats;
 /// How clients are told about the server.
 mod setup;
+/// What scripts keep between runs, as an embedder sees it.
+mod state;
 /// The rules of the tree: which room names what.
 mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -26,7 +28,7 @@ pub(crate) struct Client {
     /// Messages that came while another one was waited for.
     seen: VecDeque<Value>,
     last_id: u64,
-    directory: TempDir,
+    directory: Arc<TempDir>,
 }
 
 /// How to start a [`Client`].
@@ -36,6 +38,7 @@ pub(crate) struct Start {
     arguments: Vec<String>,
     variables: Vec<(&'static str, &'static str)>,
     reads: bool,
+    directory: Option<Arc<TempDir>>,
 }
 
 impl Start {
@@ -46,7 +49,14 @@ impl Start {
             arguments: Vec::new(),
             variables: Vec::new(),
             reads: true,
+            directory: None,
         }
+    }
+
+    /// In the same workspace, and with the same files of the person, as another one.
+    pub(crate) fn beside(mut self, other: &Client) -> Self {
+        self.directory = Some(Arc::clone(&other.directory));
+        self
     }
 
     /// Adds a server of `tests/chaos`, whose notes are in the file of its name.
@@ -78,8 +88,8 @@ impl Start {
     }
 
     /// The command that starts it, with pipes for a client, and where its files are.
-    pub(crate) fn command(&self) -> (Command, TempDir) {
-        let directory = tempfile::tempdir().unwrap();
+    pub(crate) fn command(&self) -> (Command, Arc<TempDir>) {
+        let directory = self.directory.clone().unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
         let mut servers = serde_json::Map::new();
         for (name, server) in self.servers.as_object().unwrap() {
             let notes = directory.path().join(name);
@@ -270,6 +280,11 @@ impl Client {
 
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The workspace, where the person's files are too.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// What a server of `tests/chaos` wrote down.
@@ -491,7 +506,10 @@ fn tools_are_listed_before_any_server_is_there() {
     }
     let parameters: Vec<_> =
         tools[0]["inputSchema"]["properties"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(parameters, ["code", "input", "allowedTools", "timeoutMs", "maxToolCalls"]);
+    assert_eq!(
+        parameters,
+        ["code", "input", "allowedTools", "timeoutMs", "maxToolCalls", "session", "dryRun"]
+    );
     assert_eq!(client.health()["servers"]["silent"]["state"], "connecting");
     client.end();
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rmcp::model::{CallToolRequestParams, ProtocolVersion};
@@ -25,7 +26,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    directory: TempDir,
+    directory: Arc<TempDir>,
 }
 
 impl Server {
@@ -127,6 +128,11 @@ impl Server {
 
     pub(crate) fn wait_for_health(&self, condition: impl Fn(&Value) -> bool) -> Value {
         wait_for(|| Some(self.health()).filter(&condition))
+    }
+
+    /// Its workspace, and the person's directories.
+    pub(crate) fn directory(&self) -> &std::path::Path {
+        self.directory.path()
     }
 
     /// What a server of `tests/chaos` wrote down.
@@ -347,6 +353,44 @@ fn each_session_has_runs_of_its_own() {
     assert_eq!(one.begin_run(1, "return 1").status, 404);
     assert_eq!(one.delete(), 404);
     assert_eq!(other.run("return 6 * 7")["value"], 42);
+}
+
+/// By default a session has a state of its own, which goes with it. What has a name is whoever's who names it.
+#[test]
+fn each_session_has_a_state_of_its_own() {
+    let server = Server::plain();
+    let (one, other) = (server.session(), server.session());
+    let set = "const before = await state.get('k'); await state.set('k', before + 1); return before";
+    let value = |result: Value| result["value"].clone();
+    assert_eq!(value(one.run("await state.set('k', 1); return 'kept'")), "kept");
+    assert_eq!(value(other.run("return await state.get('k', 'nothing')")), "nothing");
+    assert_eq!(value(other.run("await state.set('k', 10); return 'kept'")), "kept");
+    assert_eq!(value(one.run(set)), 1);
+    assert_eq!(value(one.run(set)), 2);
+
+    let call = |arguments: Value| json!({ "name": "executeTypescript", "arguments": arguments });
+    let named = json!({ "code": "await state.update('k', k => k + 1, 0)", "session": "trip" });
+    let by_name = |answer: Reply| answer.result()["structuredContent"]["value"].clone();
+    assert_eq!(by_name(one.begin(5, "tools/call", call(named.clone()))), 1);
+    assert_eq!(by_name(other.begin(5, "tools/call", call(named.clone()))), 2);
+    assert_eq!(by_name(server.stateless("tools/call", call(named))), 3);
+    // The id of a session is no name of its state.
+    let guessed = json!({ "code": "return await state.get('k', 'nothing')", "session": one.id });
+    assert_eq!(by_name(server.stateless("tools/call", call(guessed))), "nothing");
+    let unnamed = server.stateless("tools/call", run_params("await state.set('k', 1)")).result();
+    let error = &unnamed["structuredContent"]["error"];
+    assert_eq!(error["toolCode"], "STATE_UNAVAILABLE", "{unnamed}");
+    assert!(error["message"].as_str().unwrap().contains("with the parameter `session`"), "{unnamed}");
+
+    let kept = || {
+        let store = cx::StateStore::new(server.directory().join("cx/scripts.sqlite3"));
+        let usage = store.usage().unwrap();
+        usage.iter().filter(|usage| usage.scope.as_client().is_some()).count()
+    };
+    assert_eq!(kept(), 2);
+    assert_eq!(one.delete(), 202);
+    wait_for(|| (kept() == 1).then_some(()));
+    assert_eq!(value(other.run("return await state.get('k')")), 10);
 }
 
 #[test]

@@ -15,7 +15,7 @@ import uuid
 import warnings
 from asyncio import events
 
-from cx_guest import errors, loop, output, source, tools, values
+from cx_guest import errors, loop, output, source, state, tools, values
 
 class _State:
     """Made by `prepare`, filled by `load`, used by `run`."""
@@ -73,6 +73,7 @@ def prepare() -> None:
     namespace = main.__dict__
     namespace["__builtins__"] = builtins
     namespace.update(tools.script_globals())
+    namespace["state"] = state.State()
     sys.modules["__main__"] = main
     _State.main = main
     _State.namespace = namespace

@@ -102,6 +102,7 @@ def _make_tool(server: str, tool: str):
     call.__name__ = tool
     call.__qualname__ = f"{server}.{tool}"
     call.__module__ = "mcp_tools"
+    call.__cx_tool__ = f"mcp__{server}__{tool}"
     call.__doc__ = f"Calls the tool `{tool}` of the server `{server}`."
     return call
 
@@ -151,7 +152,7 @@ class Server:
 
 
 def _tool_names(server: Server) -> list[str]:
-    return _query_now({"kind": "names", "server": server.__dict__["__cx_server__"]})
+    return query_now({"kind": "names", "server": server.__dict__["__cx_server__"]})
 
 
 class Tools:
@@ -224,26 +225,26 @@ class _ToolsModule(types.ModuleType):
 # --- calls by name ------------------------------------------------------------------------------------------------
 
 
-def _name(what: str, value) -> str:
+def name_of(what: str, value) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a string: {type(value).__name__}")
     return printable(value)
 
 
-async def _query(question: dict):
+async def query(question: dict):
     answer = _begin(_QUERY, "", "", to_json("query", question))
     if not isinstance(answer, str):
         answer = await _finish(answer)
     return _decode(answer)
 
 
-def _query_now(question: dict):
+def query_now(question: dict):
     return _decode(_block_on(_start_call(_QUERY, "", "", to_json("query", question))))
 
 
 async def call_mcp_tool(name, params=None, **named):
     """Calls the tool of this full name, `mcp__server__tool` or `server.tool`."""
-    name = _name("the tool's name", name)
+    name = name_of("the tool's name", name)
     arguments = {**params, **named} if named and params else named or params
     answer = _begin(_FULL_NAME, "", name, _arguments(None, name, arguments))
     if not isinstance(answer, str):
@@ -253,7 +254,7 @@ async def call_mcp_tool(name, params=None, **named):
 
 def call_mcp_tool_sync(name, params=None, **named):
     """The same, blocking."""
-    name = _name("the tool's name", name)
+    name = name_of("the tool's name", name)
     arguments = {**params, **named} if named and params else named or params
     return _decode(_block_on(_start_call(_FULL_NAME, "", name, _arguments(None, name, arguments))))
 
@@ -330,17 +331,17 @@ def _search_question(query="", limit=10, detail="full") -> dict:
 
 
 def _schema_question(name) -> dict:
-    return {"kind": "schema", "name": _name("the tool's name", name)}
+    return {"kind": "schema", "name": name_of("the tool's name", name)}
 
 
 def _pair(name: str, doc: str, question) -> None:
     """Defines a question to the host as a coroutine function and, with `_sync` after its name, as a plain one."""
 
     async def later(*positional, **named):
-        return await _query(question(*positional, **named))
+        return await query(question(*positional, **named))
 
     def now(*positional, **named):
-        return _query_now(question(*positional, **named))
+        return query_now(question(*positional, **named))
 
     for function, suffix in ((later, ""), (now, "_sync")):
         function.__name__ = function.__qualname__ = name + suffix
@@ -365,30 +366,34 @@ def _servers_question() -> dict:
 
 
 def _resources_question(server) -> dict:
-    return {"kind": "listResources", "server": _name("the server's name", server)}
+    return {"kind": "listResources", "server": name_of("the server's name", server)}
 
 
 def _resource_question(server, uri) -> dict:
     return {
         "kind": "readResource",
-        "server": _name("the server's name", server),
-        "uri": _name("the resource's URI", uri),
+        "server": name_of("the server's name", server),
+        "uri": name_of("the resource's URI", uri),
     }
 
 
 def _prompts_question(server) -> dict:
-    return {"kind": "listPrompts", "server": _name("the server's name", server)}
+    return {"kind": "listPrompts", "server": name_of("the server's name", server)}
 
 
 def _prompt_question(server, name, args=None, **named) -> dict:
     question = {
         "kind": "getPrompt",
-        "server": _name("the server's name", server),
-        "name": _name("the prompt's name", name),
+        "server": name_of("the server's name", server),
+        "name": name_of("the prompt's name", name),
     }
     if args or named:
         question["arguments"] = {**(args or {}), **named}
     return question
+
+
+def _run_question(id) -> dict:
+    return {"kind": "run", "id": name_of("the run's id", id)}
 
 
 _pair("servers", "The names of all servers.", _servers_question)
@@ -396,6 +401,7 @@ _pair("list_resources", "A server's resources.", _resources_question)
 _pair("read_resource", "A resource's contents.", _resource_question)
 _pair("list_prompts", "A server's prompts.", _prompts_question)
 _pair("get_prompt", "A prompt's messages.", _prompt_question)
+_pair("run", "What an earlier run left behind.", _run_question)
 _beside_tools = tuple(name for name in _questions if name not in _discovery)
 
 
@@ -433,11 +439,11 @@ def _discovered_servers():
 
 
 def _describe_server(name):
-    return _Dict(_metadata(_name("the server's name", name)))
+    return _Dict(_metadata(name_of("the server's name", name)))
 
 
 def _metadata(server: str) -> dict:
-    names = _query_now({"kind": "names", "server": server})
+    names = query_now({"kind": "names", "server": server})
     return {"name": server, "toolCount": len(names), "tools": names}
 
 
@@ -446,7 +452,7 @@ def _list_loaded_server_metadata():
 
 
 def _capability_summary():
-    counts = [(server, len(_query_now({"kind": "names", "server": server}))) for server in tools]
+    counts = [(server, len(query_now({"kind": "names", "server": server}))) for server in tools]
     shown = ", ".join(f"{server} ({count} tools)" for server, count in counts)
     return _Text(
         f"Servers: {shown or 'none'}. Find tools with `await search_tools(\"what\")`, read one's schema with "
@@ -472,8 +478,8 @@ def _search_docs_question(query, limit=5, detail="summary") -> dict:
 
 def _docs_question(server, tool=None, detail="summary") -> dict:
     if tool is not None:
-        return _schema_question(f"{_name('the server', server)}.{_name('the tool', tool)}")
-    return {**_discover_question(None, _name("the server's name", server)), "detail": _detail(detail)}
+        return _schema_question(f"{name_of('the server', server)}.{name_of('the tool', tool)}")
+    return {**_discover_question(None, name_of("the server's name", server)), "detail": _detail(detail)}
 
 
 def _docs(answer) -> list:
@@ -484,12 +490,12 @@ def _docs(answer) -> list:
 
 async def query_tool_docs(server, tool=None, detail="summary"):
     """Documentation of a server's tools, or of one of them."""
-    return _docs(await _query(_docs_question(server, tool, detail)))
+    return _docs(await query(_docs_question(server, tool, detail)))
 
 
 def query_tool_docs_sync(server, tool=None, detail="summary"):
     """The same, blocking."""
-    return _docs(_query_now(_docs_question(server, tool, detail)))
+    return _docs(query_now(_docs_question(server, tool, detail)))
 
 
 _before = set(_questions)
@@ -513,6 +519,40 @@ def _make_runtime() -> types.ModuleType:
     for name in (*_discovery, *_CALLS):
         setattr(module, name, _globals[name])
     return module
+
+
+# --- help -----------------------------------------------------------------------------------------------------------
+
+
+def help(topic=None) -> None:
+    """Prints the guide, or what it has about a word, a server or a tool; of everything else what Python knows."""
+    if isinstance(topic, Server):
+        about = topic.__dict__["__cx_server__"]
+    elif topic is None or topic is tools or isinstance(topic, str):
+        about = None if topic is tools else topic
+    else:
+        about = getattr(topic, "__cx_tool__", None)
+        if about is None:
+            print(_python_help(topic))
+            return
+    question = {"kind": "help"} if about is None else {"kind": "help", "topic": printable(about)}
+    try:
+        text = query_now(question)
+    except McpToolError:
+        # `help("json.dumps")`: what the guide does not know may be Python's.
+        import pydoc
+
+        found = pydoc.locate(about)
+        if found is None:
+            raise
+        text = _python_help(found)
+    print(text)
+
+
+def _python_help(value) -> str:
+    import pydoc
+
+    return pydoc.render_doc(value, renderer=pydoc.plaintext)
 
 
 # --- emit -----------------------------------------------------------------------------------------------------------
@@ -568,11 +608,12 @@ _globals: dict = {
     "call_tool": call_tool,
     "call_tools": call_tools,
     "emit": emit,
+    "help": help,
     "mcp_servers": tools,
     "tools": tools,
     **{name: _questions[name] for name in _discovery},
 }
-for _function in (call_mcp_tool, call_mcp_tool_sync, call_tool, call_tools, emit):
+for _function in (call_mcp_tool, call_mcp_tool_sync, call_tool, call_tools, emit, help):
     _function.__module__ = "mcp"
 
 

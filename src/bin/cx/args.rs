@@ -52,6 +52,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Cache(CacheCommand),
 
+    /// What scripts keep between runs
+    #[command(subcommand)]
+    State(StateCommand),
+
     /// Sign in to servers behind an address, and out of them
     ///
     /// Exit status: 0 success (for `status`: signed in), 1 signed out, 2 it failed.
@@ -232,6 +236,26 @@ pub(crate) enum CacheCommand {
     Clear,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum StateCommand {
+    /// List the workspaces and sessions that have something
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget what is kept for this workspace
+    Clear {
+        /// For this session instead
+        #[arg(long, value_name = "HANDLE", conflicts_with = "all")]
+        session: Option<String>,
+
+        /// For all workspaces and sessions
+        #[arg(long)]
+        all: bool,
+    },
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct AuthArguments {
     #[command(subcommand)]
@@ -357,6 +381,10 @@ pub(crate) struct RunArguments {
     /// Ask at the terminal before each call of the tools that match, or are `destructive`, `write` or `open-world`
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ask: Vec<String>,
+
+    /// Give the script the state of this session instead of the workspace's
+    #[arg(long, value_name = "HANDLE")]
+    pub(crate) session: Option<String>,
 
     /// Make no call of a tool that is not read-only; list the calls instead
     #[arg(long)]

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cx::{CONFIG_SCHEMA, Config, ConfigFileStatus, Directories, Executor, ExecutorBuilder, LoadOptions};
+use cx::{
+    CONFIG_SCHEMA, Config, ConfigFileStatus, Directories, Executor, ExecutorBuilder, LoadOptions, StateStore,
+};
 use serde_json::Value;
 
 use crate::args::{ConfigCommand, ShowArguments};
@@ -33,9 +35,17 @@ pub(crate) fn builder(config: Config) -> ExecutorBuilder {
         builder = builder.cache_directory(cache.join("servers"));
     }
     if let Some(directories) = directories {
+        if let Ok(workspace) = env::current_dir() {
+            builder = builder.state(state_store(&directories), workspace);
+        }
         builder = builder.state_directory(directories.state);
     }
     builder.config(config)
+}
+
+/// What scripts keep between runs.
+pub(crate) fn state_store(directories: &Directories) -> StateStore {
+    StateStore::new(directories.state.join("scripts.sqlite3"))
 }
 
 /// Shows the configuration or its schema.

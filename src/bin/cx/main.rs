@@ -10,6 +10,7 @@ mod http;
 mod output;
 mod run;
 mod serve;
+mod state;
 mod tools;
 mod trust;
 
@@ -26,6 +27,7 @@ fn main() {
             Command::Tools(command) => tools::run(command),
             Command::Types(arguments) => tools::types(&arguments),
             Command::Cache(command) => tools::cache(&command),
+            Command::State(command) => state::run(command),
             Command::Auth(arguments) => auth::run(arguments),
             Command::Config(command) => config::run(command),
             Command::Trust(arguments) => trust::run(&arguments),

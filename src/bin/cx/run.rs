@@ -51,6 +51,9 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         // On top of the configuration's: a call must pass both.
         script = script.allow(arguments.allow);
     }
+    if let Some(handle) = arguments.session {
+        script = script.session(handle);
+    }
     if arguments.dry_run {
         script = script.dry_run();
     }

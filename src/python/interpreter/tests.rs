@@ -80,6 +80,8 @@ impl Guest<'_> {
             policies: [0, 1].map(|_| Arc::new(Policy::default())),
             approver: None,
             is_dry_run: false,
+            state: Err("none"),
+            history: None,
             on_output: None,
             on_progress: None,
             on_call: None,

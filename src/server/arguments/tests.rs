@@ -15,6 +15,8 @@ fn everything_that_can_be_asked_for() {
         "allowedTools": ["fs.*"],
         "timeoutMs": 600_000,
         "maxToolCalls": 0,
+        "session": "trip to Oslo",
+        "dryRun": true,
     }));
     let expected = RunArguments {
         code: "return 1".to_owned(),
@@ -22,6 +24,8 @@ fn everything_that_can_be_asked_for() {
         allowed_tools: Some(vec!["fs.*".to_owned()]),
         timeout: Some(Duration::from_secs(600)),
         max_tool_calls: Some(0),
+        session: Some("trip to Oslo".to_owned()),
+        is_dry_run: true,
     };
     assert_eq!(arguments, Ok(expected));
 }
@@ -39,6 +43,28 @@ fn whole_numbers_however_they_are_written() {
     for written in [json!(-1), json!(0.5), json!(1e18), json!("5"), json!(null), json!(true)] {
         assert_eq!(whole(&written), None, "{written}");
     }
+}
+
+#[test]
+fn sessions_that_can_be() {
+    for handle in ["a", " ", "Zoë/7", &"ö".repeat(128)] {
+        let read = read(json!({ "code": "", "session": handle })).unwrap();
+        assert_eq!(read.session.as_deref(), Some(handle));
+    }
+    for (handle, expected) in [
+        (json!(""), "1 to 128 characters: 0"),
+        (json!("x".repeat(129)), "1 to 128 characters: 129"),
+        (json!("a\nb"), "that can be seen"),
+        (json!("a\u{202e}b"), "that can be seen"),
+        (json!("a\u{0}"), "that can be seen"),
+        (json!(7), "a string: 7"),
+    ] {
+        let problem = read(json!({ "code": "", "session": handle })).unwrap_err();
+        assert!(problem.starts_with("`session`: expected ") && problem.contains(expected), "{problem}");
+    }
+    assert_eq!(read(json!({ "code": "", "session": null, "dryRun": null })).unwrap().session, None);
+    let problem = read(json!({ "code": "", "dryRun": "yes" })).unwrap_err();
+    assert_eq!(problem, "`dryRun`: expected true or false: \"yes\"");
 }
 
 #[test]

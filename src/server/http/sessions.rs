@@ -209,7 +209,8 @@ impl SessionManager for Sessions {
         let owner = self.shared.next_owner();
         let runs = self.runs.child_token();
         let handler =
-            Handler::new(Arc::clone(&self.shared), owner, runs, Arc::new(Calls::among(&self.calls)));
+            Handler::new(Arc::clone(&self.shared), owner, runs, Arc::new(Calls::among(&self.calls)))
+                .with_own_state(&id);
         let (incoming, messages) = mpsc::channel(MOST_INCOMING);
         let session = Arc::new(HttpSession {
             handler: Arc::new(handler),
@@ -564,7 +565,7 @@ impl Transport<RoleServer> for SessionTransport {
             streams.standalone = None;
         }
         // Nobody can ask for it any more.
-        self.handler.shared.forget(&self.handler.owner);
+        self.handler.forget();
         Ok(())
     }
 }

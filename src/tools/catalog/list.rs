@@ -70,6 +70,12 @@ impl ResolvedTool {
         declarations::signature(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
     }
 
+    /// The tool as a TypeScript function, with what its server says of it and of its fields.
+    pub(crate) fn declaration(&self) -> String {
+        let observed = self.observed();
+        declarations::declaration(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+    }
+
     /// The compiled check of the tool's arguments; `None` if its schema cannot be used for that.
     pub(crate) fn argument_check(&self) -> Option<Arc<ArgumentCheck>> {
         self.host.options.checks.get(&self.tools, self.position, &self.server)

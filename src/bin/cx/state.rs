@@ -1,0 +1,75 @@
+//! `cx state`: what scripts keep between runs.
+
+use std::env;
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+use cx::{Directories, StateScope, StateStore, StateUsage};
+use serde_json::{Value, json};
+
+use crate::args::StateCommand;
+use crate::config;
+use crate::exit::ExitStatus;
+use crate::output::{print_json, print_note, print_text};
+
+/// Lists what is kept, or forgets it.
+///
+/// # Errors
+///
+/// When the file cannot be used, or the handle is none.
+pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
+    let directories = Directories::from_environment()
+        .context("there is no place to keep state in: set HOME, or XDG_STATE_HOME and its like")?;
+    let store = config::state_store(&directories);
+    let used = || format!("failed to use {}", store.path().display());
+    match command {
+        StateCommand::List { json } => {
+            let usage = store.usage().with_context(used)?;
+            // A closed stdout is the reader's choice, not a failure.
+            let _closed = if json {
+                print_json(&usage.iter().map(usage_json).collect())
+            } else {
+                print_text(&text(&store, &usage))
+            };
+        }
+        StateCommand::Clear { session, all } => {
+            let (keys, whose) = if all {
+                (store.clear_all().with_context(used)?, "all workspaces and sessions".to_owned())
+            } else {
+                let scope = match session {
+                    Some(handle) => StateScope::session(handle)?,
+                    None => StateScope::workspace(
+                        &env::current_dir().context("failed to find the working directory")?,
+                    ),
+                };
+                (store.clear(&scope).with_context(used)?, scope.to_string())
+            };
+            print_note(&format!("forgot {keys} keys of {whose}"));
+        }
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn text(store: &StateStore, usage: &[StateUsage]) -> String {
+    let mut text = format!("{}\n", store.path().display());
+    for usage in usage {
+        let StateUsage { scope, keys, bytes, unused_days, .. } = usage;
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {scope}: {keys} keys, {bytes} bytes, last used {unused_days} days ago");
+    }
+    if usage.is_empty() {
+        text.push_str("  nothing is kept\n");
+    }
+    text
+}
+
+fn usage_json(usage: &StateUsage) -> Value {
+    json!({
+        "workspace": usage.scope.as_workspace().map(|directory| directory.display().to_string()),
+        "session": usage.scope.as_session(),
+        "client": usage.scope.as_client(),
+        "keys": usage.keys,
+        "bytes": usage.bytes,
+        "unusedDays": usage.unused_days,
+    })
+}

@@ -1,0 +1,69 @@
+//! How to write scripts, for models: a prompt and a resource of the server, and what `help()` shows.
+
+use crate::execution::Language;
+
+/// All of it. A test runs every example in it.
+pub(crate) const GUIDE: &str = include_str!("guide.md");
+
+/// The guide without the other language's examples.
+pub(crate) fn whole(language: Language) -> String {
+    for_language(GUIDE, language)
+}
+
+/// The section that is about `topic`: whose heading has the word, else the first that has it at all. Without the other
+/// language's examples.
+pub(crate) fn section(topic: &str, language: Language) -> Option<String> {
+    let topic = topic.trim().to_lowercase();
+    if topic.is_empty() {
+        return None;
+    }
+    let has = |text: &str| {
+        let text = text.to_lowercase();
+        let is_word = |position: usize| {
+            let before = text[..position].chars().next_back();
+            let after = text[position + topic.len()..].chars().next();
+            !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+        };
+        text.match_indices(&topic).any(|(position, _)| is_word(position))
+    };
+    let in_heading = sections().find(|section| has(heading(section)));
+    let found = in_heading.or_else(|| sections().find(|section| has(section)))?;
+    Some(for_language(found, language))
+}
+
+/// The sections' headings.
+pub(crate) fn headings() -> impl Iterator<Item = &'static str> {
+    sections().map(heading)
+}
+
+fn sections() -> impl Iterator<Item = &'static str> {
+    GUIDE.split("\n## ").skip(1)
+}
+
+fn heading(section: &str) -> &str {
+    section.lines().next().unwrap_or_default()
+}
+
+fn for_language(text: &str, language: Language) -> String {
+    let other = match language {
+        Language::TypeScript => "```py",
+        Language::Python => "```ts",
+    };
+    let mut kept = String::with_capacity(text.len());
+    let mut is_left_out = false;
+    for line in text.lines() {
+        is_left_out |= line == other;
+        // The empty line after an example goes with it.
+        let is_second_empty = line.is_empty() && kept.ends_with("\n\n");
+        if !is_left_out && !is_second_empty {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+        is_left_out &= line != "```";
+    }
+    kept.truncate(kept.trim_end().len());
+    kept
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+help("mock.echo")
+help("tools.mock.echo")
+help("mcp__mock__echo")
+help(tools.mock.echo)
+help(tools.other_server)

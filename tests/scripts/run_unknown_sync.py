@@ -1,0 +1,4 @@
+try:
+    mcp.run_sync("nobody")
+except McpToolError as error:
+    return [error.code, str(error)]

@@ -1,0 +1,3 @@
+globalThis.state = 1;
+globalThis.help = 2;
+return [state, help];

@@ -1,0 +1,1 @@
+await state.set("k", undefined);

@@ -1,0 +1,1 @@
+await state.update("k", lambda _: state.update("k", lambda _: 1))

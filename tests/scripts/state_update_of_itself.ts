@@ -1,0 +1,1 @@
+await state.update("k", () => state.update("k", () => 1));
