@@ -255,10 +255,8 @@ impl Inspector {
 
     fn calls(&self, status: i32, tool: &str, code: &str) -> Value {
         let arguments = json!({ "code": code }).to_string();
-        let said = self.says(
-            status,
-            &["--method", "tools/call", "--tool-name", tool, "--tool-args-json", &arguments],
-        );
+        let said = self
+            .says(status, &["--method", "tools/call", "--tool-name", tool, "--tool-args-json", &arguments]);
         said["result"].clone()
     }
 }
