@@ -21,7 +21,7 @@ const WATCHDOG: Duration = Duration::from_secs(150);
 enum Person {
     /// Through the client.
     Asked,
-    /// The client cannot, or cx cannot ask such a client.
+    /// The client cannot ask.
     OutOfReach,
 }
 
@@ -192,7 +192,7 @@ async fn the_typescript_sdk_of_now() {
 
 #[tokio::test]
 async fn the_typescript_sdk_of_now_without_a_handshake() {
-    check(typescript("v2-auto"), "2026-07-28", Person::OutOfReach, "Error: enough").await;
+    check(typescript("v2-auto"), "2026-07-28", Person::Asked, "Error: enough").await;
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn the_python_sdk_of_now() {
 
 #[tokio::test]
 async fn the_python_sdk_of_now_without_a_handshake() {
-    check(in_python(python("python"), "auto"), "2026-07-28", Person::OutOfReach, "cancelled").await;
+    check(in_python(python("python"), "auto"), "2026-07-28", Person::Asked, "cancelled").await;
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn the_client_of_fastmcp() {
 
 #[tokio::test]
 async fn the_client_of_fastmcp_without_a_handshake() {
-    check(in_python(python("python"), "fastmcp"), "2026-07-28", Person::OutOfReach, "cancelled").await;
+    check(in_python(python("python"), "fastmcp"), "2026-07-28", Person::Asked, "cancelled").await;
 }
 
 /// The Inspector's command line: each command is a process with a server of its own.
