@@ -19,6 +19,8 @@ SDK, NOTES, COMMAND, *ARGUMENTS = sys.argv[1:]
 
 # Nothing here waits for longer: neither a request nor anything else.
 LONGEST_WAIT = 90
+# A cancelled call is over much sooner than its script's time.
+SOON = 10
 
 # The questions that the person was asked, and what they answer next.
 questions = []
@@ -214,8 +216,9 @@ async def drive(client):
         group.cancel_scope.cancel()
     seen["cancelled"], seen["progress"] = outcome[0], heard
     # Through to the upstream, and its place is free.
-    await until(is_told)
-    await until(is_over)
+    with anyio.fail_after(SOON):
+        await until(is_told)
+        await until(is_over)
 
     ask = "try { return await tools.well.count({}) } catch (error) { return [error.code, error.message] }"
     answers.extend([
