@@ -3,8 +3,8 @@
 //
 //   node client.mjs SDK NODE_MODULES NOTES COMMAND [ARGUMENT...]
 //
-// SDK: `old`; `v1`; `v2` with a handshake; `v2-auto`, which asks for the newest revision first. NOTES is the file of the
-// upstream server `hangs`.
+// SDK: `old`; `v1`; `v2` with a handshake; `v2-auto`, which asks for the newest revision first. NOTES is the file of
+// the upstream server `hangs`.
 import { readFileSync } from "node:fs";
 
 const [sdk, modules, notes, command, ...args] = process.argv.slice(2);

@@ -81,7 +81,7 @@ fn output(command: &mut Command, home: &Path) -> (ExitStatus, String, String) {
     (status, printed.join().unwrap(), complaints.join().unwrap())
 }
 
-/// Runs a client of `tests/interop` and compares what it saw. `cancelled` is what it says about the call that it gave up.
+/// Runs a client of `tests/interop` and compares what it saw. `cancelled` is what it says of the call that it gave up.
 async fn check(mut client: Command, protocol: &str, person: Person, cancelled: &str) {
     // A client need not wait until Python is compiled.
     crate::python().await;
