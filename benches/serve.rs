@@ -1,8 +1,9 @@
 //! What `cx serve` costs a client: latency as its distribution, a tool call beside the same call without cx, the start
 //! of a process, many runs at once, and memory at rest. Drives the command over its pipes, with lines written by hand.
 //!
-//! Needs the command and the example server (`cargo build --release --bin cx --example chaos`). `typescript` or
-//! `python` as an argument is for a profiler: only such runs, one after another, and the process's number.
+//! Needs the command and the example server (`cargo build --release --bin cx --example chaos`). Arguments name what to
+//! measure: `start`, `latency`, `calls`, `many`, `memory`; without any it is all of these. `typescript` and `python` are
+//! for a profiler: only such runs, one after another, and the process's number.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(
     clippy::disallowed_methods,
@@ -176,13 +177,12 @@ fn serve(home: &Path) -> Command {
 fn main() {
     let home = tempfile::tempdir().expect("a directory");
     let home = home.path();
-    if let Some(tool) = profiled() {
-        let mut client = Client::of_cx(home);
-        println!("process {}", client.process.id());
-        for _ in 0..PROFILED {
-            client.run(tool, "1 + 1");
+    let named: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    for (name, tool) in [("typescript", TYPESCRIPT), ("python", PYTHON)] {
+        if named.iter().any(|named| named == name) {
+            return profiled(home, tool);
         }
-        return client.end();
     }
     // Python is compiled before anything is measured.
     let mut first = Client::of_cx(home);
@@ -190,21 +190,23 @@ fn main() {
     first.end();
 
     println!("{:<46} {:>8} {:>8} {:>8}", "milliseconds", "p50", "p95", "p99");
-    start(home);
-    let mut client = Client::of_cx(home);
-    latency(&mut client);
-    calls(&mut client);
-    client.end();
-    many(home);
-    memory(home);
+    let parts: [(&str, fn(&Path)); 5] =
+        [("start", start), ("latency", latency), ("calls", calls), ("many", many), ("memory", memory)];
+    for (name, measure) in parts {
+        if named.is_empty() || named.iter().any(|named| named == name) {
+            measure(home);
+        }
+    }
 }
 
-fn profiled() -> Option<&'static str> {
-    std::env::args().find_map(|argument| match argument.as_str() {
-        "typescript" => Some(TYPESCRIPT),
-        "python" => Some(PYTHON),
-        _ => None,
-    })
+fn profiled(home: &Path, tool: &str) {
+    let mut client = Client::of_cx(home);
+    client.wait_until_warm(tool);
+    println!("process {}", client.process.id());
+    for _ in 0..PROFILED {
+        client.run(tool, "1 + 1");
+    }
+    client.end();
 }
 
 /// From before a process is started until its tools are listed, beside one that does nothing.
@@ -227,7 +229,8 @@ fn start(home: &Path) {
     row("`cx --version`, start to exit", &mut nothing);
 }
 
-fn latency(client: &mut Client) {
+fn latency(home: &Path) {
+    let mut client = Client::of_cx(home);
     let mut pings: Vec<_> =
         (0..RUNS + UNMEASURED).map(|_| client.timed("ping", &json!({})).0).skip(UNMEASURED).collect();
     row("ping", &mut pings);
@@ -246,10 +249,12 @@ fn latency(client: &mut Client) {
         let mut times: Vec<_> = (0..RUNS + UNMEASURED).map(|_| once(false)).skip(UNMEASURED).collect();
         row("  without a pause", &mut times);
     }
+    client.end();
 }
 
 /// A script with one call and one without, and the same call over a pipe without cx, by turns.
-fn calls(client: &mut Client) {
+fn calls(home: &Path) {
+    let mut client = Client::of_cx(home);
     let mut direct = Client::start(&mut chaos());
     direct.shake();
     let call = json!({ "name": "echo", "arguments": { "text": "x" } });
@@ -269,6 +274,7 @@ fn calls(client: &mut Client) {
         }
     }
     direct.end();
+    client.end();
     let with = row("TypeScript with one tool call", &mut with);
     let without = row("TypeScript without", &mut without);
     let bare = row("the tool call alone, without cx", &mut bare);
