@@ -174,6 +174,9 @@ fn serve(home: &Path) -> Command {
     command
 }
 
+/// One thing to measure, with a directory to be at home in.
+type Part = fn(&Path);
+
 fn main() {
     let home = tempfile::tempdir().expect("a directory");
     let home = home.path();
@@ -190,7 +193,7 @@ fn main() {
     first.end();
 
     println!("{:<46} {:>8} {:>8} {:>8}", "milliseconds", "p50", "p95", "p99");
-    let parts: [(&str, fn(&Path)); 5] =
+    let parts: [(&str, Part); 5] =
         [("start", start), ("latency", latency), ("calls", calls), ("many", many), ("memory", memory)];
     for (name, measure) in parts {
         if named.is_empty() || named.iter().any(|named| named == name) {
