@@ -7,7 +7,7 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo test lint doc deny bench component v8 interop
+.PHONY: demo test soak lint doc deny bench component v8 interop
 
 ## Build the command and run the example scripts against the example server.
 demo: v8
@@ -17,10 +17,15 @@ demo: v8
 	  $(CX) run --mcp-config examples/mcp.json --stats examples/scripts/$$script || exit 1; \
 	done
 
-## Run all tests: the library's, the integration tests with real MCP servers, the documentation's.
+## Run all tests: the library's, the integration tests with real MCP servers and clients, the documentation's.
 test: v8 interop
 	cargo test --locked --no-run
 	cargo test --locked
+
+## Ten thousand runs over stdio, good, failing and hostile: every answer right, and nothing that grows. A short form is
+## part of `test`.
+soak: v8
+	CX_SOAK_RUNS=10000 cargo test --release --locked --test it soak:: -- --nocapture --test-threads 1
 
 lint: v8
 	cargo fmt --check

@@ -1,7 +1,9 @@
 //! One isolate: made warm, used for one script, dropped on its thread.
 
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use deno_core::{JsRuntime, OpDecl, PollEventLoopOptions, RuntimeOptions, v8};
 
@@ -201,11 +203,10 @@ impl Isolate {
             Ok(promise) => promise,
             Err(outcome) => return outcome,
         };
-        let settled = self.runtime.resolve(promise);
         let settled = tokio::select! {
             biased;
             () = context.cancel.cancelled() => return RawOutcome::Stopped,
-            settled = self.runtime.with_event_loop_promise(settled, PollEventLoopOptions::default()) => settled,
+            settled = poll_fn(|task| self.poll_settled(&promise, task)) => settled,
         };
         // A cancelled call fails in the script, which may have ended on that error just now.
         if self.stop.reason().is_some() || context.cancel.is_cancelled() {
@@ -213,10 +214,39 @@ impl Isolate {
         }
         match settled {
             Ok(value) => self.read(&value, context.limits.result_bytes),
-            Err(error) => match error.into_kind() {
-                deno_core::error::CoreErrorKind::PendingPromiseResolution => RawOutcome::NeverSettles,
-                other => RawOutcome::Broken(other.to_string()),
-            },
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Polls the event loop until `promise` settles, and gives its value.
+    ///
+    /// deno_core's `resolve` does this too, but what it hangs on a promise that never settles is never freed: a waker,
+    /// which keeps the thread's runtime and its two descriptors. Each run that is stopped while it waits would leave
+    /// them behind.
+    fn poll_settled(
+        &mut self,
+        promise: &v8::Global<v8::Promise>,
+        task: &mut Context<'_>,
+    ) -> Poll<Result<v8::Global<v8::Value>, RawOutcome>> {
+        let ended = match self.runtime.poll_event_loop(task, PollEventLoopOptions::default()) {
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(RawOutcome::Broken(error.to_string()))),
+            Poll::Ready(Ok(())) => true,
+            Poll::Pending => false,
+        };
+        deno_core::scope!(scope, self.runtime);
+        let promise = v8::Local::new(scope, promise);
+        match promise.state() {
+            v8::PromiseState::Fulfilled => {
+                let value = promise.result(scope);
+                Poll::Ready(Ok(v8::Global::new(scope, value)))
+            }
+            v8::PromiseState::Rejected => {
+                let reason = promise.result(scope);
+                let message = v8::Exception::create_message(scope, reason).get(scope);
+                Poll::Ready(Err(RawOutcome::Broken(message.to_rust_string_lossy(scope))))
+            }
+            v8::PromiseState::Pending if ended => Poll::Ready(Err(RawOutcome::NeverSettles)),
+            v8::PromiseState::Pending => Poll::Pending,
         }
     }
 
@@ -226,7 +256,7 @@ impl Isolate {
         &mut self,
         context: &ExecutionContext,
         code: String,
-    ) -> Result<v8::Global<v8::Value>, RawOutcome> {
+    ) -> Result<v8::Global<v8::Promise>, RawOutcome> {
         deno_core::scope!(scope, self.runtime);
         v8::tc_scope!(let scope, scope);
         let options = string(scope, &start_options(context))?;
@@ -248,6 +278,11 @@ impl Isolate {
         let Some(promise) = run.call(scope, undefined, &[main]) else {
             return Err(failure(scope, &self.stop));
         };
+        let Ok(promise) = v8::Local::<v8::Promise>::try_from(promise) else {
+            return Err(RawOutcome::Broken("the bootstrap's answer is no promise".to_owned()));
+        };
+        // Whether it is rejected is looked at here.
+        promise.mark_as_handled();
         Ok(v8::Global::new(scope, promise))
     }
 

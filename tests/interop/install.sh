@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the servers of the interoperability tests, exactly as the lock files beside this script
+# Installs the servers and clients of the interoperability tests, exactly as the lock files beside this script
 # have them, and does nothing when they are there already.
 #
 #   tests/interop/install.sh [DIRECTORY]
@@ -49,4 +49,4 @@ install_python python requirements.txt
 install_python python-old requirements-old.txt
 
 printf '%s\n' "$wanted" > "$directory/installed"
-echo "installed the interoperability servers in $directory" >&2
+echo "installed the interoperability servers and clients in $directory" >&2

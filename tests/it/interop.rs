@@ -1,4 +1,4 @@
-//! Servers that we did not write, from npm and PyPI: see `tests/interop`.
+//! Servers that we did not write, from npm and PyPI: see `tests/interop`. The clients there are in `clients.rs`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use cx::{Executor, McpServer};
 use serde_json::{Value, json};
 
-/// Where `tests/interop/install.sh` puts the servers.
-static SERVERS: LazyLock<PathBuf> = LazyLock::new(|| {
+/// Where `tests/interop/install.sh` puts the servers and clients.
+static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let directory = set("CX_INTEROP_DIR").unwrap_or_else(|| {
         let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
@@ -19,19 +19,23 @@ static SERVERS: LazyLock<PathBuf> = LazyLock::new(|| {
     directory
 });
 
+/// Where the packages of npm are.
+pub(crate) fn node_modules() -> String {
+    INSTALLED.join("node/node_modules").to_str().unwrap().to_owned()
+}
+
 pub(crate) fn node(package: &str) -> String {
-    let modules = "node/node_modules/@modelcontextprotocol";
-    SERVERS.join(modules).join(package).join("dist/index.js").to_str().unwrap().to_owned()
+    format!("{}/@modelcontextprotocol/{package}/dist/index.js", node_modules())
 }
 
 /// A program of the servers in Python.
 pub(crate) fn python(program: &str) -> String {
-    SERVERS.join("python/bin").join(program).to_str().unwrap().to_owned()
+    INSTALLED.join("python/bin").join(program).to_str().unwrap().to_owned()
 }
 
 /// The same on the old SDK.
 pub(crate) fn python_old(program: &str) -> String {
-    SERVERS.join("python-old/bin").join(program).to_str().unwrap().to_owned()
+    INSTALLED.join("python-old/bin").join(program).to_str().unwrap().to_owned()
 }
 
 /// A file beside the lock files.

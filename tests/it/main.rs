@@ -17,6 +17,8 @@ mod chaos_lists;
 mod chaos_start;
 /// The command, as a process.
 mod cli;
+/// Clients that we did not write.
+mod clients;
 /// Configuration files as the command finds, trusts and shows them.
 mod config;
 /// A person's word on calls, and runs that make none.
@@ -74,6 +76,8 @@ mod serve_state;
 mod serve_threats;
 /// How clients are told about the server.
 mod setup;
+/// Attacks of THREATS group LD, by number: load, for long.
+mod soak;
 /// What scripts keep between runs, as an embedder sees it.
 mod state;
 /// The rules of the tree: which room names what.
