@@ -3,7 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through the environment")]
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::{env, fs};
+
+use deno_core::{JsRuntimeForSnapshot, PollEventLoopOptions};
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
 
 #[path = "src/js/ops.rs"]
 mod ops;
@@ -19,11 +24,73 @@ fn main() {
             skip_op_registration: false,
             extensions: ops::extensions(),
             extension_transpiler: None,
-            with_runtime_cb: None,
+            with_runtime_cb: Some(Box::new(rehearse)),
         },
         None,
     )
     .expect("js/ evaluates");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("snapshot.bin"), snapshot.output).expect("OUT_DIR is writable");
+}
+
+/// Lets the bootstrap do once what scripts do, so that the snapshot has the code for it. Nothing else stays behind.
+fn rehearse(runtime: &mut JsRuntimeForSnapshot) {
+    let door: Rc<dyn ops::Door> = Rc::new(Rehearsal);
+    runtime.op_state().borrow_mut().put(door);
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    tokio.block_on(async {
+        let script = "__cx.rehearse().then(() => { delete __cx.rehearse })";
+        let promise = runtime.execute_script("ext:cx/rehearsal", script).expect("the rehearsal begins");
+        let ended = runtime.resolve(promise);
+        let ended = runtime.with_event_loop_promise(ended, PollEventLoopOptions::default());
+        ended.await.expect("the rehearsal ends");
+    });
+    runtime.op_state().borrow_mut().take::<Rc<dyn ops::Door>>();
+}
+
+/// A host that has an answer to everything.
+struct Rehearsal;
+
+/// Later, as the answers of real tools come.
+fn answer(text: &'static str) -> LocalBoxFuture<'static, String> {
+    async move {
+        tokio::task::yield_now().await;
+        text.to_owned()
+    }
+    .boxed_local()
+}
+
+impl ops::Door for Rehearsal {
+    fn call(&self, _server: String, tool: String, _arguments: String) -> LocalBoxFuture<'static, String> {
+        answer(match &*tool {
+            "fails" => r#"!{"server":"a-b","tool":"fails","code":"TOOL_ERROR","message":"f","content":[]}"#,
+            _ => r#"{"a":[1,"b"]}"#,
+        })
+    }
+
+    fn call_full(&self, _name: String, _arguments: String) -> LocalBoxFuture<'static, String> {
+        answer("null")
+    }
+
+    fn call_blocking(&self, _calls: &str) -> String {
+        r#"[{"ok":true,"result":1}]"#.to_owned()
+    }
+
+    fn query(&self, _request: &str) -> LocalBoxFuture<'static, String> {
+        answer("[]")
+    }
+
+    fn query_blocking(&self, _request: &str) -> String {
+        "null".to_owned()
+    }
+
+    fn log(&self, _level: u32, _text: String) {}
+
+    fn emit(&self, _block: &str) -> String {
+        String::new()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
+    }
 }

@@ -362,7 +362,10 @@ impl<E: Engine> Shared<E> {
             } else if self.work.wait_for(&mut state, TIME_TO_REST).timed_out() && state.waiting.is_empty() {
                 // A job that comes meanwhile is seen above.
                 rested = true;
-                MutexGuard::unlocked(&mut state, || instance.rest());
+                MutexGuard::unlocked(&mut state, || {
+                    instance.rest();
+                    return_freed_memory();
+                });
             }
         }
     }
@@ -469,6 +472,18 @@ impl<E: Engine> Shared<E> {
             drop(permit);
             let _ = reply.send(Ok(context.finish(outcome, measured)));
         })
+    }
+}
+
+/// Gives the system back what was freed. glibc would keep it for as long as the process lives.
+pub(crate) fn return_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        #[expect(unsafe_code, reason = "no safe crate has this call")]
+        // SAFETY: it takes no pointer, and may be called by any thread at any time.
+        unsafe {
+            libc::malloc_trim(0);
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use wasmtime::component::Component;
 
 use super::image::{self, Parts};
 use super::memory::Image;
+use crate::pool::return_freed_memory;
 
 /// In the cache directory, of mode 0700.
 const DIRECTORY: &str = "python";
@@ -222,22 +223,10 @@ fn compile(
         .precompile_component(&component)
         .map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
     drop(component);
+    // Of the compiler; some 270 MB.
     return_freed_memory();
     on_progress(CompileProgress::Done(started.elapsed()));
     Ok(Compiled { code, image: image.unwrap_or_default() })
-}
-
-/// Gives the system back what the compiler has freed. glibc would keep it, some 270 MB, for as long as the process
-/// lives.
-fn return_freed_memory() {
-    #[cfg(target_env = "gnu")]
-    {
-        #[expect(unsafe_code, reason = "no safe crate has this call")]
-        // SAFETY: it takes no pointer, and may be called by any thread at any time.
-        unsafe {
-            libc::malloc_trim(0);
-        }
-    }
 }
 
 fn decompress(compressed: &[u8]) -> Result<Vec<u8>, CompileError> {
