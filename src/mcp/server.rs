@@ -25,6 +25,10 @@ use super::signals::Signals;
 use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
 
+/// How long a call waits at least before it says anything about its server, unless the server has less time for its
+/// calls. Or runs with little time of their own would close a slow server to everybody.
+const FAIR_WAIT: Duration = Duration::from_secs(10);
+
 /// The pauses before a server is started again that did not start, or died without having answered
 /// anything: from the first to the second, with jitter.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
@@ -252,7 +256,11 @@ impl Server {
                     Err(failure) => failure,
                 },
                 () = cancel.cancelled() => return (Err(cancelled()), false),
-                () = sleep_until(limit.into()) => return (Err(unanswered(limit - sent)), true),
+                () = sleep_until(limit.into()) => {
+                    let waited = limit - sent;
+                    let counts = waited >= self.settings.call_timeout.min(FAIR_WAIT);
+                    return (Err(unanswered(waited)), counts);
+                }
             };
             let CallFailure { error, is_unsent } = failure;
             if is_unsent && may_retry && !connection.is_alive() {

@@ -9,7 +9,7 @@ use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
 
 use super::compiled::{self, CompileError, CompileProgress, Runnable, Source};
-use super::memory::Memories;
+use super::memory::{self, Memories};
 use super::wasi::{self, State};
 
 /// Stack of WebAssembly code. So large that CPython comes to the end of its own stack first, 1 MB in linear memory,
@@ -119,9 +119,16 @@ impl PythonEngine {
         store
     }
 
-    /// Gives back what is kept for interpreters to come.
+    /// Gives back what is kept for interpreters to come, and CPython's code as far as it is in a file. Interpreters that
+    /// run meanwhile read theirs again.
     pub(super) fn rest(&self) {
         self.memories.forget_idle();
+        let code = self.component.image_range();
+        let length = code.end as usize - code.start as usize;
+        // Nobody writes to code.
+        if let Err(error) = memory::give_back(code.start.cast_mut(), length) {
+            tracing::debug!(%error, "idle code stays in memory");
+        }
     }
 
     /// Lets all guests that run come to a point where they can be stopped.

@@ -140,15 +140,7 @@ impl Place {
         // Locked while it is done, so that the memory is not unmapped meanwhile.
         let span = self.span.lock();
         let Some((address, length)) = *span else { return Ok(()) };
-        let mut from = 0;
-        let base = ptr::without_provenance_mut(address);
-        for written in written(base, length)?.into_iter().chain([length..length]) {
-            if from < written.start {
-                forget(base, from, written.start)?;
-            }
-            from = written.end;
-        }
-        Ok(())
+        give_back(ptr::without_provenance_mut(address), length)
     }
 }
 
@@ -349,10 +341,26 @@ impl Drop for Mapping {
     }
 }
 
+/// Takes those pages of a private mapping out of memory that are still the file's. Nobody may write there meanwhile.
+///
+/// # Errors
+///
+/// When the system does not tell which pages these are.
+pub(super) fn give_back(base: *mut u8, length: usize) -> io::Result<()> {
+    let mut from = 0;
+    for written in written(base, length)?.into_iter().chain([length..length]) {
+        if from < written.start {
+            forget(base, from, written.start)?;
+        }
+        from = written.end;
+    }
+    Ok(())
+}
+
 /// Lets a range of a mapping be again what it was when it was mapped: the image, or zeros.
 fn forget(base: *mut u8, from: usize, to: usize) -> io::Result<()> {
     #[expect(unsafe_code, reason = "memory is given back")]
-    // SAFETY: every caller has the range from what can be accessed in a mapping of this file's; nothing borrows from it.
+    // SAFETY: every caller has the range from a private mapping that nobody reads or writes as Rust values meanwhile.
     unsafe { rustix::mm::madvise(base.wrapping_add(from).cast(), to - from, Advice::LinuxDontNeed) }?;
     Ok(())
 }

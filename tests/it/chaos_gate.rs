@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cx::RateLimit;
+use cx::{ErrorCode, Limits, RateLimit, Script};
 use serde_json::json;
 
 use crate::chaos::{Stage, builder, entry, runs, stdio};
@@ -33,6 +33,27 @@ async fn up_226_a_server_that_fails_again_and_again_is_left_alone() {
         })
         .await;
     assert_eq!((stage.noted("executed target"), stage.noted("executed echo")), (9, 1), "{}", stage.notes());
+    stage.close().await;
+}
+
+/// Runs with little time of their own must not close a slow server to the others.
+#[tokio::test]
+async fn up_226_an_impatient_run_is_no_failure_of_the_server() {
+    let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_secs(5)));
+    stage
+        .beside(async {
+            // Started, so that its start does not count.
+            stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
+            let limits = Limits { wall_time: Duration::from_millis(200), ..Limits::default() };
+            for _ in 0..6 {
+                let script = Script::typescript("await tools.faulty.target({})").limits(limits);
+                let result = stage.executor.run(script).await.unwrap();
+                assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{}", result.to_json());
+            }
+            stage.call("tools.faulty.echo({ n: 2 })").await.returned(json!({ "n": 2 }));
+        })
+        .await;
+    assert_eq!(stage.noted("executed target"), 6, "{}", stage.notes());
     stage.close().await;
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::{ArgGroup, Args, Parser, Subcommand};
+use cx::Limits;
 
 /// Runs scripts that call the tools of MCP servers
 #[derive(Debug, Parser)]
@@ -85,8 +86,9 @@ pub(crate) enum AnswerFormat {
     Toon,
 }
 
+/// What scripts may call and use: the same for one script and for all of a server's.
 #[derive(Args, Debug)]
-pub(crate) struct ServeArguments {
+pub(crate) struct ScriptArguments {
     /// A file with `mcpServers` instead of the configuration that is found; its commands are trusted
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
@@ -99,22 +101,42 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) deny: Vec<String>,
 
-    /// Ask the person at the client before each call of the tools that match, or are `destructive`, `write` or
-    /// `open-world`
+    /// Ask a person, at the terminal or at the client, before each call of the tools that match, or are `destructive`,
+    /// `write` or `open-world`
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ask: Vec<String>,
 
-    /// Wall-clock limit of a script that asks for none [default: 30s]
+    /// Wall-clock limit of a script, if it asks for none [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Memory limit of each script [default: 128MiB]
+    /// Memory limit of a script [default: 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
 
-    /// Tool calls of a script that asks for no number; 0 for no limit [default: 1000]
+    /// Tool calls of a script, if it asks for no number; 0 for no limit [default: 1000]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
+}
+
+impl ScriptArguments {
+    /// The limits where these say something, `default` where they do not.
+    pub(crate) fn limits(&self, default: Limits) -> Limits {
+        Limits {
+            wall_time: self.timeout.unwrap_or(default.wall_time),
+            memory_bytes: self
+                .memory
+                .map_or(default.memory_bytes, |size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX)),
+            tool_calls: self.max_tool_calls.unwrap_or(default.tool_calls),
+            ..default
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArguments {
+    #[command(flatten)]
+    pub(crate) scripts: ScriptArguments,
 
     /// Scripts that may run at the same time
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -366,21 +388,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "JSON|@FILE")]
     pub(crate) input: Option<String>,
 
-    /// A file with `mcpServers`; its commands are trusted
-    #[arg(long, value_name = "FILE")]
-    pub(crate) mcp_config: Vec<PathBuf>,
-
-    /// Allow only the tools that match, as `server.tool` or `server.*`
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) allow: Vec<String>,
-
-    /// Deny the tools that match; wins over --allow
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) deny: Vec<String>,
-
-    /// Ask at the terminal before each call of the tools that match, or are `destructive`, `write` or `open-world`
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) ask: Vec<String>,
+    #[command(flatten)]
+    pub(crate) script: ScriptArguments,
 
     /// Give the script the state of this session instead of the workspace's
     #[arg(long, value_name = "HANDLE")]
@@ -389,18 +398,6 @@ pub(crate) struct RunArguments {
     /// Make no call of a tool that is not read-only; list the calls instead
     #[arg(long)]
     pub(crate) dry_run: bool,
-
-    /// Wall-clock limit [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    pub(crate) timeout: Option<Duration>,
-
-    /// Memory limit [default: 128MiB]
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) memory: Option<ByteSize>,
-
-    /// Tool calls in all; 0 for no limit [default: 1000]
-    #[arg(long, value_name = "N")]
-    pub(crate) max_tool_calls: Option<u32>,
 
     /// Print the whole outcome as one JSON object, and nothing else
     #[arg(long)]

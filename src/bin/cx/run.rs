@@ -29,9 +29,9 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(4);
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     start_logging();
     let (source, name, language) = read_source(&arguments)?;
-    let config = config::load(arguments.mcp_config.clone())?;
+    let config = config::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
-    let limits = limits(&arguments, config.limits);
+    let limits = arguments.script.limits(config.limits);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
     let executor = config::builder(config)
         .languages([language])
@@ -46,10 +46,10 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         _ => Script::typescript(source),
     };
     let mut script = script.named(&name).limits(limits).cancel_with(cancel.clone());
-    script = script.deny(arguments.deny).ask(arguments.ask);
-    if !arguments.allow.is_empty() {
+    script = script.deny(arguments.script.deny).ask(arguments.script.ask);
+    if !arguments.script.allow.is_empty() {
         // On top of the configuration's: a call must pass both.
-        script = script.allow(arguments.allow);
+        script = script.allow(arguments.script.allow);
     }
     if let Some(handle) = arguments.session {
         script = script.session(handle);
@@ -142,18 +142,6 @@ fn watch_interrupts(cancel: CancellationToken) -> anyhow::Result<tokio::task::Jo
             cancel.cancel();
         }
     }))
-}
-
-fn limits(arguments: &RunArguments, default: Limits) -> Limits {
-    let wall_time = arguments.timeout.unwrap_or(default.wall_time);
-    Limits {
-        wall_time,
-        memory_bytes: arguments
-            .memory
-            .map_or(default.memory_bytes, |size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX)),
-        tool_calls: arguments.max_tool_calls.unwrap_or(default.tool_calls),
-        ..default
-    }
 }
 
 /// The script's text, what it is called, and its language.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use cx::server::{Ended, Format, Server, ServerOptions};
-use cx::{CancellationToken, Config, HistoryLimits, Limits};
+use cx::{CancellationToken, HistoryLimits};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{AnswerFormat, ServeArguments};
@@ -26,23 +26,19 @@ const LONGEST_END: Duration = Duration::from_millis(4_800);
 /// What is wrong with the arguments or the configuration.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     start_logging();
-    let mut config = config::load(arguments.mcp_config)?;
+    let scripts = arguments.scripts;
+    let mut config = config::load(scripts.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
-    set_limits(
-        &mut config,
-        arguments.timeout,
-        arguments.memory.map(|size| size.as_u64()),
-        arguments.max_tool_calls,
-    );
+    config.limits = scripts.limits(config.limits);
     let mut builder = config::builder(config)
-        .deny(arguments.deny)
-        .ask(arguments.ask)
+        .deny(scripts.deny)
+        .ask(scripts.ask)
         .keep_runs(HistoryLimits::default())
         .max_concurrent_runs(arguments.max_runs)
         .max_queued_runs(arguments.max_queued);
-    if !arguments.allow.is_empty() {
+    if !scripts.allow.is_empty() {
         // On top of the configuration's: a call must pass both.
-        builder = builder.narrow(arguments.allow);
+        builder = builder.narrow(scripts.allow);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // One to read and answer, one for the answers that take long to write down.
@@ -80,17 +76,6 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         Ended::ThreadsLost => ExitStatus::Limit,
         _ => ExitStatus::Success,
     })
-}
-
-fn set_limits(config: &mut Config, timeout: Option<Duration>, memory: Option<u64>, tool_calls: Option<u32>) {
-    let default = config.limits;
-    config.limits = Limits {
-        wall_time: timeout.unwrap_or(default.wall_time),
-        memory_bytes: memory
-            .map_or(default.memory_bytes, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
-        tool_calls: tool_calls.unwrap_or(default.tool_calls),
-        ..default
-    };
 }
 
 /// Cancels `stop` at the first signal that asks the process to end. A second one is not needed: what hangs is left
