@@ -348,7 +348,7 @@ impl Drop for Mapping {
 /// When the system does not tell which pages these are.
 pub(super) fn give_back(base: *mut u8, length: usize) -> io::Result<()> {
     let mut from = 0;
-    for written in written(base, length)?.into_iter().chain([length..length]) {
+    for written in written(base, length)?.into_iter().chain(std::iter::once(length..length)) {
         if from < written.start {
             forget(base, from, written.start)?;
         }
