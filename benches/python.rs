@@ -63,6 +63,11 @@ fn main() {
     if std::env::args().any(|argument| argument == "throughput") {
         return throughput(&idle);
     }
+    // For a profiler: one script, with what it prints.
+    if let Some(file) = std::env::args().skip_while(|word| word != "script").nth(1) {
+        let source = std::fs::read_to_string(file).expect("a script");
+        return println!("{}", run(&idle, &source).printed());
+    }
     // After a compilation the process is larger than it will ever be again.
     println!("resident: {before:.1} MB before, {:.1} MB with two warm interpreters", resident_megabytes());
     std::thread::sleep(Duration::from_secs(3));

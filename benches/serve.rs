@@ -324,6 +324,8 @@ fn memory(home: &Path) {
         client.wait_until_warm(tool);
     }
     let fresh = resident(&client);
+    std::thread::sleep(QUIET);
+    let idle = resident(&client);
     for _ in 0..RUNS / 10 {
         client.run(TYPESCRIPT, "return 1");
         client.run(PYTHON, "1");
@@ -334,8 +336,13 @@ fn memory(home: &Path) {
     std::thread::sleep(QUIET);
     let used = resident(&client);
     println!("{:<46} {:>8} {:>8}", "megabytes at rest (60)", "Rss", "Pss");
-    println!("{:<46} {:>8.1} {:>8.1}", "  both engines warm", fresh.0, fresh.1);
-    println!("{:<46} {:>8.1} {:>8.1}", "  after 100 runs in each language", used.0, used.1);
+    for (what, (rss, pss)) in [
+        ("  both engines just warm", fresh),
+        ("  idle for 3 s", idle),
+        ("  idle for 3 s after 100 runs in each language", used),
+    ] {
+        println!("{what:<46} {rss:>8.1} {pss:>8.1}");
+    }
     client.end();
 }
 
