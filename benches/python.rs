@@ -22,6 +22,8 @@ const UNMEASURED: usize = 50;
 const CALLS: u32 = 5_000;
 /// Rounds of each side of a comparison, one after the other so that all see the same machine.
 const ROUNDS: usize = 11;
+/// Shorter than the default, so that memory at rest can be measured.
+const REST: Duration = Duration::from_secs(2);
 
 const COMPUTE: [(&str, &str); 3] = [
     ("sum(i*i for i in range(10**6))", "sum(i*i for i in range(10**6))"),
@@ -40,6 +42,7 @@ fn executor(warm: usize) -> Executor {
         .languages([Language::Python])
         .warm_instances(warm)
         .cache_directory(cache())
+        .rest_after(REST)
         .limits(Limits { tool_calls: 0, ..Limits::default() })
         .tool("native.echo", json!({ "type": "object" }), |arguments: Value| async move {
             Ok::<_, String>(arguments)
@@ -70,8 +73,8 @@ fn main() {
     }
     // After a compilation the process is larger than it will ever be again.
     println!("resident: {before:.1} MB before, {:.1} MB with two warm interpreters", resident_megabytes());
-    std::thread::sleep(Duration::from_secs(3));
-    println!("resident: {:.1} MB when nothing has run for 3 s", resident_megabytes());
+    std::thread::sleep(2 * REST);
+    println!("resident: {:.1} MB at rest, when nothing has run for a while", resident_megabytes());
     let first = Instant::now();
     run(&idle, "1 + 1");
     println!("the first run after that: {:.0} µs", micros(first.elapsed()));

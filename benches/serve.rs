@@ -27,7 +27,7 @@ const MANY: usize = 2_000;
 /// Runs of the mode for a profiler.
 const PROFILED: usize = 20_000;
 /// How long an idle process is left alone before its memory is read.
-const QUIET: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_secs(33);
 
 const TYPESCRIPT: &str = "executeTypescript";
 const PYTHON: &str = "executePython";
@@ -338,8 +338,8 @@ fn memory(home: &Path) {
     println!("{:<46} {:>8} {:>8}", "megabytes at rest (60)", "Rss", "Pss");
     for (what, (rss, pss)) in [
         ("  both engines just warm", fresh),
-        ("  idle for 3 s", idle),
-        ("  idle for 3 s after 100 runs in each language", used),
+        ("  at rest, idle for 33 s", idle),
+        ("  the same after 100 runs in each language", used),
     ] {
         println!("{what:<46} {rss:>8.1} {pss:>8.1}");
     }

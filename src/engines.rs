@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
@@ -24,6 +25,8 @@ pub(crate) type CompileListener = Arc<dyn Fn(CompileProgress) + Send + Sync>;
 pub(crate) struct EngineOptions {
     /// Instances to keep ready, for each language.
     pub(crate) warm: usize,
+    /// How long an instance waits for a run before it gives memory back.
+    pub(crate) rest_after: Duration,
     /// Memory that a run may use if it brings no limit of its own, in bytes.
     pub(crate) memory_bytes: usize,
     /// Where compiled code is kept.
@@ -83,7 +86,7 @@ impl Engines {
             return Ok(());
         }
         let engine = V8Engine { memory_bytes: self.options.memory_bytes };
-        let pool = Pool::new(engine, self.options.warm)
+        let pool = Pool::new(engine, self.options.warm, self.options.rest_after)
             .map_err(|source| Error::Start { what: "the isolates' threads", source })?;
         // Another caller may have been quicker; this pool's threads end then.
         let _quicker = self.typescript.set(pool);
@@ -151,7 +154,7 @@ async fn start_python(options: EngineOptions) -> Result<Pool<Interpreters>, Erro
         };
         let interpreters = Interpreters::load(options.cache.as_deref(), options.memory_bytes, &listener)
             .map_err(io::Error::other)?;
-        Pool::new(interpreters, options.warm)
+        Pool::new(interpreters, options.warm, options.rest_after)
     });
     started.await.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
 }

@@ -30,9 +30,6 @@ const MOST_LOST_THREADS: usize = 2;
 /// For how many of the watchdog's ticks warm isolates may be missing before another thread is started.
 const PATIENT_TICKS: u32 = 3;
 
-/// For how long an instance waits for a run before it gives back what it can.
-const TIME_TO_REST: Duration = Duration::from_secs(2);
-
 /// Priority of a thread that cannot be stopped: the weakest, so that it only takes what is left over.
 const LOST_THREAD_NICENESS: i32 = 19;
 
@@ -113,6 +110,8 @@ struct Shared<E> {
     engine: E,
     /// Idle instances to keep ready.
     warm: usize,
+    /// For how long an instance waits for a run before it gives back what it can.
+    rest_after: Duration,
     state: Mutex<State>,
     /// A job came, or the pool is closed: for threads.
     work: Condvar,
@@ -156,10 +155,11 @@ impl<E: Engine> Pool<E> {
     /// # Errors
     ///
     /// When the operating system refuses a thread.
-    pub(crate) fn new(engine: E, warm: usize) -> io::Result<Self> {
+    pub(crate) fn new(engine: E, warm: usize, rest_after: Duration) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             engine,
             warm,
+            rest_after,
             state: Mutex::default(),
             work: Condvar::new(),
             watchdog: Watchdog::default(),
@@ -359,7 +359,8 @@ impl<E: Engine> Shared<E> {
             }
             if rested {
                 self.work.wait(&mut state);
-            } else if self.work.wait_for(&mut state, TIME_TO_REST).timed_out() && state.waiting.is_empty() {
+            } else if self.work.wait_for(&mut state, self.rest_after).timed_out() && state.waiting.is_empty()
+            {
                 // A job that comes meanwhile is seen above.
                 rested = true;
                 MutexGuard::unlocked(&mut state, || {

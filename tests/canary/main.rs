@@ -119,7 +119,10 @@ fn main() {
 /// Prints resident megabytes when two interpreters are warm and after some idle seconds, and what runs give afterwards.
 fn rest() {
     let cache = std::env::args_os().nth(2).expect("a directory");
-    let builder = Executor::builder().languages([Language::Python]).warm_instances(2);
+    let builder = Executor::builder()
+        .languages([Language::Python])
+        .warm_instances(2)
+        .rest_after(Duration::from_millis(500));
     let executor = builder.cache_directory(cache).build().expect("an executor");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let report = runtime.block_on(async {
@@ -129,7 +132,7 @@ fn rest() {
         executor.run(after(Language::Python)).await.expect("a run");
         warm().await;
         let busy = status("VmRSS");
-        std::thread::sleep(Duration::from_secs(3));
+        std::thread::sleep(Duration::from_secs(2));
         let idle = status("VmRSS");
         let mut values = Vec::new();
         for _ in 0..3 {
