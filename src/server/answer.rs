@@ -10,10 +10,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use rmcp::model::ContentBlock;
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
 use crate::execution::{ErrorCode, ExecuteResult, Output, ScriptError};
+
+/// The code of answers to calls with arguments that cannot be, as of tools' own.
+pub(super) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
 
 /// The most of printed output, of the value and of emitted text in one answer, in characters. Clients cut answers of
 /// some 25,000 tokens, and where they do, structure is lost.
@@ -232,6 +235,14 @@ impl<'a> Draft<'a> {
                 .push(ContentBlock::text(format!("{more} more blocks were emitted{}", place(run, "output"))));
         }
     }
+}
+
+/// An answer in the protocol's form.
+pub(super) fn respond(answer: Answer) -> CallToolResult {
+    let mut result = CallToolResult::success(answer.content);
+    result.structured_content = Some(answer.structured);
+    result.is_error = Some(answer.is_error);
+    result
 }
 
 /// The answer to a call that never became a run.

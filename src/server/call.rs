@@ -6,16 +6,14 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CreateTaskResult, ErrorData, InputResponses,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, ErrorData, InputResponses};
 use rmcp::service::RequestContext;
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::answer::{self, Answer, Draft};
+use super::answer::{self, Answer, Draft, INVALID_ARGUMENTS, respond};
 use super::arguments::RunArguments;
 use super::consent::{Person, Question};
 use super::notes::{Notes, Wanted};
@@ -275,9 +273,6 @@ async fn ask(
     Ok(())
 }
 
-/// The code of answers to calls with arguments that cannot be, as of tools' own.
-pub(super) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
-
 const TRY_AGAIN: &str = "call again in a few seconds";
 
 impl Shared {
@@ -333,12 +328,4 @@ fn script(language: Language, arguments: RunArguments) -> Script {
         script = script.dry_run();
     }
     script
-}
-
-/// An answer in the protocol's form.
-pub(super) fn respond(answer: Answer) -> CallToolResult {
-    let mut result = CallToolResult::success(answer.content);
-    result.structured_content = Some(answer.structured);
-    result.is_error = Some(answer.is_error);
-    result
 }

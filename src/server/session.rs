@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::notes::Severity;
 use super::serve::{Calls, Shared};
-use super::{answer, call, guide, health, resources, tools};
+use super::{answer, guide, health, resources, tools};
 use crate::execution::Language;
 use crate::state::{DefaultScope, StateScope};
 
@@ -235,15 +235,15 @@ impl ServerHandler for Handler {
                 let format = self.shared.options.format;
                 if let Some(name) = request.arguments.unwrap_or_default().keys().next() {
                     let problem = format!("`health` takes no parameters: `{name}`");
-                    return Ok(call::respond(answer::refusal(
+                    return Ok(answer::respond(answer::refusal(
                         format,
-                        call::INVALID_ARGUMENTS,
+                        answer::INVALID_ARGUMENTS,
                         &problem,
                         None,
                     ))
                     .into());
                 }
-                Ok(call::respond(answer::data(format, health::report(&self.shared))).into())
+                Ok(answer::respond(answer::data(format, health::report(&self.shared))).into())
             }
             other => {
                 let suggestion = crate::tools::names::suggestion(other, "tools", tools::NAMES.into_iter());
