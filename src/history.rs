@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::execution::{ExecuteResult, Output, ToolCallRecord};
+use crate::report::error_json;
 
 /// Letters of ids: none that needs escaping in an address, none that differ by case only.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -57,6 +58,8 @@ pub struct KeptRun {
     pub output: String,
     /// The value as JSON, if the script returned one.
     pub value: Option<String>,
+    /// Why it failed, if it did, as the `error` of an answer: a JSON object.
+    pub error: Option<String>,
     /// Every tool call in order, as a JSON array of `{tool, status, ms, argumentBytes, resultBytes}`. `status` is `ok`,
     /// `in flight` or an error's code.
     pub calls: String,
@@ -76,6 +79,7 @@ impl History {
             id: new_id()?,
             output: shown(result),
             value: result.value().map(Value::to_string),
+            error: result.error().map(|error| error_json(error).to_string()),
             calls: result.tool_calls.iter().map(call_json).collect::<Value>().to_string(),
             owner: owner.to_owned(),
             kept_at: Instant::now(),
@@ -142,16 +146,20 @@ impl KeptRun {
         self.kept_at.elapsed()
     }
 
-    /// All of it as a JSON object: `{id, output, value, calls}`, without `value` if the run failed.
+    /// All of it as a JSON object: `{id, output, value, calls}`, with `error` in the place of `value` if the run failed.
     pub(crate) fn to_json_text(&self) -> String {
         let (id, output) = (Value::from(&*self.id), Value::from(&*self.output));
-        let value = self.value.as_ref().map_or_else(String::new, |value| format!(r#""value":{value},"#));
-        // Value and calls are JSON text already.
-        format!(r#"{{"id":{id},"output":{output},{value}"calls":{}}}"#, self.calls)
+        let field = |name: &str, text: &Option<String>| {
+            text.as_ref().map_or_else(String::new, |text| format!(r#""{name}":{text},"#))
+        };
+        let (value, error) = (field("value", &self.value), field("error", &self.error));
+        // These and the calls are JSON text already.
+        format!(r#"{{"id":{id},"output":{output},{value}{error}"calls":{}}}"#, self.calls)
     }
 
     fn bytes(&self) -> usize {
-        let texts = self.output.len() + self.value.as_ref().map_or(0, String::len) + self.calls.len();
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let texts = self.output.len() + length(&self.value) + length(&self.error) + self.calls.len();
         texts + self.owner.len() + size_of::<Self>()
     }
 }

@@ -146,7 +146,8 @@ fn emitted(entry: &Output) -> Option<Value> {
     }
 }
 
-fn error_json(error: &ScriptError) -> Value {
+/// Why a run failed.
+pub(crate) fn error_json(error: &ScriptError) -> Value {
     let mut report = json!({ "code": error.code.as_str(), "message": error.message });
     let optional = [
         ("name", error.name.clone().map(Value::from)),

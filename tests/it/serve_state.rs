@@ -166,11 +166,12 @@ run = await mcp.run(inputs)
 again = mcp.run_sync(inputs)
 [run == again, len(run['output']), len(run['value']), run['value'][-1], run['calls'][0]['tool']]";
     assert_eq!(client.value(PYTHON, json!({ "code": code, "input": id })), expected);
-    // Of a run that failed there is no value.
+    // Of a run that failed there is why.
     let failed = client.run("await tools.well.echo({}); throw new Error('no')")["runId"].clone();
-    let code = "const run = await mcp.run(input); return Object.keys(run)";
-    let keys = client.value(TYPESCRIPT, json!({ "code": code, "input": failed }));
-    assert_eq!(keys, json!(["id", "output", "calls"]));
+    let code =
+        "const run = await mcp.run(input); return [Object.keys(run), run.error.code, run.error.message]";
+    let expected = json!([["id", "output", "error", "calls"], "RUNTIME_ERROR", "no"]);
+    assert_eq!(client.value(TYPESCRIPT, json!({ "code": code, "input": failed })), expected);
     client.end();
 }
 
