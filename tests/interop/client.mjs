@@ -2,6 +2,7 @@
 // what it saw as one line of JSON.
 //
 //   node client.mjs SDK NODE_MODULES NOTES COMMAND [ARGUMENT...]
+//   node client.mjs SDK NODE_MODULES NOTES ADDRESS
 //
 // SDK: `old`; `v1`; `v2` with a handshake; `v2-auto`, which asks for the newest revision first. NOTES is the file of
 // the upstream server `hangs`.
@@ -9,6 +10,7 @@ import { readFileSync } from "node:fs";
 
 const [sdk, modules, notes, command, ...args] = process.argv.slice(2);
 const load = (path) => import(`${modules}/${path}`);
+const isAddress = command.startsWith("http://");
 
 // Nothing here waits for longer: neither a request nor anything else.
 const LONGEST_WAIT_MS = 90_000;
@@ -30,20 +32,27 @@ async function connect() {
   const info = { name: "interop", version: "1" };
   const pipes = { command, args, env: process.env, stderr: "ignore" };
   if (sdk.startsWith("v2")) {
-    const { Client } = await load("@modelcontextprotocol/client/dist/index.mjs");
+    const { Client, StreamableHTTPClientTransport } = await load("@modelcontextprotocol/client/dist/index.mjs");
     const { StdioClientTransport } = await load("@modelcontextprotocol/client/dist/stdio.mjs");
+    const transport = isAddress
+      ? new StreamableHTTPClientTransport(new URL(command))
+      : new StdioClientTransport(pipes);
     const client = new Client(info, {
       capabilities: { elicitation: {} },
       versionNegotiation: { mode: sdk === "v2-auto" ? "auto" : "legacy" },
     });
     client.setRequestHandler("elicitation/create", answer);
-    await client.connect(new StdioClientTransport(pipes), WAIT);
+    await client.connect(transport, WAIT);
     const call = (params, options) => client.callTool(params, { ...WAIT, ...options });
     return { client, call, protocol: client.getNegotiatedProtocolVersion() };
   }
   const at = sdk === "old" ? "sdk-old/dist" : "@modelcontextprotocol/sdk/dist/esm";
   const { Client } = await load(`${at}/client/index.js`);
   const { StdioClientTransport } = await load(`${at}/client/stdio.js`);
+  const overHttp = async () => {
+    const { StreamableHTTPClientTransport } = await load(`${at}/client/streamableHttp.js`);
+    return new StreamableHTTPClientTransport(new URL(command));
+  };
   const types = await load(`${at}/types.js`);
   const asks = types.ElicitRequestSchema !== undefined;
   const client = new Client(info, { capabilities: asks ? { elicitation: {} } : {} });
@@ -56,7 +65,7 @@ async function connect() {
     if (message.method === "initialize") protocol = result.protocolVersion;
     return result;
   };
-  await client.connect(new StdioClientTransport(pipes));
+  await client.connect(isAddress ? await overHttp() : new StdioClientTransport(pipes));
   const call = (params, options) => client.callTool(params, undefined, { ...WAIT, ...options });
   return { client, call, protocol };
 }

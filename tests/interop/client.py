@@ -2,6 +2,7 @@
 do, and prints what it saw as one line of JSON.
 
     python client.py SDK NOTES COMMAND [ARGUMENT...]
+    python client.py SDK NOTES ADDRESS
 
 SDK: `old`, of early 2025; `legacy`, the one of now with a handshake; `auto`, which asks for the newest revision first;
 `fastmcp` and `fastmcp-legacy`. NOTES is the file of the upstream server `hangs`."""
@@ -16,6 +17,7 @@ from pathlib import Path
 import anyio
 
 SDK, NOTES, COMMAND, *ARGUMENTS = sys.argv[1:]
+IS_ADDRESS = COMMAND.startswith("http://")
 
 # Nothing here waits for longer: neither a request nor anything else.
 LONGEST_WAIT = 90
@@ -42,10 +44,12 @@ class Old:
     async def connect():
         from mcp import ClientSession, StdioServerParameters
         from mcp.client.stdio import stdio_client
+        from mcp.client.streamable_http import streamablehttp_client
 
         pipes = StdioServerParameters(command=COMMAND, args=ARGUMENTS, env=dict(os.environ))
         with open(os.devnull, "w") as nowhere:
-            async with stdio_client(pipes, errlog=nowhere) as streams, ClientSession(*streams) as session:
+            transport = streamablehttp_client(COMMAND) if IS_ADDRESS else stdio_client(pipes, errlog=nowhere)
+            async with transport as (reader, writer, *_), ClientSession(reader, writer) as session:
                 about = await session.initialize()
                 yield Old(session, about.protocolVersion, about.serverInfo.name)
 
@@ -90,7 +94,8 @@ class Now:
             return ElicitResult(**answer(params.message))
 
         pipes = StdioServerParameters(command=COMMAND, args=ARGUMENTS, env=dict(os.environ))
-        async with Client(pipes, mode=SDK, elicitation_callback=elicit) as client:
+        server = COMMAND if IS_ADDRESS else pipes
+        async with Client(server, mode=SDK, elicitation_callback=elicit) as client:
             yield Now(client)
 
     async def tools(self):
@@ -131,7 +136,8 @@ class FastMCP:
             COMMAND, ARGUMENTS, env=dict(os.environ), keep_alive=False, log_file=Path(os.devnull)
         )
         mode = "legacy" if SDK == "fastmcp-legacy" else "auto"
-        async with Client(pipes, mode=mode, elicitation_handler=elicit) as client:
+        server = COMMAND if IS_ADDRESS else pipes
+        async with Client(server, mode=mode, elicitation_handler=elicit) as client:
             yield FastMCP(client)
 
     async def tools(self):

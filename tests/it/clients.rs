@@ -1,4 +1,4 @@
-//! Clients that we did not write, from npm and PyPI, over stdio: see `tests/interop`. Each does the same, says what it
+//! Clients that we did not write, from npm and PyPI, over stdio and HTTP: see `tests/interop`. Each does the same, says what it
 //! saw, and must have seen exactly this.
 
 use std::fs;
@@ -12,6 +12,8 @@ use tempfile::TempDir;
 
 use crate::chaos;
 use crate::interop::{node_modules, python, python_old, script};
+use crate::serve::Start;
+use crate::serve_http::Server;
 
 /// What fails a test that would hang. The clients give up earlier.
 const WATCHDOG: Duration = Duration::from_secs(150);
@@ -88,12 +90,33 @@ async fn check(mut client: Command, protocol: &str, person: Person, cancelled: &
     let home = home();
     let arguments = serve(home.path());
     client.arg(home.path().join("hangs")).arg(env!("CARGO_BIN_EXE_cx")).args(arguments);
-    let (status, printed, complaints) = output(&mut client, home.path());
+    similar(&seen(&mut client, home.path()), &expected(protocol, person, cancelled));
+}
+
+/// The same over HTTP.
+async fn check_over_http(mut client: Command, protocol: &str, person: Person, cancelled: &str) {
+    crate::python().await;
+    let start = Start::new().server("well", &["well"]).server("hangs", &["hang-call"]);
+    let server = Server::start(start.arguments(&["--ask", "well.count"]));
+    let notes = server.directory().join("hangs");
+    // Before the server has any.
+    fs::OpenOptions::new().create(true).append(true).open(&notes).unwrap();
+    client.arg(&notes).arg(format!("http://{}/mcp", server.address));
+    let mut expected = expected(protocol, person, cancelled);
+    if protocol == "2026-07-28" {
+        // Clients without a session are not told apart, and so are not told what there is.
+        expected["resources"] = json!(["cx://guide"]);
+    }
+    similar(&seen(&mut client, server.directory()), &expected);
+}
+
+/// What a client says that it saw.
+fn seen(client: &mut Command, home: &Path) -> Value {
+    let (status, printed, complaints) = output(client, home);
     assert!(status.success(), "{status}: {complaints}");
     // Some write their own logs to stdout.
     let line = printed.lines().last().unwrap_or_default();
-    let seen: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {printed}"));
-    similar(&seen, &expected(protocol, person, cancelled));
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
 /// Compares field by field, so that a failure shows the one that differs.
@@ -218,6 +241,28 @@ async fn the_client_of_fastmcp() {
 #[tokio::test]
 async fn the_client_of_fastmcp_without_a_handshake() {
     check(in_python(python("python"), "fastmcp"), "2026-07-28", Person::Asked, "cancelled").await;
+}
+
+#[tokio::test]
+async fn typescript_sdks_over_http() {
+    check_over_http(typescript("v1"), "2025-11-25", Person::Asked, "MCP error -32001: Error: enough").await;
+    check_over_http(typescript("v2"), "2025-11-25", Person::Asked, "Error: enough").await;
+    check_over_http(typescript("v2-auto"), "2026-07-28", Person::Asked, "Error: enough").await;
+}
+
+#[tokio::test]
+async fn python_sdks_over_http() {
+    let (old, now) = (python_old("python"), python("python"));
+    check_over_http(in_python(old, "old"), "2025-03-26", Person::OutOfReach, "cancelled").await;
+    check_over_http(in_python(now.clone(), "legacy"), "2025-11-25", Person::Asked, "cancelled").await;
+    check_over_http(in_python(now, "auto"), "2026-07-28", Person::Asked, "cancelled").await;
+}
+
+#[tokio::test]
+async fn fastmcp_over_http() {
+    for (sdk, protocol) in [("fastmcp-legacy", "2025-11-25"), ("fastmcp", "2026-07-28")] {
+        check_over_http(in_python(python("python"), sdk), protocol, Person::Asked, "cancelled").await;
+    }
 }
 
 /// The Inspector's command line: each command is a process with a server of its own.
