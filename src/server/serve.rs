@@ -229,6 +229,13 @@ impl Shared {
     }
 }
 
+/// A name that nobody guesses: 128 random bits. `None` if the system gives none.
+pub(super) fn random_name() -> Option<String> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
 /// What a language is called in `health`.
 pub(super) const fn health_name(language: Language) -> &'static str {
     match language {

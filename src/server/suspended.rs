@@ -1,7 +1,6 @@
 //! Runs that wait for their client to come back: it was sent a question in the place of the answer.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::call::Underway;
 use super::consent::Question;
+use super::serve::random_name;
 
 /// Runs of all clients that may wait so. In one more nobody can be asked.
 const MOST: usize = 64;
@@ -124,14 +124,4 @@ impl Suspended {
         // Dropped after the lock is open again.
         let _forgotten: Vec<_> = self.runs.lock().extract_if(|_, waiting| waiting.owner == owner).collect();
     }
-}
-
-fn random_name() -> Option<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    let mut name = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        write!(name, "{byte:02x}").ok()?;
-    }
-    Some(name)
 }

@@ -323,14 +323,7 @@ impl Client {
 
     /// Waits for the process to end.
     pub(crate) fn wait(&mut self, most: Duration) -> ExitStatus {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(start.elapsed() < most, "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for_end(&mut self.child, most)
     }
 
     /// Closes stdin and expects a good end.
@@ -371,6 +364,18 @@ pub(crate) fn meta(more: Value) -> Value {
         meta[name] = value.clone();
     }
     meta
+}
+
+/// Waits for a process to end, for so long at most.
+pub(crate) fn wait_for_end(child: &mut Child, most: Duration) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(start.elapsed() < most, "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// The first text block.

@@ -13,7 +13,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::serve::{END, Start, meta};
+use crate::serve::{END, Start, meta, wait_for_end};
 use crate::serve_threats::WEDGE;
 
 /// What fails a test that would hang.
@@ -150,14 +150,7 @@ impl Server {
     }
 
     pub(crate) fn wait(&mut self, most: Duration) -> ExitStatus {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(start.elapsed() < most, "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for_end(&mut self.child, most)
     }
 }
 

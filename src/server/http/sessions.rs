@@ -27,7 +27,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::serve::{Calls, Shared};
+use crate::server::serve::{Calls, Shared, random_name};
 use crate::server::session::Handler;
 
 /// Messages that wait for the client to read its stream. A note beyond it is dropped, as over pipes.
@@ -198,7 +198,7 @@ impl SessionManager for Sessions {
     type Transport = SessionTransport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
-        let id = new_id().ok_or(SessionError::NoId)?;
+        let id = SessionId::from(random_name().ok_or(SessionError::NoId)?);
         let mut open = self.open.lock();
         if open.len() >= self.bounds.most
             && let Err(refused) = make_room(&mut open)
@@ -484,13 +484,6 @@ fn cancellation(number: i64) -> ClientJsonRpcMessage {
     JsonRpcMessage::notification(ClientNotification::CancelledNotification(CancelledNotification::new(
         params,
     )))
-}
-
-/// 122 and more random bits, as rmcp's own.
-fn new_id() -> Option<SessionId> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(format!("{:032x}", u128::from_ne_bytes(bytes)).into())
 }
 
 /// What a client reads: the messages of one of its requests, or those beside all of them.
