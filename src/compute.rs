@@ -3,8 +3,8 @@
 //! Runs that compute at once beyond the number of cores finish no sooner: they only take each other's caches, and every
 //! page that one of them maps or unmaps interrupts the other cores. So a run needs a compute slot while it computes, and
 //! gives it up while it waits for a tool or a timer. Slots order the work, they do not limit it: a run that has computed
-//! for [`TIME_SLICE`] keeps going without its slot, and a run that has waited for [`MAX_WAIT`] goes on without one. No run
-//! can hold up another for longer than that, whatever it does.
+//! for [`TIME_SLICE`] keeps going without its slot, a run that has waited for [`MAX_WAIT`] goes on without one, and one
+//! begins without one after [`MAX_STALL`]. No run can hold up another for longer than that, whatever it does.
 
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
@@ -16,9 +16,13 @@ use parking_lot::{Condvar, Mutex};
 /// long as the kernel lets a thread run at least before it lets another have the core.
 const TIME_SLICE: Duration = Duration::from_millis(10);
 
-/// How long a run waits for a slot. Slots that are not given back in time are reclaimed sooner; this bounds the wait
-/// where many runs compete for the slots that are.
-pub(crate) const MAX_WAIT: Duration = Duration::from_millis(50);
+/// How long a run that goes on waits for a slot. Slots that are not given back in time are reclaimed sooner; this bounds
+/// the wait where many runs compete for them. Below what a run that was told to stop has for its end.
+const MAX_WAIT: Duration = Duration::from_millis(250);
+
+/// When no run has begun for so long although some wait, one begins without a slot. Slots that runs compute on are
+/// reclaimed sooner; this is for the time when all of them go to runs that go on.
+pub(crate) const MAX_STALL: Duration = Duration::from_millis(50);
 
 /// Told when a slot is free and runs that have not begun may take it.
 pub(crate) trait OnFreeSlot: Send + Sync {

@@ -18,7 +18,7 @@ use futures::FutureExt as _;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-use crate::compute::{MAX_WAIT, OnFreeSlot, Slot, Turn, slots};
+use crate::compute::{MAX_STALL, OnFreeSlot, Slot, Turn, slots};
 use crate::context::{ContextOptions, ExecutionContext, Measured};
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Outcome, ScriptError};
@@ -28,7 +28,7 @@ use crate::watchdog::{CpuMeter, Stop, StopReason, Watchdog, Watched};
 
 /// With more hung workers than this the engine takes no more runs: each may hold a core and a heap, and if it never
 /// comes back, only the end of the process frees them.
-pub(crate) const MAX_HUNG_WORKERS: usize = 2;
+const MAX_HUNG_WORKERS: usize = 2;
 
 /// For how many of the watchdog's ticks warm isolates may be missing before another thread is started.
 const PATIENT_TICKS: u32 = 3;
@@ -115,19 +115,6 @@ pub(crate) struct Job {
     pub(crate) permit: Box<dyn Any + Send>,
 }
 
-/// A run that waits for a worker and a compute slot.
-struct WaitingJob {
-    job: Job,
-    since: Instant,
-}
-
-impl WaitingJob {
-    /// Whether it has waited long enough to begin without a slot.
-    fn is_overdue(&self) -> bool {
-        self.since.elapsed() >= MAX_WAIT
-    }
-}
-
 /// What a worker does after a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
@@ -162,7 +149,9 @@ struct Shared<E> {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<WaitingJob>,
+    waiting: VecDeque<Job>,
+    /// When a run began last, or the first of those came that wait.
+    progressed: Option<Instant>,
     /// Threads that hold a warm instance and wait.
     ready: usize,
     /// Threads that make an instance, or were told to.
@@ -182,16 +171,30 @@ struct State {
     warm_waiters: Vec<oneshot::Sender<()>>,
 }
 
+impl State {
+    /// Whether runs wait and none has begun for a while.
+    fn is_stalled(&self) -> bool {
+        !self.waiting.is_empty() && self.progressed.is_some_and(|last| last.elapsed() >= MAX_STALL)
+    }
+}
+
 /// What the instances of one language do at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
     /// Instances that are warm and idle.
     pub ready: usize,
-    /// Threads that were given up because their script cannot be stopped.
+    /// Workers whose script cannot be stopped and was answered without them. Those that come back are counted no more.
     pub lost: usize,
     /// Runs that wait for a thread.
     pub waiting: usize,
+}
+
+impl PoolStats {
+    /// Whether the engine takes runs: not while too many of its workers hang. They may come back.
+    pub fn takes_runs(&self) -> bool {
+        self.lost <= MAX_HUNG_WORKERS
+    }
 }
 
 impl<E: Engine> Pool<E> {
@@ -235,12 +238,15 @@ impl<E: Engine> Pool<E> {
                 drop(state);
                 return self.shared.refuse(job);
             }
-            state.waiting.push_back(WaitingJob { job, since: Instant::now() });
+            if state.waiting.is_empty() {
+                state.progressed = Some(Instant::now());
+            }
+            state.waiting.push_back(job);
         }
         if let Err(source) = self.shared.dispatch() {
             // Runs that wait for workers which are busy now still get theirs.
             let newest = self.shared.state.lock().waiting.pop_back();
-            if let Some(WaitingJob { job, .. }) = newest {
+            if let Some(job) = newest {
                 let _ = job.reply.send(Err(Error::Start { what: "a thread for the script", source }));
             }
         }
@@ -274,7 +280,7 @@ impl<E: Engine> Drop for Pool<E> {
             state.closed = true;
             std::mem::take(&mut state.waiting)
         };
-        for WaitingJob { job, .. } in waiting {
+        for job in waiting {
             let _ = job.reply.send(Err(Error::Closed));
         }
         self.shared.work.notify_all();
@@ -301,8 +307,7 @@ impl<E: Engine> Shared<E> {
             if state.closed || state.waiting.is_empty() {
                 return Ok(());
             }
-            let overdue = state.waiting.iter().take_while(|job| job.is_overdue()).count();
-            let startable = slots().free().max(overdue).min(state.waiting.len());
+            let startable = slots().free().max(state.is_stalled().into()).min(state.waiting.len());
             for _ in 0..startable.min(state.ready) {
                 self.work.notify_one();
             }
@@ -460,7 +465,7 @@ impl<E: Engine> Shared<E> {
 
     fn fail_one(&self, error: impl FnOnce() -> Error) {
         let oldest = self.state.lock().waiting.pop_front();
-        if let Some(WaitingJob { job, .. }) = oldest {
+        if let Some(job) = oldest {
             let _ = job.reply.send(Err(error()));
         }
     }
@@ -477,11 +482,12 @@ impl<E: Engine> Shared<E> {
             }
         }
         loop {
-            if let Some(oldest) = state.waiting.front() {
+            if !state.waiting.is_empty() {
                 let slot = slots().try_take();
-                if (slot.is_some() || oldest.is_overdue())
-                    && let Some(WaitingJob { job, .. }) = state.waiting.pop_front()
+                if (slot.is_some() || state.is_stalled())
+                    && let Some(job) = state.waiting.pop_front()
                 {
+                    state.progressed = Some(Instant::now());
                     state.ready -= 1;
                     return Some((job, slot));
                 }
@@ -493,8 +499,8 @@ impl<E: Engine> Shared<E> {
             // More workers than wanted are left over from a time with more runs at once.
             let is_surplus = state.ready > self.warm.max(1);
             let patience = match (is_surplus, is_trimmed) {
-                // A free slot is told of, and a run that is overdue begins without one.
-                _ if !state.waiting.is_empty() => MAX_WAIT,
+                // A free slot is told of; without one a run begins after this.
+                _ if !state.waiting.is_empty() => MAX_STALL,
                 (true, _) => KEEP_WORKERS,
                 (false, false) => self.rest_after,
                 (false, true) => {
@@ -656,3 +662,6 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,8 @@ mod interop_python;
 mod library;
 /// Limits in pairs: obeyed and violated.
 mod limits;
+/// Memory that no engine's meter sees, by number.
+mod memory_threats;
 /// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
 /// Attacks of THREATS group PX: out of the interpreter, and over the host's half of the door.
