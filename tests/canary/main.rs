@@ -124,7 +124,8 @@ fn main() {
 async fn settled(before: u64) -> u64 {
     let until = Instant::now() + Duration::from_secs(2);
     let mut least = status("VmRSS");
-    while least > before && Instant::now() < until {
+    // A little stays for good: what the first run of a kind loads.
+    while least > before + 16 && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(20)).await;
         least = least.min(status("VmRSS"));
     }

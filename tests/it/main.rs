@@ -47,6 +47,8 @@ mod mock;
 mod python_escape;
 /// Executors that run Python, and a process that may die.
 mod python_executor;
+/// The first Python run of a machine.
+mod python_first_run;
 /// Attacks of THREATS groups PC and PM, and limits in pairs: obeyed and violated.
 mod python_limits;
 /// The Python component and its papers.
