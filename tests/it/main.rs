@@ -82,6 +82,8 @@ mod serve_threats;
 mod setup;
 /// Attacks of THREATS group LD, by number: load, for long.
 mod soak;
+/// Attackers and honest clients share one server.
+mod soak_attackers;
 /// What scripts keep between runs, as an embedder sees it.
 mod state;
 /// The rules of the tree: which room names what.

@@ -517,5 +517,6 @@ fn lost_threads_do_not_hold_up_the_end() {
     }
     client.run("return 1");
     client.close_stdin();
-    assert_eq!(client.wait(END).code(), Some(3));
+    // The client has gone before the server would have ended for them.
+    assert_eq!(client.wait(END).code(), Some(0));
 }

@@ -68,12 +68,13 @@ fn foreign_names_stay_in_their_rooms() {
                 "src/store.rs",
                 "src/python/compiled.rs",
                 "src/python/memory.rs",
+                "src/resident.rs",
                 "src/server/health.rs",
                 "src/bin/cx",
             ],
         ),
         (&["io::stdout"], &["src/bin/cx/output.rs", "src/bin/cx/exit.rs"]),
-        (&["libc::"], &["src/js", "src/watchdog.rs", "src/pool.rs", "src/bin/cx/exit.rs"]),
+        (&["libc::"], &["src/js", "src/watchdog.rs", "src/pool.rs", "src/resident.rs", "src/bin/cx/exit.rs"]),
     ];
     for path in files("src", ".rs") {
         if path.ends_with("tests.rs") {
