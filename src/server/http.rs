@@ -73,6 +73,10 @@ const MOST_CONNECTIONS: usize = 512;
 /// The most bytes of requests that are being read, of all connections together.
 const MOST_BODY_BYTES: usize = 256 << 20;
 
+/// So much of each body is not counted among those: small requests are read while large ones fill the bound, and take
+/// 32 MiB on all connections together.
+const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
+
 /// How long a client may take for the head of a request, and how long a connection may be without any.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
 
@@ -434,14 +438,17 @@ async fn answer_admitted(http: &Http, request: Request, next: Next, is_page: boo
         gate::allow_sending(response.headers_mut());
         return response;
     }
+    let allowed = http.gate.check_token(request.headers());
+    if allowed.is_ok()
+        && let Some(connection) = connection_of(&request)
+    {
+        connection.admit();
+    }
     // Health decides by itself how much it tells.
     if request.uri().path() != HEALTH
-        && let Err(refusal) = http.gate.check_token(request.headers())
+        && let Err(refusal) = allowed
     {
         return refused(&refusal);
-    }
-    if let Some(connection) = connection_of(&request) {
-        connection.admit();
     }
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_panic| {
         // The panic hook has said where it was.
@@ -544,7 +551,9 @@ async fn read_body(
             }
             continue;
         }
-        let count = u32::try_from(piece.len()).unwrap_or(u32::MAX);
+        let counted = |length: usize| length.saturating_sub(UNCOUNTED_BODY_BYTES);
+        let count = counted(bytes.len() + piece.len()) - counted(bytes.len());
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
         let Ok(more) = Arc::clone(&http.body_bytes).try_acquire_many_owned(count) else {
             return Err(try_again("too many large requests are being read"));
         };

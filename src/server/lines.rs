@@ -12,7 +12,7 @@ mod backpressure;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::future::{Future, ready};
+use std::future::{Future, pending, ready};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -402,18 +402,24 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
             }
             let gone = self.gone.clone();
             let stalls_at = self.stalls_at();
-            let (in_flight, outgoing) = (&self.in_flight, self.outgoing.as_ref());
+            let Some(outgoing) = &self.outgoing else { return None };
             let room = async {
                 tokio::select! {
-                    () = in_flight.freed() => {}
-                    Some(()) = async { Some(outgoing?.written().await) } => {}
+                    () = self.in_flight.freed() => {}
+                    () = outgoing.written() => {}
+                }
+            };
+            let stalled = async {
+                match stalls_at {
+                    Some(at) => sleep_until(at.into()).await,
+                    None => pending().await,
                 }
             };
             let piece = tokio::select! {
                 biased;
                 () = gone.cancelled() => return None,
                 () = room, if !self.look_ahead.is_empty() => continue,
-                () = sleep_until(stalls_at.unwrap_or_else(Instant::now).into()), if stalls_at.is_some() => {
+                () = stalled => {
                     tracing::warn!("the client sends requests and reads no answers; the connection ends");
                     self.gone.cancel();
                     return None;

@@ -120,10 +120,11 @@ async fn v_325_requests_in_flight_are_bounded_and_none_is_lost() {
         assert!(id > last);
         last = id;
         answer(&mut server, request).await;
-        if let Ok(Some(next)) = timeout(QUIET, server.receive()).await {
-            in_flight.push_back(next);
+        if last + i64::try_from(in_flight.len()).unwrap() < MANY {
+            in_flight.push_back(timeout(WATCHDOG, server.receive()).await.unwrap().unwrap());
         }
     }
+    assert_eq!(last, MANY);
     let answers = timeout(WATCHDOG, reading).await.unwrap().unwrap();
     for (id, line) in (0..MANY).zip(answers.lines()) {
         assert_eq!(line, format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}"));
@@ -279,4 +280,129 @@ fn v_325_a_request_counts_until_nobody_has_it() {
     drop(slots);
     // One is handled, however large.
     assert!(in_flight.has_room(usize::MAX / 2));
+}
+
+/// Numbers that look random and are the same each time: xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % end.max(1)
+    }
+}
+
+/// What a client writes, and which of its requests it has cancelled.
+struct Conversation {
+    text: String,
+    requests: i64,
+    cancelled: Vec<i64>,
+    refused: usize,
+}
+
+fn conversation(random: &mut Random) -> Conversation {
+    let mut made = Conversation { text: String::new(), requests: 0, cancelled: Vec::new(), refused: 0 };
+    let cancels = 1 + random.below(30);
+    for _ in 0..1_500 + random.below(2_000) {
+        match random.below(100) {
+            chance if chance < cancels && made.requests > 0 => {
+                // Of one that is answered, handled or parked.
+                let id = made.requests - 1 - i64::try_from(random.below(900)).unwrap().min(made.requests - 1);
+                made.text.push_str(&cancellation(&id.to_string()));
+                made.cancelled.push(id);
+            }
+            31..36 => {
+                made.text.push_str(["[]\n", "{}\n", "{\"id\"\n", "x\n", "7\n"][random.below(5)]);
+                made.refused += 1;
+            }
+            36..40 => made.text.push_str("{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n"),
+            40..44 => {
+                made.text.push_str("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n\n")
+            }
+            _ => {
+                made.text.push_str(&ping(made.requests));
+                made.requests += 1;
+            }
+        }
+    }
+    made
+}
+
+/// Whatever comes in whatever order, and however requests are handled meanwhile: each is answered once, unless it was
+/// cancelled, and never are more in flight than may be.
+#[tokio::test]
+async fn v_325_any_conversation_is_answered() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..40 {
+        let Conversation { text, requests, cancelled, refused } = conversation(&mut random);
+        let Pair { mut server, reader, mut writer, .. } = pair();
+        let writing = tokio::spawn(async move {
+            writer.write_all(text.as_bytes()).await.unwrap();
+            writer.shutdown().await.unwrap();
+        });
+        let reading = tokio::spawn(async move {
+            let mut answers = String::new();
+            let mut reader = reader;
+            reader.read_to_string(&mut answers).await.unwrap();
+            answers
+        });
+        let mut in_flight: Vec<ClientJsonRpcMessage> = Vec::new();
+        loop {
+            let is_idle = in_flight.is_empty();
+            let message = if is_idle {
+                timeout(WATCHDOG, server.receive()).await.unwrap().map(Some)
+            } else if random.below(3) > 0 {
+                // What is there, if anything is.
+                timeout(Duration::from_millis(1), server.receive())
+                    .await
+                    .map_or(Some(None), |got| got.map(Some))
+            } else {
+                Some(None)
+            };
+            match message {
+                Some(Some(JsonRpcMessage::Notification(notification))) => {
+                    let ClientNotification::CancelledNotification(cancel) = notification.notification else {
+                        continue;
+                    };
+                    in_flight.retain(|request| Some(id_of(request)) != cancel.params.request_id);
+                }
+                Some(Some(request @ JsonRpcMessage::Request(_))) => {
+                    in_flight.push(request);
+                    let most = if server.is_at_end { 1_024 } else { 512 };
+                    assert!(in_flight.len() <= most, "{}", in_flight.len());
+                }
+                Some(Some(_)) => {}
+                Some(None) => {
+                    for _ in 0..random.below(200).min(in_flight.len()) {
+                        let request = in_flight.swap_remove(random.below(in_flight.len()));
+                        answer(&mut server, request).await;
+                    }
+                }
+                None => break,
+            }
+        }
+        for request in in_flight {
+            answer(&mut server, request).await;
+        }
+        server.close().await.unwrap();
+        writing.await.unwrap();
+        let answers = timeout(WATCHDOG, reading).await.unwrap().unwrap();
+        let mut counts = vec![0; usize::try_from(requests).unwrap()];
+        let mut errors = 0;
+        for line in answers.lines() {
+            let answer: serde_json::Value = serde_json::from_str(line).unwrap();
+            if answer.get("error").is_some() {
+                errors += 1;
+            } else {
+                counts[usize::try_from(answer["id"].as_u64().unwrap()).unwrap()] += 1;
+            }
+        }
+        assert_eq!(errors, refused);
+        for (id, &count) in (0..requests).zip(&counts) {
+            let least = i32::from(!cancelled.contains(&id));
+            assert!((least..=1).contains(&count), "{id}: {count} answers");
+        }
+    }
 }

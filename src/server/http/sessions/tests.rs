@@ -31,7 +31,8 @@ async fn used(sessions: &Sessions) -> SessionId {
 #[tokio::test]
 async fn v_335_each_peer_has_a_share_of_the_sessions() {
     let sessions = sessions(8);
-    let [flood, other, third] = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]].map(|a| Peer::from(IpAddr::from(a)));
+    let [flood, other, third] =
+        [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]].map(|a| Peer::from(IpAddr::from(a)));
     let honest = PEER.scope(other, used(&sessions)).await;
     let fresh = PEER.scope(other, sessions.create_session()).await.unwrap().0;
     let mut listening = Vec::new();
@@ -49,10 +50,8 @@ async fn v_335_each_peer_has_a_share_of_the_sessions() {
     assert!(sessions.knows(&fresh) && sessions.knows(&honest) && sessions.knows(&late));
     assert!(!sessions.knows(&listening[0].1), "the oldest");
     // Calls are not ended for anybody.
-    let calls: Vec<_> = listening[1..]
-        .iter()
-        .map(|(_, id)| sessions.session(id).unwrap().handler.calls.begin())
-        .collect();
+    let calls: Vec<_> =
+        listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().handler.calls.begin()).collect();
     assert!(PEER.scope(third, sessions.create_session()).await.is_err());
     drop(calls);
     PEER.scope(third, sessions.create_session()).await.unwrap();
