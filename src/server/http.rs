@@ -43,7 +43,7 @@ use tokio_util::sync::CancellationToken;
 use self::connections::{Connection, Connections, OpenConnection};
 use self::gate::{Gate, Refusal};
 use self::sessions::{PEER, REFUSED, SessionBounds, Sessions};
-use self::shares::Peer;
+use self::shares::PeerKey;
 use super::serve::{Calls, Ended, LONGEST_DRAIN, LONGEST_GOODBYE, LONGEST_LAST_WRITE, Server, Shared};
 use super::session::{Handler, Session};
 use super::{health, metrics};
@@ -66,15 +66,15 @@ const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.
 /// The header that names a session.
 const SESSION_ID: &str = "mcp-session-id";
 
-/// Connections at once: one for each session to listen, and as many requests. For one more another one makes room, or
-/// it is told to come again.
+/// Connections at once: one for each session to listen, and as many requests. At the bound a new one replaces one that is
+/// not in use, or gets 503.
 const MOST_CONNECTIONS: usize = 512;
 
 /// The most bytes of requests that are being read, of all connections together.
 const MOST_BODY_BYTES: usize = 256 << 20;
 
-/// So much of each body is not counted among those: small requests are read while large ones fill the bound, and take
-/// 32 MiB on all connections together.
+/// Bytes of each body that do not count towards that bound, so that small requests are read while large ones fill it.
+/// 32 MiB for all connections together.
 const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
 
 /// How long a client may take for the head of a request, and how long a connection may be without any.
@@ -98,9 +98,9 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// A pause when the system has no more connections to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a new connection may wait for the one that makes room for it. Most of those have nothing to write and end at
-/// once; the others may write their last answer.
-const LONGEST_ROOM: Duration = LONGEST_LAST_WRITE.saturating_mul(2);
+/// How long a new connection waits for the evicted one to end. Most end at once; one that may have the end of an answer
+/// to write has half of this time for it.
+const MAX_EVICTION_WAIT: Duration = LONGEST_LAST_WRITE.saturating_mul(2);
 
 /// When a client should come again that has been sent away for too many others.
 const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
@@ -227,8 +227,8 @@ impl Server {
         let _connections_end_with_this = closing.clone().drop_guard();
         let mut serving_each = JoinSet::new();
         let ended = {
-            let front = Front { router: router(http), connections, closing: closing.clone() };
-            let serving = accept(&listener, &front, &sessions, &mut serving_each);
+            let endpoint = Endpoint { router: router(http), connections, closing: closing.clone() };
+            let serving = accept(&listener, &endpoint, &sessions, &mut serving_each);
             let mut serving = pin!(serving);
             tokio::select! {
                 never = &mut serving => match never {},
@@ -287,9 +287,9 @@ impl Server {
     }
 }
 
-/// What every connection needs.
+/// What all connections share.
 #[derive(Clone)]
-struct Front {
+struct Endpoint {
     router: Router,
     connections: Arc<Connections>,
     closing: CancellationToken,
@@ -298,7 +298,7 @@ struct Front {
 /// Takes connections, and looks after sessions, for as long as it is polled.
 async fn accept(
     listener: &TcpListener,
-    front: &Front,
+    endpoint: &Endpoint,
     sessions: &Sessions,
     serving: &mut JoinSet<()>,
 ) -> Infallible {
@@ -309,13 +309,13 @@ async fn accept(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
-                    let peer = Peer::from(address.ip());
+                    let peer = PeerKey::from(address.ip());
                     if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
-                        let open = front.connections.open(peer, permit);
-                        serving.spawn(serve_connection(stream, front.clone(), open));
-                    } else if front.connections.make_room(peer) {
-                        metrics::count_displaced("connection");
-                        serving.spawn(serve_in_its_place(stream, front.clone(), peer, Arc::clone(&permits)));
+                        let open = endpoint.connections.open(peer, permit);
+                        serving.spawn(serve_connection(stream, endpoint.clone(), open));
+                    } else if endpoint.connections.make_room(peer) {
+                        metrics::count_evicted("connection");
+                        serving.spawn(serve_after_eviction(stream, endpoint.clone(), peer, Arc::clone(&permits)));
                     } else {
                         serving.spawn(send_away(stream));
                     }
@@ -331,20 +331,20 @@ async fn accept(
     }
 }
 
-/// Serves a connection as soon as the one that makes room for it is over. No more wait for that than connections are
-/// about to end.
-async fn serve_in_its_place(stream: TcpStream, front: Front, peer: Peer, permits: Arc<Semaphore>) {
-    match timeout(LONGEST_ROOM, permits.acquire_owned()).await {
+/// Serves a connection as soon as the one that was evicted for it has ended. As many wait as have been evicted and not
+/// ended yet.
+async fn serve_after_eviction(stream: TcpStream, endpoint: Endpoint, peer: PeerKey, permits: Arc<Semaphore>) {
+    match timeout(MAX_EVICTION_WAIT, permits.acquire_owned()).await {
         Ok(Ok(permit)) => {
-            let open = front.connections.open(peer, permit);
-            serve_connection(stream, front, open).await;
+            let open = endpoint.connections.open(peer, permit);
+            serve_connection(stream, endpoint, open).await;
         }
         _ => send_away(stream).await,
     }
 }
 
-async fn serve_connection(stream: TcpStream, front: Front, open: OpenConnection) {
-    let Front { router, closing, .. } = front;
+async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConnection) {
+    let Endpoint { router, closing, .. } = endpoint;
     let this = &open.connection;
     // Small answers must not wait for more.
     let _as_it_is = stream.set_nodelay(true);
@@ -371,7 +371,7 @@ async fn serve_connection(stream: TcpStream, front: Front, open: OpenConnection)
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-        may_write = this.displaced() => {
+        may_write = this.evicted() => {
             if !may_write {
                 return;
             }

@@ -33,8 +33,8 @@ pub fn describe_metrics() {
     describe_gauge!("cx_http_sessions", "Sessions of clients over HTTP");
     describe_gauge!("cx_http_connections", "Open connections over HTTP");
     describe_counter!(
-        "cx_http_displaced_total",
-        "Sessions and connections that were ended to make room for others, by kind"
+        "cx_http_evicted_total",
+        "Sessions and connections that were evicted for new ones, by kind"
     );
     describe_gauge!("cx_uptime_seconds", Unit::Seconds, "Age of the server");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory of the process");
@@ -91,9 +91,9 @@ pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     }
 }
 
-/// Counts something that was ended to make room: a `session` or a `connection`.
-pub(super) fn count_displaced(kind: &'static str) {
-    counter!("cx_http_displaced_total", "kind" => kind).increment(1);
+/// Counts an eviction: of a `session` or a `connection`.
+pub(super) fn count_evicted(kind: &'static str) {
+    counter!("cx_http_evicted_total", "kind" => kind).increment(1);
 }
 
 fn count(number: usize) -> f64 {

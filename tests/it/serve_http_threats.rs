@@ -398,7 +398,7 @@ fn v_332_sessions_that_nobody_uses_make_room_at_once() {
         assert_eq!(session.run("return 1")["value"], 1);
     }
     assert_eq!(metric(&server, "cx_http_sessions"), 256);
-    assert_eq!(metric(&server, "cx_http_displaced_total{kind=\"session\"}"), 1 + 20 + 1 + 802 - 256);
+    assert_eq!(metric(&server, "cx_http_evicted_total{kind=\"session\"}"), 1 + 20 + 1 + 802 - 256);
     // The oldest of them were the first to go, and a session that is over is known to be.
     assert_eq!(server.send("DELETE", "/mcp", &[("Mcp-Session-Id", &first)], "").status, 404);
     assert_eq!(listening.delete(), 202);

@@ -1,4 +1,4 @@
-//! The open connections: what each of them is doing, and which one makes room for another.
+//! The open connections: what each of them is doing, and which one is evicted for a new one.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use super::shares::{Held, Peer, Standing, displaced};
+use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
 
-/// How long a request may be on its way before its connection makes room for others. An honest one comes in one piece,
-/// but for large bodies over slow lines, and those have this much time even then.
+/// How long a request may be incomplete before its connection may be evicted. Only large bodies over slow networks take
+/// longer, and they are evicted only when all connections are in use.
 const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// All open connections.
@@ -34,30 +34,30 @@ struct Open {
 
 /// One connection, as long as it is open.
 pub(super) struct Connection {
-    peer: Peer,
+    peer: PeerKey,
     state: Mutex<State>,
-    /// Another connection takes its place.
-    displaced: CancellationToken,
+    /// It has to end for a new connection.
+    evicted: CancellationToken,
 }
 
 struct State {
     phase: Phase,
     since: Instant,
-    /// Whether a request of it was allowed.
+    /// Whether a request on it has passed authentication.
     is_admitted: bool,
-    /// Whether a request of it was answered, so that there may be something to write yet.
+    /// Whether a request on it was answered: the end of the answer may not have been written yet.
     has_answered: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// There is no request, or its head is not whole.
+    /// No request is in progress, or the head of the next one is incomplete.
     Head,
-    /// The rest of a request is on its way, or a short answer that nobody waited for.
+    /// The head has been read, and the body is incomplete.
     Request,
-    /// A client listens to what comes beside its requests.
+    /// A listening stream (GET) is open.
     Listening,
-    /// A request is being handled, or its answer is written.
+    /// A request is being handled, or its answer is being written.
     Answering,
 }
 
@@ -82,7 +82,7 @@ impl Connections {
     }
 
     /// Counts a new connection.
-    pub(super) fn open(self: &Arc<Self>, peer: Peer, permit: OwnedSemaphorePermit) -> OpenConnection {
+    pub(super) fn open(self: &Arc<Self>, peer: PeerKey, permit: OwnedSemaphorePermit) -> OpenConnection {
         let connection = Arc::new(Connection {
             peer,
             state: Mutex::new(State {
@@ -91,7 +91,7 @@ impl Connections {
                 is_admitted: false,
                 has_answered: false,
             }),
-            displaced: CancellationToken::new(),
+            evicted: CancellationToken::new(),
         });
         let mut open = self.open.lock();
         open.last_number += 1;
@@ -100,13 +100,13 @@ impl Connections {
         OpenConnection { connection, connections: Arc::clone(self), number, _permit: permit }
     }
 
-    /// Ends a connection so that `newcomer` can have one, if there is one that makes room. It is over soon after.
-    pub(super) fn make_room(&self, newcomer: Peer) -> bool {
+    /// Evicts a connection for `newcomer` and returns whether there was one. It gives its permit back when it has ended.
+    pub(super) fn make_room(&self, newcomer: PeerKey) -> bool {
         let open = self.open.lock();
-        let staying = open.by_number.values().filter(|connection| !connection.displaced.is_cancelled());
+        let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
         let held = staying.map(Connection::held).collect();
-        let Some(connection) = displaced(held, newcomer, self.most) else { return false };
-        connection.displaced.cancel();
+        let Some(connection) = select_for_eviction(held, newcomer, self.most) else { return false };
+        connection.evicted.cancel();
         true
     }
 }
@@ -118,13 +118,13 @@ impl Drop for OpenConnection {
 }
 
 impl Connection {
-    pub(super) fn peer(&self) -> Peer {
+    pub(super) fn peer(&self) -> PeerKey {
         self.peer
     }
 
-    /// Completes when the connection has to end for another one. Returns whether it may have something to write yet.
-    pub(super) async fn displaced(&self) -> bool {
-        self.displaced.cancelled().await;
+    /// Completes when the connection is evicted. Returns whether the end of an answer may not have been written yet.
+    pub(super) async fn evicted(&self) -> bool {
+        self.evicted.cancelled().await;
         let state = self.state.lock();
         state.phase == Phase::Head && state.has_answered
     }
@@ -134,17 +134,17 @@ impl Connection {
         self.enter(Phase::Request);
     }
 
-    /// The request may ask.
+    /// The request has passed authentication.
     pub(super) fn admit(&self) {
         self.state.lock().is_admitted = true;
     }
 
-    /// The request has come and is handled.
+    /// The request is complete and is handled.
     pub(super) fn begin_answer(&self) {
         self.enter(Phase::Answering);
     }
 
-    /// The client listens.
+    /// The request opens a listening stream.
     pub(super) fn begin_listening(&self) {
         self.enter(Phase::Listening);
     }
@@ -162,19 +162,19 @@ impl Connection {
 
     fn held(self: &Arc<Self>) -> Held<Arc<Self>> {
         let state = self.state.lock();
-        let standing = match state.phase {
-            Phase::Head if !state.is_admitted => Standing::Yields(0),
-            Phase::Head => Standing::Yields(1),
-            Phase::Request if state.since.elapsed() >= MIN_REQUEST_TIME => Standing::Yields(2),
-            Phase::Request => Standing::YieldsShare(3),
-            Phase::Listening => Standing::YieldsShare(4),
-            Phase::Answering => Standing::Stays,
+        let eviction = match state.phase {
+            Phase::Head if !state.is_admitted => Eviction::Allowed(0),
+            Phase::Head => Eviction::Allowed(1),
+            Phase::Request if state.since.elapsed() >= MIN_REQUEST_TIME => Eviction::Allowed(2),
+            Phase::Request => Eviction::OverShare(3),
+            Phase::Listening => Eviction::OverShare(4),
+            Phase::Answering => Eviction::Never,
         };
-        Held { key: Arc::clone(self), peer: self.peer, standing, since: state.since }
+        Held { key: Arc::clone(self), peer: self.peer, eviction, since: state.since }
     }
 }
 
-/// The end of an answer, as far as it is known here: all of it has been handed to the connection, or nobody wants it.
+/// Notes the end of an answer when it is dropped: hyper has taken all of it, or the client has gone.
 struct AnswerEnd(Arc<Connection>);
 
 impl Drop for AnswerEnd {
@@ -184,7 +184,7 @@ impl Drop for AnswerEnd {
     }
 }
 
-/// An answer's body, the same in every respect.
+/// An answer's body, unchanged, with a guard for its end.
 struct AnswerBody {
     body: Body,
     _end: AnswerEnd,

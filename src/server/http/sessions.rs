@@ -27,7 +27,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::shares::{Held, Peer, Standing, displaced};
+use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
 use crate::server::metrics;
 use crate::server::serve::{Calls, Shared, random_name};
 use crate::server::session::Handler;
@@ -44,7 +44,7 @@ const KEPT_FOR_ANSWER: usize = 1;
 /// Messages that wait to be looked at, which takes no time: rmcp makes a task of each.
 const MOST_INCOMING: usize = 1_024;
 
-/// A session that was used later than this does not make room for another one of its peer, once it was used at all.
+/// A session in use is evicted for another one of its own peer only after it has been idle for so long.
 const SHORTEST_LIFE: Duration = Duration::from_secs(60);
 
 /// How often sessions are looked at for their age, at least.
@@ -56,7 +56,7 @@ tokio::task_local! {
     pub(super) static REFUSED: Cell<bool>;
 
     /// Where the request that this task answers comes from.
-    pub(super) static PEER: Peer;
+    pub(super) static PEER: PeerKey;
 }
 
 /// How many sessions there may be, and for how long.
@@ -82,7 +82,7 @@ struct HttpSession {
     /// Goes with each message, so that it is answered in this session.
     handler: Arc<Handler>,
     /// Where its first request came from.
-    peer: Peer,
+    peer: PeerKey,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
     /// The client or its silence has ended the session.
     ended: CancellationToken,
@@ -99,7 +99,7 @@ struct Streams {
     /// The requests of ours that the client has not answered, with the stream that each went to.
     questions: HashMap<RequestId, mpsc::Sender<ServerSseMessage>>,
     used: Instant,
-    /// Whether there was anything after the first request. A client that goes on says so at once.
+    /// Whether the client has sent anything after its first request, as every client does at once.
     is_used: bool,
 }
 
@@ -188,17 +188,17 @@ impl Sessions {
     }
 }
 
-/// Makes room for one more of `peer`: by ending a session that nobody has used since it began, else one that has been
-/// idle for long, else one of a peer that has more than its share.
+/// Evicts a session for a new one of `peer`: one whose client sent nothing after its first request, or one that has been
+/// idle for [`SHORTEST_LIFE`], or one of a peer above its share.
 fn make_room(
     open: &mut HashMap<SessionId, Arc<HttpSession>>,
-    peer: Peer,
+    peer: PeerKey,
     most: usize,
 ) -> Result<(), SessionError> {
     let held = open.iter().map(|(id, session)| session.held(Arc::clone(id))).collect();
-    let id = displaced(held, peer, most).ok_or(SessionError::TooMany)?;
+    let id = select_for_eviction(held, peer, most).ok_or(SessionError::TooMany)?;
     if let Some(session) = open.remove(&id) {
-        metrics::count_displaced("session");
+        metrics::count_evicted("session");
         session.end();
     }
     Ok(())
@@ -387,22 +387,22 @@ impl HttpSession {
         !streams.requests.is_empty() || self.handler.calls.are_under_way()
     }
 
-    /// Whether it makes room for another session.
+    /// For whom it may be evicted.
     fn held(&self, id: SessionId) -> Held<SessionId> {
         let streams = self.streams.lock();
-        let standing = if self.has_calls(&streams) {
-            // Which are bounded by themselves, in number and in time.
-            Standing::Stays
+        let eviction = if self.has_calls(&streams) {
+            // Calls are bounded in number and in time by the executor.
+            Eviction::Never
         } else if streams.standalone().is_some() {
-            Standing::YieldsShare(3)
+            Eviction::OverShare(3)
         } else if !streams.is_used {
-            Standing::Yields(0)
+            Eviction::Allowed(0)
         } else if streams.used.elapsed() >= SHORTEST_LIFE {
-            Standing::Yields(1)
+            Eviction::Allowed(1)
         } else {
-            Standing::YieldsShare(2)
+            Eviction::OverShare(2)
         };
-        Held { key: id, peer: self.peer, standing, since: streams.used }
+        Held { key: id, peer: self.peer, eviction, since: streams.used }
     }
 
     fn end(&self) {

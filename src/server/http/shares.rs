@@ -1,26 +1,25 @@
-//! Which session or connection makes room for another one when there are no more.
+//! Which session or connection is evicted for a new one when the bound is reached.
 //!
-//! Nothing is refused because of where it comes from while there is room. When there is none, peers that hold more than
-//! an equal share give something up first, and nobody loses anything to a peer that holds more.
+//! Below the bound a peer may hold as many as it likes. At the bound, peers that hold more than an equal share lose
+//! theirs first, and no peer loses anything to a peer that holds more.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// Where a connection comes from, as far as peers can be told apart. All who can ask have the same token, so that it
-/// tells nobody apart.
+/// The peer that a connection is counted for. The token is not part of it: there is one for all clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Peer {
-    /// This machine: its processes, or a proxy for clients that nobody can tell apart.
+pub(super) enum PeerKey {
+    /// Any loopback address: processes of this machine, or a proxy on it.
     #[default]
     Local,
     Address(IpAddr),
-    /// The first half of an IPv6 address: whoever has one address of a network can have all.
+    /// The /64 network of an IPv6 address: a host can use any number of addresses of its network.
     Network(u64),
 }
 
-impl From<IpAddr> for Peer {
+impl From<IpAddr> for PeerKey {
     fn from(address: IpAddr) -> Self {
         match address.to_canonical() {
             address if address.is_loopback() => Self::Local,
@@ -33,39 +32,39 @@ impl From<IpAddr> for Peer {
     }
 }
 
-/// When something that is held makes room.
+/// For whom a session or connection may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// For its own peer and for peers that hold less. Lower numbers first.
-    Yields(u8),
-    /// For a peer that holds less than an equal share, if its own holds more than that.
-    YieldsShare(u8),
-    /// For nobody.
-    Stays,
+pub(super) enum Eviction {
+    /// For its own peer, and for peers that hold less. Lower numbers go first.
+    Allowed(u8),
+    /// Only for a peer below its share, and only if its own peer is above its share.
+    OverShare(u8),
+    Never,
 }
 
-/// Something that is held.
+/// A session or connection that a peer holds.
 pub(super) struct Held<K> {
     pub(super) key: K,
-    pub(super) peer: Peer,
-    pub(super) standing: Standing,
-    /// Since when it has been as it is. The oldest makes room first.
+    pub(super) peer: PeerKey,
+    pub(super) eviction: Eviction,
+    /// When it was last used. Among equals the oldest goes first.
     pub(super) since: Instant,
 }
 
-/// What makes room for one more that `newcomer` wants to hold, when all of `most` are held. `None` if nothing does.
-pub(super) fn displaced<K>(held: Vec<Held<K>>, newcomer: Peer, most: usize) -> Option<K> {
-    let mut counts = HashMap::<Peer, usize>::from([(newcomer, 0)]);
+/// Selects what to evict so that `newcomer` can hold one more, when all of `most` are held. `None` if nothing may be
+/// evicted for it.
+pub(super) fn select_for_eviction<K>(held: Vec<Held<K>>, newcomer: PeerKey, most: usize) -> Option<K> {
+    let mut counts = HashMap::<PeerKey, usize>::from([(newcomer, 0)]);
     for each in &held {
         *counts.entry(each.peer).or_default() += 1;
     }
     let share = (most / counts.len()).max(1);
-    let of_newcomer = counts[&newcomer];
+    let held_by_newcomer = counts[&newcomer];
     let candidates = held.into_iter().filter_map(|each| {
         let count = counts[&each.peer];
-        let rank = match each.standing {
-            Standing::Yields(rank) if each.peer == newcomer || count > of_newcomer => rank,
-            Standing::YieldsShare(rank) if of_newcomer < share && count > share => rank,
+        let rank = match each.eviction {
+            Eviction::Allowed(rank) if each.peer == newcomer || count > held_by_newcomer => rank,
+            Eviction::OverShare(rank) if held_by_newcomer < share && count > share => rank,
             _ => return None,
         };
         let is_within_share = count <= share;

@@ -32,7 +32,7 @@ async fn used(sessions: &Sessions) -> SessionId {
 async fn v_335_each_peer_has_a_share_of_the_sessions() {
     let sessions = sessions(8);
     let [flood, other, third] =
-        [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]].map(|a| Peer::from(IpAddr::from(a)));
+        [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]].map(|a| PeerKey::from(IpAddr::from(a)));
     let honest = PEER.scope(other, used(&sessions)).await;
     let fresh = PEER.scope(other, sessions.create_session()).await.unwrap().0;
     let mut listening = Vec::new();
