@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CancelledNotification,
     CancelledNotificationParam, ClientRequest, CustomRequest, ErrorCode, PaginatedRequestParams,
-    ProtocolVersion, RequestId, ServerResult, SubscriptionFilter,
+    ProtocolVersion, RequestId, ServerResult, SubscriptionFilter, Tool,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
@@ -28,6 +29,7 @@ use super::convert::{self, ListBuilder};
 use super::http::{self, Deadlines, HttpState};
 use super::lines::{LineTransport, NO_ANSWER};
 use super::oauth::Authorization;
+use super::pages::{ListCut, Pages};
 use super::settings::{HttpTransport, StdioTransport};
 use super::signals::{Client, Signals};
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolList, ToolResult};
@@ -41,7 +43,6 @@ pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 const PROBE_TIME: Duration = Duration::from_secs(2);
 
 /// No server is known to have more; an endless list stops here.
-const MOST_PAGES: usize = 100;
 const MOST_TOOLS: usize = 10_000;
 
 /// How long the rest of a dead server's output may take to be read: it is in the pipe already.
@@ -105,6 +106,8 @@ pub(super) struct Connection {
     has_answered: AtomicBool,
     /// Whether its end has been held against the server.
     is_counted: AtomicBool,
+    /// Why its last list that was cut short was.
+    list_problem: Mutex<Option<String>>,
     /// No more answers will come.
     ended: CancellationToken,
     /// The owner wants the server to end.
@@ -214,6 +217,7 @@ impl Connection {
             signals: signals.clone(),
             has_answered: AtomicBool::new(false),
             is_counted: AtomicBool::new(false),
+            list_problem: Mutex::default(),
             ended: ended.clone(),
             stop: CancellationToken::new(),
             end: OnceLock::new(),
@@ -327,25 +331,50 @@ impl Connection {
     pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Value, CallFailure> {
         let mut items: Vec<Value> = Vec::new();
         let mut bytes = 0;
-        let mut cursors: Vec<String> = Vec::new();
+        let mut pages = Pages::new();
+        let mut parameters = json!({});
         loop {
-            let parameters = cursors.last().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
             let mut page = self.request(method, parameters).await?;
-            bytes += page.to_string().len();
-            if let Value::Array(more) = page[key].take() {
-                items.extend(more);
+            if let Some(Value::Array(more)) = page.get_mut(key).map(Value::take) {
+                for item in more {
+                    bytes += convert::json_bytes(&item);
+                    if items.len() >= MOST_TOOLS || bytes > convert::SERVER_BYTES {
+                        let cut = if items.len() >= MOST_TOOLS {
+                            ListCut::ManyEntries { most: MOST_TOOLS }
+                        } else {
+                            ListCut::Large { most: convert::SERVER_BYTES }
+                        };
+                        self.note_cut(method, &pages, cut);
+                        return Ok(Value::Array(items));
+                    }
+                    items.push(item);
+                }
             }
-            let next = page["nextCursor"].as_str().map(str::to_owned);
-            let Some(next) = next.filter(|next| !cursors.contains(next)) else { break };
-            if cursors.len() + 1 >= MOST_PAGES || items.len() >= MOST_TOOLS || bytes >= convert::SERVER_BYTES
-            {
-                tracing::warn!(server = &*self.server, method, "the list does not end");
-                break;
+            let Some(Value::String(next)) = page.get_mut("nextCursor").map(Value::take) else { break };
+            match pages.follow(next) {
+                Ok(cursor) => parameters = json!({ "cursor": cursor }),
+                Err(cut) => {
+                    self.note_cut(method, &pages, cut);
+                    break;
+                }
             }
-            cursors.push(next);
         }
-        items.truncate(MOST_TOOLS);
         Ok(Value::Array(items))
+    }
+
+    /// Notes that a list goes on where nobody follows it. What was listed so far can be used.
+    fn note_cut(&self, method: &str, pages: &Pages, cut: ListCut) {
+        let (server, page) = (&*self.server, pages.number());
+        let problem = format!(
+            "server `{server}`: the list of `{method}` is cut at page {page}, and what is on later pages is missing: {cut}"
+        );
+        tracing::warn!(server, method, page, "{problem}");
+        *self.list_problem.lock() = Some(problem);
+    }
+
+    /// Why a list was cut short, once.
+    pub(super) fn take_list_problem(&self) -> Option<String> {
+        self.list_problem.lock().take()
     }
 
     async fn call_with_progress(
@@ -388,9 +417,9 @@ impl Connection {
     async fn list_pages(&self) -> Result<ToolList, ToolError> {
         let mut list = ListBuilder::new(&self.server);
         let mut ttl = None;
-        let mut cursors: Vec<String> = Vec::new();
-        loop {
-            let cursor = cursors.last().cloned();
+        let mut pages = Pages::new();
+        let mut cursor = None;
+        let cut = loop {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let page = match self.peer.list_tools(Some(page)).await {
                 Ok(page) => page,
@@ -406,28 +435,17 @@ impl Connection {
             // The shortest of all pages holds for the whole.
             let page_ttl = page.ttl_ms.map(Duration::from_millis);
             ttl = [ttl, page_ttl].into_iter().flatten().min();
-            for tool in page.tools {
-                if list.len() >= MOST_TOOLS || list.is_full() {
-                    tracing::warn!(
-                        server = &*self.server,
-                        kept = list.len(),
-                        "the server has too many tools"
-                    );
-                    return Ok(list.finish(ttl));
-                }
-                list.push(tool);
+            if let Some(cut) = push_all(&mut list, page.tools) {
+                break cut;
             }
             let Some(next) = page.next_cursor else { return Ok(list.finish(ttl)) };
-            if cursors.contains(&next) || cursors.len() + 1 >= MOST_PAGES {
-                tracing::warn!(
-                    server = &*self.server,
-                    pages = cursors.len() + 1,
-                    "the list of tools does not end"
-                );
-                return Ok(list.finish(ttl));
+            match pages.follow(next) {
+                Ok(next) => cursor = Some(next),
+                Err(cut) => break cut,
             }
-            cursors.push(next);
-        }
+        };
+        self.note_cut("tools/list", &pages, cut);
+        Ok(list.finish(ttl))
     }
 
     fn has_tools(&self) -> bool {
@@ -453,6 +471,20 @@ impl Connection {
             }
         }
     }
+}
+
+/// Adds the tools of a page. Returns why there is no room for all of them, if there is none.
+fn push_all(list: &mut ListBuilder<'_>, tools: Vec<Tool>) -> Option<ListCut> {
+    for tool in tools {
+        if list.len() >= MOST_TOOLS {
+            return Some(ListCut::ManyEntries { most: MOST_TOOLS });
+        }
+        if list.is_full() {
+            return Some(ListCut::Large { most: convert::SERVER_BYTES });
+        }
+        list.push(tool);
+    }
+    None
 }
 
 /// Why there is no connection though there is a process.

@@ -1,6 +1,7 @@
 //! Between the protocol's types and the vocabulary of `tools`.
 
 use std::collections::HashSet;
+use std::io;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -296,6 +297,24 @@ fn says_unknown_tool(message: &str, tool: &str) -> bool {
         || (message.contains("tool")
             && message.contains(&tool)
             && is_missing.iter().any(|words| message.contains(words)))
+}
+
+/// The size of a value's text, without making it.
+pub(super) fn json_bytes(value: &Value) -> usize {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // Neither a value nor a counter can fail.
+    let _written = serde_json::to_writer(&mut counter, value);
+    counter.0
 }
 
 fn shortened(text: &str, most: usize) -> String {

@@ -18,6 +18,7 @@ mod http;
 mod lines;
 mod message;
 pub mod oauth;
+mod pages;
 mod server;
 mod settings;
 mod signals;

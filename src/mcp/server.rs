@@ -172,17 +172,21 @@ impl Server {
         deadline: Instant,
         cancel: CancellationToken,
     ) -> Result<Value, ToolError> {
+        let server = Arc::clone(&self);
         let work = move |connection: Arc<Connection>| {
-            let request = request.clone();
+            let (server, request) = (Arc::clone(&server), request.clone());
             async move {
                 let method = request.method();
-                match request {
-                    ServerRequest::ListResources => connection.list_all(method, "resources").await,
-                    ServerRequest::ListPrompts => connection.list_all(method, "prompts").await,
+                let key = match request {
+                    ServerRequest::ListResources => "resources",
+                    ServerRequest::ListPrompts => "prompts",
                     ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
-                        connection.request(method, Value::Object(request.parameters())).await
+                        return connection.request(method, Value::Object(request.parameters())).await;
                     }
-                }
+                };
+                let listed = connection.list_all(method, key).await;
+                server.note_list_problem(&connection);
+                listed
             }
             .boxed()
         };
@@ -439,11 +443,19 @@ impl Server {
         let (server, listed) = (Arc::clone(self), Arc::clone(connection));
         let result = drive(&self.handle, async move {
             let list = listed.list().await?;
+            server.note_list_problem(&listed);
             Ok(server.keep(list))
         });
         state.listing =
             Some(Listing { connection: Arc::clone(connection), list_changes, result: result.clone() });
         result
+    }
+
+    /// Shows in `health` that a list is not whole, if it is not.
+    fn note_list_problem(&self, connection: &Connection) {
+        if let Some(problem) = connection.take_list_problem() {
+            self.state.lock().last_error = Some(problem);
+        }
     }
 
     /// The list as it is kept: the last one, if that is equal.

@@ -62,6 +62,11 @@ impl Server {
             "server/discover" => self.discover(id, sink),
             "ping" => sink.send(&result(id, json!({}))),
             "tools/list" => self.list(id, parameters, sink),
+            "resources/list" | "prompts/list" => {
+                self.options.note(method);
+                let key = method.strip_suffix("/list").unwrap();
+                sink.send_text(&tools::other_page(self, id, key))
+            }
             "tools/call" => {
                 self.call(id, parameters, sink);
                 Ok(())
