@@ -76,6 +76,8 @@ mod serve_state;
 mod serve_threats;
 /// How clients are told about the server.
 mod setup;
+/// One sign-in, used by several processes at once.
+mod sign_in;
 /// Attacks of THREATS group LD, by number: load, for long.
 mod soak;
 /// What scripts keep between runs, as an embedder sees it.
