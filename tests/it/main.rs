@@ -80,6 +80,8 @@ mod serve_state;
 mod serve_threats;
 /// How clients are told about the server.
 mod setup;
+/// One sign-in, used by several processes at once.
+mod sign_in;
 /// Attacks of THREATS group LD, by number: load, for long.
 mod soak;
 /// Attackers and honest clients share one server.
