@@ -50,7 +50,7 @@ async fn ends(source: &str, limits: Limits, code: ErrorCode) -> crate::mock::Moc
 }
 
 /// What the child process says of an attack, an honest run beside it and one after it.
-fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
+pub(crate) fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
     let test_binary = std::env::current_exe().unwrap();
     let program: PathBuf = test_binary.parent().unwrap().parent().unwrap().join("examples/canary");
     let mut child = Command::new(program)
@@ -71,7 +71,7 @@ fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
 
 /// The attack ends with one of `codes` in a process that goes on, at most a second late, and the
 /// process's memory never passes `peak` megabytes.
-fn survives(source: &str, codes: &[&str], peak: u64) {
+pub(crate) fn survives(source: &str, codes: &[&str], peak: u64) {
     let report = canary(source, 1_000, 64);
     let code = report["hostile"]["error"]["code"].as_str().unwrap_or("none");
     assert!(codes.contains(&code), "{source}: {report:#}");
