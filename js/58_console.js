@@ -2,26 +2,18 @@
 // the texts until they are printed.
 
 import { core, primordials } from "ext:core/mod.js";
+import { clip, makeList, MAX_CHARACTERS, numberText, push, quote, spaces, widthOf } from "ext:cx/31_text.js";
 import {
-  beginInspection,
-  clip,
-  inspectIn,
   isFunctionKind,
-  isSpentIn,
-  kindOf,
+  KEYS_ENUMERABLE,
   KIND_ARRAY,
   KIND_MAP,
   KIND_PROXY,
   KIND_SET,
-  makeList,
-  MAX_CHARACTERS,
-  numberText,
-  push,
-  quote,
+  kindOf,
   read,
-  spaces,
-  widthOf,
-} from "ext:cx/35_inspect.js";
+} from "ext:cx/32_objects.js";
+import { beginInspection, inspectIn, isSpentIn } from "ext:cx/35_inspect.js";
 import { toJson } from "ext:cx/30_json.js";
 
 const {
@@ -44,10 +36,12 @@ const {
   ObjectCreate,
   ObjectDefineProperty,
   ObjectHasOwn,
+  ObjectKeys,
   ReflectApply,
   ReflectGetOwnPropertyDescriptor,
   SafeMap,
   SetIteratorPrototypeNext,
+  SetPrototypeGetSize,
   SetPrototypeValues,
   String,
   StringPrototypeCharCodeAt,
@@ -230,18 +224,15 @@ function cellValue(context, row, key) {
   return ObjectHasOwn(descriptor, "value") ? cellOf(context, descriptor.value) : "[Getter]";
 }
 
+const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
+
 function withoutProxy(value) {
   let target = value;
-  while (target !== null && typeof target === "object" && kindOf(target) === KIND_PROXY) {
+  while (isObject(target) && kindOf(target) === KIND_PROXY) {
     target = core.ops.op_get_proxy_details(target)[0];
   }
   return target;
 }
-
-const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
-
-// Bits of `op_cx_keys`: enumerable properties.
-const KEYS_ENUMERABLE = 1;
 
 function namesOf(value) {
   const keys = core.ops.op_cx_keys(value, KEYS_ENUMERABLE);
@@ -257,7 +248,14 @@ function namesOf(value) {
 // The rows of a table: their names, and their values or the entries of a map.
 function rowsOf(data) {
   const kind = kindOf(data);
-  const rows = { __proto__: null, index: "(iter idx)", names: makeList(), values: makeList(), isMap: false, missing: 0 };
+  const rows = {
+    __proto__: null,
+    index: "(iter idx)",
+    names: makeList(),
+    values: makeList(),
+    isMap: false,
+    missing: 0,
+  };
   const put = (value) => {
     push(rows.names, `${rows.names.length}`);
     push(rows.values, value);
@@ -278,7 +276,7 @@ function rowsOf(data) {
     const iterator = SetPrototypeValues(data);
     for (let step = SetIteratorPrototypeNext(iterator); !step.done; step = SetIteratorPrototypeNext(iterator)) {
       if (rows.names.length === MAX_ROWS) {
-        rows.missing = primordials.SetPrototypeGetSize(data) - MAX_ROWS;
+        rows.missing = SetPrototypeGetSize(data) - MAX_ROWS;
         break;
       }
       put(step.value);
@@ -589,7 +587,7 @@ const methods = {
     const holder = { name: "Trace", message: "" };
     ErrorCaptureStackTrace(holder, methods.trace);
     // A script's `Error.prepareStackTrace` may have made anything of it.
-    const stack = read(holder, "stack");
+    const stack = read(holder, "stack", true);
     const frames = typeof stack === "string" ? StringPrototypeIndexOf(stack, "\n    at ") : -1;
     const header = message === "" ? "Trace" : `Trace: ${message}`;
     print(ERROR, frames === -1 ? header : add(header, StringPrototypeSlice(stack, frames)));
@@ -604,13 +602,9 @@ const methods = {
 const console = ObjectCreate({}, {
   [SymbolToStringTag]: { __proto__: null, value: "console", writable: false, enumerable: false, configurable: true },
 });
-const names = namesOfMethods();
+const names = ObjectKeys(methods);
 for (let index = 0; index < names.length; index++) {
   console[names[index]] = methods[names[index]];
-}
-
-function namesOfMethods() {
-  return primordials.ObjectKeys(methods);
 }
 
 ObjectDefineProperty(globalThis, "console", {

@@ -1,7 +1,7 @@
 //! The ops: the only functions of the host that a script's code can reach.
 //!
 //! Thin on purpose. Each takes text, hands it to the [`Door`] and returns text; an answer that
-//! begins with `!` is an error (no JSON text does). Three look at a value for `js/35_inspect.js`
+//! begins with `!` is an error (no JSON text does). Three look at a value for the formatting of values
 //! and say what JavaScript cannot see of it. build.rs compiles this file too, because the
 //! startup snapshot is made with the very ops that read it; hence the trait, which keeps the rest
 //! of the crate out of build.rs.
@@ -111,7 +111,7 @@ fn op_cx_random(state: Rc<RefCell<OpState>>, #[buffer] bytes: &mut [u8]) -> Resu
     Ok(())
 }
 
-/// What kind of value V8 says this is, in the numbers of `js/35_inspect.js`. Runs nothing of a script and allocates
+/// What kind of value V8 says this is, in the numbers of `js/32_objects.js`. Runs nothing of a script and allocates
 /// nothing, whatever the value.
 #[op2(fast)]
 fn op_cx_kind(value: v8::Local<v8::Value>) -> u32 {
@@ -227,7 +227,13 @@ deno_core::extension!(
         "10_web.js",
         "20_guards.js",
         "30_json.js",
+        "31_text.js",
+        "32_objects.js",
+        "33_layout.js",
+        "34_stack.js",
         "35_inspect.js",
+        "36_entries.js",
+        "37_bases.js",
         "40_errors.js",
         "50_tools.js",
         "55_state.js",
