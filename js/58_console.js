@@ -318,14 +318,14 @@ function indexOfName(name) {
   return NumberIsInteger(number) && number >= 0 && `${number}` === name ? number : -1;
 }
 
-// The columns in the order of an object's properties: indices first.
-function ordered(columns) {
+// The columns in the order of an object's properties, indices first, or as they were asked for.
+function ordered(columns, isAsked) {
   const list = makeList();
   const named = makeList();
   const iterator = MapPrototypeEntries(columns);
   for (let step = MapIteratorPrototypeNext(iterator); !step.done; step = MapIteratorPrototypeNext(iterator)) {
     const column = step.value[1];
-    const index = indexOfName(column.name);
+    const index = isAsked ? -1 : indexOfName(column.name);
     if (index === -1) {
       push(named, column);
       continue;
@@ -432,8 +432,12 @@ function table(data, properties) {
     indices.cells[count] = rows.names[count];
     const value = withoutProxy(rows.values[count]);
     if (rows.isMap) {
-      columnOf("Key").cells[count] = cellOf(context, value[0]);
-      columnOf("Values").cells[count] = cellOf(context, value[1]);
+      if (!isFiltered || MapPrototypeHas(columns, "Key")) {
+        columnOf("Key").cells[count] = cellOf(context, value[0]);
+      }
+      if (!isFiltered || MapPrototypeHas(columns, "Values")) {
+        columnOf("Values").cells[count] = cellOf(context, value[1]);
+      }
     } else if (isObject(value)) {
       const names = isFiltered ? wanted : namesOf(value);
       for (let index = 0; index < names.length && !isSpentIn(context); index++) {
@@ -455,7 +459,7 @@ function table(data, properties) {
   }
   const list = makeList();
   push(list, indices);
-  const inOrder = ordered(columns);
+  const inOrder = ordered(columns, isFiltered);
   for (let index = 0; index < inOrder.length; index++) {
     push(list, inOrder[index]);
   }

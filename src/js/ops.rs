@@ -113,8 +113,8 @@ fn op_cx_random(state: Rc<RefCell<OpState>>, #[buffer] bytes: &mut [u8]) -> Resu
 
 /// What kind of value V8 says this is, in the numbers of `js/32_objects.js`. Runs nothing of a script and allocates
 /// nothing, whatever the value.
-#[op2(fast)]
-fn op_cx_kind(value: v8::Local<v8::Value>) -> u32 {
+#[op2(fast, no_side_effects)]
+fn op_cx_kind(value: &v8::Value) -> u32 {
     if !value.is_object() {
         return 0;
     }
@@ -169,7 +169,7 @@ fn op_cx_keys<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     object: v8::Local<'s, v8::Object>,
     bits: u32,
-) -> v8::Local<'s, v8::Array> {
+) -> v8::Local<'s, v8::Value> {
     let property_filter = match bits & KEYS_ENUMERABLE {
         0 => v8::PropertyFilter::ALL_PROPERTIES,
         _ => v8::PropertyFilter::ONLY_ENUMERABLE,
@@ -186,7 +186,7 @@ fn op_cx_keys<'s>(
     };
     v8::tc_scope!(let scope, scope);
     let keys = if object.is_proxy() { None } else { object.get_property_names(scope, wanted) };
-    keys.unwrap_or_else(|| v8::Array::new(scope, 0))
+    keys.unwrap_or_else(|| v8::Array::new(scope, 0)).into()
 }
 
 /// The class that V8 made an object of, whatever its prototype has become. V8's own text, not a copy.
@@ -194,8 +194,8 @@ fn op_cx_keys<'s>(
 fn op_cx_constructor_name<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     object: v8::Local<'s, v8::Object>,
-) -> v8::Local<'s, v8::String> {
-    v8::Local::new(scope, object.get_constructor_name())
+) -> v8::Local<'s, v8::Value> {
+    v8::Local::new(scope, object.get_constructor_name()).into()
 }
 
 /// Stands in for every op that scripts must not have.

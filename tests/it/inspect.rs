@@ -136,7 +136,11 @@ fn v_249_a_custom_inspector_changes_nothing_of_ours() {
 fn v_250_text_that_is_too_long_for_v8() {
     survives(r#"const s = "x".repeat(2 ** 26); console.log(s, s, s, s, s, s, s, s, s)"#, ANY, 400);
     survives(r#"const s = "x".repeat(2 ** 28); console.log("%s%s%s", s, s, s)"#, ANY, 800);
-    survives(r#"const s = "\n".repeat(2 ** 20); for (let i = 0; i < 1e5; i++) console.group(); console.log(s)"#, ANY, 400);
+    survives(
+        r#"const s = "\n".repeat(2 ** 20); for (let i = 0; i < 1e5; i++) console.group(); console.log(s)"#,
+        ANY,
+        400,
+    );
 }
 
 #[tokio::test]
@@ -234,14 +238,26 @@ async fn v_254_large_values_are_cut() {
     let megabyte = 1 << 20;
     for (source, end) in [
         ("let d = {}; for (let i = 0; i < 1e5; i++) d = { d }; console.dir(d, { depth: null })", "}\n"),
-        ("let d = []; for (let i = 0; i < 1e5; i++) d = [d]; console.dir(d, { depth: 1e9, compact: false })", "]\n"),
-        ("const o = {}; for (let i = 0; i < 3e5; i++) o['k' + i] = i; console.log(o)", "more properties\n}\n"),
+        (
+            "let d = []; for (let i = 0; i < 1e5; i++) d = [d]; console.dir(d, { depth: 1e9, compact: false })",
+            "]\n",
+        ),
+        (
+            "const o = {}; for (let i = 0; i < 3e5; i++) o['k' + i] = i; console.log(o)",
+            "more properties\n}\n",
+        ),
         ("const o = {}; for (let i = 0; i < 1e6; i++) o[i] = i; console.log(o)", "more properties\n}\n"),
         ("console.dir(Array(1e6).fill(1), { maxArrayLength: null })", "more items\n]\n"),
-        ("console.dir(new Set(Array(3e5).fill(1).map((x, i) => i)), { iterableLimit: null })", "more items\n}\n"),
+        (
+            "console.dir(new Set(Array(3e5).fill(1).map((x, i) => i)), { iterableLimit: null })",
+            "more items\n}\n",
+        ),
         ("console.dir(['x'.repeat(5e6)], { maxStringLength: null })", "more characters\n]\n"),
         ("console.dir(['\\n'.repeat(5e6)], { maxStringLength: Infinity })", "more characters\n]\n"),
-        ("console.log(new Map(Array(3e5).fill(1).map((x, i) => [i, i])).entries())", "... 299900 more items\n}\n"),
+        (
+            "console.log(new Map(Array(3e5).fill(1).map((x, i) => [i, i])).entries())",
+            "... 299900 more items\n}\n",
+        ),
         ("console.log({ ['k'.repeat(1e6)]: 1 })", "...\": 1\n}\n"),
         ("console.log(Object('x'.repeat(1e6)))", "more characters]\n"),
     ] {
@@ -335,19 +351,44 @@ fn v_257_errors_of_every_kind_are_reported() {
         ("Object.defineProperty(new Error('x'), 'stack', { get() { for (;;) {} } })", &["TIMEOUT"][..]),
         ("Object.defineProperty(new Error('x'), 'cause', { get() { for (;;) {} } })", &["TIMEOUT"]),
         ("Object.defineProperty(new Error('x'), 'name', { get() { throw 1 } })", &["RUNTIME_ERROR"]),
-        ("Object.defineProperties(new Error('x'), { stack: { get() { throw 1 } }, message: { get() { throw 1 } }, \
-          name: { get() { throw 1 } }, cause: { get() { throw 1 } }, errors: { get() { throw 1 } } })", &["RUNTIME_ERROR"]),
+        (
+            "Object.defineProperties(new Error('x'), { stack: { get() { throw 1 } }, message: { get() { throw 1 } }, \
+          name: { get() { throw 1 } }, cause: { get() { throw 1 } }, errors: { get() { throw 1 } } })",
+            &["RUNTIME_ERROR"],
+        ),
         ("new Error('x'.repeat(2 ** 24))", ANY),
-        ("Object.assign(new Error('a'.repeat(5e5) + 'b'), { stack: 'a'.repeat(1e6), name: 'a'.repeat(4e5) + 'c' })", ANY),
+        (
+            "Object.assign(new Error('a'.repeat(5e5) + 'b'), { stack: 'a'.repeat(1e6), name: 'a'.repeat(4e5) + 'c' })",
+            ANY,
+        ),
         ("Object.assign(new Error('x'), { stack: 'Error: x\\n    at' + '\\n    at x'.repeat(1e6) })", ANY),
-        ("(() => { const a = new Error('a'), b = new Error('b', { cause: a }); a.cause = b; return a })()", &["RUNTIME_ERROR"]),
-        ("(() => { let e = new Error('0'); for (let i = 0; i < 1e4; i++) e = new Error('e', { cause: e }); return e })()", ANY),
-        ("(() => { const e = new AggregateError([], 'x'); e.errors.push(e, [e]); return e })()", &["RUNTIME_ERROR"]),
-        ("(Error.prepareStackTrace = () => ({ toString() { for (;;) {} } }), new Error('x'))", &["RUNTIME_ERROR", "TIMEOUT"]),
+        (
+            "(() => { const a = new Error('a'), b = new Error('b', { cause: a }); a.cause = b; return a })()",
+            &["RUNTIME_ERROR"],
+        ),
+        (
+            "(() => { let e = new Error('0'); for (let i = 0; i < 1e4; i++) e = new Error('e', { cause: e }); return e })()",
+            ANY,
+        ),
+        (
+            "(() => { const e = new AggregateError([], 'x'); e.errors.push(e, [e]); return e })()",
+            &["RUNTIME_ERROR"],
+        ),
+        (
+            "(Error.prepareStackTrace = () => ({ toString() { for (;;) {} } }), new Error('x'))",
+            &["RUNTIME_ERROR", "TIMEOUT"],
+        ),
         ("(Error.prepareStackTrace = () => { for (;;) {} }, new Error('x'))", &["TIMEOUT"]),
-        ("(Error.stackTraceLimit = Infinity, (function f(n) { return n ? f(n - 1) : new Error('deep') })(3_000))", ANY),
+        (
+            "(Error.stackTraceLimit = Infinity, (function f(n) { return n ? f(n - 1) : new Error('deep') })(3_000))",
+            ANY,
+        ),
     ] {
-        survives(&format!("const error = {error}; console.log(error, [[error]], {{ error }}); throw error"), codes, 400);
+        survives(
+            &format!("const error = {error}; console.log(error, [[error]], {{ error }}); throw error"),
+            codes,
+            400,
+        );
         survives(&format!("const error = {error}; throw {{ error }}"), codes, 400);
     }
 }
@@ -359,17 +400,36 @@ fn v_258_options_are_read_as_they_are() {
     for (options, codes) in [
         ("{ get depth() { for (;;) {} } }", &["TIMEOUT"][..]),
         ("{ get depth() { throw 1 }, get compact() { throw 1 }, get sorted() { throw 1 } }", &["none"]),
-        ("new Proxy({}, { get() { throw 1 }, has() { throw 1 }, getOwnPropertyDescriptor() { throw 1 }, ownKeys() { throw 1 } })", &["none"]),
-        ("{ depth: { valueOf() { throw 1 } }, breakLength: '1e9', compact: {}, maxArrayLength: NaN, maxStringLength: -1 }", &["none"]),
-        ("{ depth: 1e308, breakLength: 1e308, maxArrayLength: 1e308, maxStringLength: 1e308, indentationLvl: 1e308, compact: 1e308 }", &["none"]),
-        ("{ depth: -1e308, breakLength: -1e308, maxArrayLength: -1e308, maxStringLength: -1e308, indentationLvl: -1, compact: -1 }", &["none"]),
+        (
+            "new Proxy({}, { get() { throw 1 }, has() { throw 1 }, getOwnPropertyDescriptor() { throw 1 }, ownKeys() { throw 1 } })",
+            &["none"],
+        ),
+        (
+            "{ depth: { valueOf() { throw 1 } }, breakLength: '1e9', compact: {}, maxArrayLength: NaN, maxStringLength: -1 }",
+            &["none"],
+        ),
+        (
+            "{ depth: 1e308, breakLength: 1e308, maxArrayLength: 1e308, maxStringLength: 1e308, indentationLvl: 1e308, compact: 1e308 }",
+            &["none"],
+        ),
+        (
+            "{ depth: -1e308, breakLength: -1e308, maxArrayLength: -1e308, maxStringLength: -1e308, indentationLvl: -1, compact: -1 }",
+            &["none"],
+        ),
         ("{ sorted() { for (;;) {} } }", &["TIMEOUT"]),
         ("{ sorted() { throw 1 }, getters: true, showHidden: true, showProxy: true }", &["none"]),
         ("{ getters: true, depth: null }", &["none"]),
-        ("{ quotes: { length: 2 ** 32 }, seen: Array(2 ** 32 - 1), stylize() { for (;;) {} }, budget: {}, colors: true }", &["none"]),
+        (
+            "{ quotes: { length: 2 ** 32 }, seen: Array(2 ** 32 - 1), stylize() { for (;;) {} }, budget: {}, colors: true }",
+            &["none"],
+        ),
     ] {
         let value = "{ b: [1, 'two', [3]], a: 'x\\ny'.repeat(20), get c() { return { d: 1 } }, m: new Map([[1, { e: 2 }]]) }";
-        survives(&format!("console.dir({value}, {options}); console.dir(Array(20).fill(1e3), {options})"), codes, 300);
+        survives(
+            &format!("console.dir({value}, {options}); console.dir(Array(20).fill(1e3), {options})"),
+            codes,
+            300,
+        );
     }
 }
 
@@ -386,5 +446,8 @@ fn v_259_printing_where_the_stack_ends() {
     );
     assert_eq!(report["hostile"]["value"], json!([true, true]), "{report:#}");
     let output = report["hostile"]["output"].as_str().unwrap();
-    assert!(output.trim_end().ends_with("Map(1) { 1 => { c: 1 } } } ] }") || output.ends_with("}\n}"), "{report:#}");
+    assert!(
+        output.trim_end().ends_with("Map(1) { 1 => { c: 1 } } } ] }") || output.ends_with("}\n}"),
+        "{report:#}"
+    );
 }
