@@ -4,6 +4,7 @@
 import { core, primordials } from "ext:core/mod.js";
 import { clip, makeList, MAX_CHARACTERS, numberText, push, quote, spaces, widthOf } from "ext:cx/31_text.js";
 import {
+  hasProxyPrototype,
   isFunctionKind,
   KEYS_ENUMERABLE,
   KIND_ARRAY,
@@ -111,16 +112,19 @@ function print(level, text) {
 
 // --- Arguments ------------------------------------------------------------------------------------------------------
 
+const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
+
 // `String(value)`, or what can be said of a value that has no text.
 function textOf(context, value) {
   if (typeof value === "number" || typeof value === "string") {
     return `${value}`;
   }
-  if (value !== null && (typeof value === "object" || typeof value === "function") && kindOf(value) === KIND_PROXY) {
-    return inspectIn(context, value);
-  }
   try {
-    return String(value);
+    // A proxy would be asked for `toString`.
+    if (!isObject(value) || (kindOf(value) !== KIND_PROXY && !hasProxyPrototype(value))) {
+      return String(value);
+    }
+    return inspectIn(context, value);
   } catch {
     return inspectIn(context, value);
   }
@@ -223,8 +227,6 @@ function cellValue(context, row, key) {
   }
   return ObjectHasOwn(descriptor, "value") ? cellOf(context, descriptor.value) : "[Getter]";
 }
-
-const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
 
 function withoutProxy(value) {
   let target = value;
