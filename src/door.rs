@@ -68,6 +68,11 @@ impl RunDoor {
         if text.ends_with('\n') {
             text.pop();
         }
+        self.log_line(level, text);
+    }
+
+    /// Prints text that has no newline of the printing's at its end.
+    pub(crate) fn log_line(&self, level: LogLevel, text: String) {
         self.context.log(level, text);
     }
 

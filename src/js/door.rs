@@ -71,7 +71,7 @@ impl Door for RunDoor {
             2 => LogLevel::Warn,
             _ => LogLevel::Error,
         };
-        Self::log(self, level, text);
+        Self::log_line(self, level, text);
     }
 
     fn emit(&self, block: &str) -> String {

@@ -29,6 +29,8 @@ mod escape;
 mod examples;
 /// The guide that agents read.
 mod guide;
+/// Values that are printed: how they look, and attacks on the code that prints them.
+mod inspect;
 /// Servers that we did not write.
 mod interop;
 /// The same behind an address, with and without a token.
