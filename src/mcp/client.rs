@@ -6,9 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResponse, CancelledNotification,
-    CancelledNotificationParam, ClientRequest, CustomRequest, ErrorCode, PaginatedRequestParams,
-    ProtocolVersion, RequestId, ServerResult, SubscriptionFilter,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ErrorCode,
+    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, RequestId, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
@@ -16,7 +15,7 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use rmcp::{Peer, RoleClient};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
@@ -30,6 +29,7 @@ use super::lines::{LineTransport, NO_ANSWER};
 use super::oauth::Authorization;
 use super::settings::{HttpTransport, StdioTransport};
 use super::signals::{Client, Signals};
+use crate::json::{self, Json};
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolList, ToolResult};
 
 /// Listing reads memory in every server known. This is for all pages together.
@@ -42,7 +42,7 @@ const PROBE_TIME: Duration = Duration::from_secs(2);
 
 /// No server is known to have more; an endless list stops here.
 const MOST_PAGES: usize = 100;
-const MOST_TOOLS: usize = 10_000;
+pub(super) const MOST_TOOLS: usize = 10_000;
 
 /// How long the rest of a dead server's output may take to be read: it is in the pipe already.
 const DRAIN_TIME: Duration = Duration::from_millis(250);
@@ -277,16 +277,13 @@ impl Connection {
     pub(super) async fn call(
         &self,
         tool: &str,
-        arguments: Map<String, Value>,
+        arguments: Json,
         on_progress: Option<ProgressListener>,
     ) -> Result<ToolResult, CallFailure> {
-        let parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let response = match on_progress {
-            None => self.peer.call_tool_once(parameters).await,
-            Some(listener) => self.call_with_progress(parameters, listener).await,
-        };
+        let request = convert::call_request(tool, arguments);
+        let response = self.exchange(request, on_progress).await;
         let result = match response {
-            Ok(response) => convert::tool_result(&self.server, response),
+            Ok(text) => convert::tool_result(&self.server, &text),
             Err(ServiceError::McpError(error)) => Err(convert::call_error(&self.server, tool, &error)),
             Err(error) => {
                 let is_unsent = matches!(error, ServiceError::TransportSend(_));
@@ -300,19 +297,16 @@ impl Connection {
 
     /// Sends any other request once and returns its result as it is. Dropping the future tells the
     /// server that nobody waits any more.
-    pub(super) async fn request(&self, method: &str, parameters: Value) -> Result<Value, CallFailure> {
+    pub(super) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
+        let text = self.request_text(method, parameters).await?;
+        let unreadable = |error: serde_json::Error| convert::unreadable(&self.server, &error.to_string());
+        Json::parse(&text).map_err(|error| CallFailure { error: unreadable(error), is_unsent: false })
+    }
+
+    async fn request_text(&self, method: &str, parameters: Value) -> Result<String, CallFailure> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
-        let answered = async {
-            let handle =
-                self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-            let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
-            let response = handle.await_response().await;
-            guard.id = None;
-            response
-        };
-        let result = match answered.await {
-            Ok(ServerResult::CustomResult(result)) => Ok(result.0),
-            Ok(_) => Err(convert::unreadable(&self.server, "it answers another question")),
+        let result = match self.exchange(request, None).await {
+            Ok(text) => Ok(text),
             Err(ServiceError::McpError(error)) => Err(convert::call_error(&self.server, method, &error)),
             Err(error) => {
                 let is_unsent = matches!(error, ServiceError::TransportSend(_));
@@ -323,49 +317,59 @@ impl Connection {
         result.map_err(|error| CallFailure { error, is_unsent: false })
     }
 
+    /// Sends a request whose answer goes through rmcp as text, and returns that.
+    async fn exchange(
+        &self,
+        request: ClientRequest,
+        on_progress: Option<ProgressListener>,
+    ) -> Result<String, ServiceError> {
+        let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let _listening =
+            on_progress.map(|listener| self.signals.listen(handle.progress_token.clone(), listener));
+        let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
+        let response = handle.await_response().await;
+        guard.id = None;
+        convert::result_text(response?).ok_or(ServiceError::UnexpectedResponse)
+    }
+
     /// Everything that a list method gives, as one array, within the bounds of a list of tools.
-    pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Value, CallFailure> {
-        let mut items: Vec<Value> = Vec::new();
-        let mut bytes = 0;
+    pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Json, CallFailure> {
+        let unreadable = |error: serde_json::Error| CallFailure {
+            error: convert::unreadable(&self.server, &error.to_string()),
+            is_unsent: false,
+        };
+        let mut all = String::from("[");
+        let mut count = 0;
         let mut cursors: Vec<String> = Vec::new();
         loop {
             let parameters = cursors.last().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let mut page = self.request(method, parameters).await?;
-            bytes += page.to_string().len();
-            if let Value::Array(more) = page[key].take() {
-                items.extend(more);
+            let page = self.request_text(method, parameters).await?;
+            let mut next = None;
+            let mut items = Ok(Vec::new());
+            json::each_field(&page, |field, value| {
+                if field == key && value.get().starts_with('[') {
+                    items = json::items(value.get(), MOST_TOOLS - count);
+                } else if field == "nextCursor" {
+                    next = serde_json::from_str::<String>(value.get()).ok();
+                }
+            })
+            .map_err(unreadable)?;
+            for item in items.map_err(unreadable)? {
+                if count > 0 {
+                    all.push(',');
+                }
+                all.push_str(item.get());
+                count += 1;
             }
-            let next = page["nextCursor"].as_str().map(str::to_owned);
             let Some(next) = next.filter(|next| !cursors.contains(next)) else { break };
-            if cursors.len() + 1 >= MOST_PAGES || items.len() >= MOST_TOOLS || bytes >= convert::SERVER_BYTES
-            {
+            if cursors.len() + 1 >= MOST_PAGES || count >= MOST_TOOLS || all.len() >= convert::SERVER_BYTES {
                 tracing::warn!(server = &*self.server, method, "the list does not end");
                 break;
             }
             cursors.push(next);
         }
-        items.truncate(MOST_TOOLS);
-        Ok(Value::Array(items))
-    }
-
-    async fn call_with_progress(
-        &self,
-        parameters: CallToolRequestParams,
-        listener: ProgressListener,
-    ) -> Result<CallToolResponse, ServiceError> {
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
-        let options = PeerRequestOptions::no_options();
-        let handle = self.peer.send_cancellable_request(request, options).await?;
-        let _listening = self.signals.listen(handle.progress_token.clone(), listener);
-        let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
-        let response = handle.await_response().await;
-        guard.id = None;
-        match response? {
-            ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
-            ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
-            ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
-            _ => Err(ServiceError::UnexpectedResponse),
-        }
+        all.push(']');
+        Json::parse(&all).map_err(unreadable)
     }
 
     /// Lists all tools, within bounds.
@@ -392,7 +396,8 @@ impl Connection {
         loop {
             let cursor = cursors.last().cloned();
             let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.peer.list_tools(Some(page)).await {
+            let request = ListToolsRequest::with_param(page);
+            let page = match self.exchange(ClientRequest::ListToolsRequest(request), None).await {
                 Ok(page) => page,
                 // A server of prompts or resources only, which has said so.
                 Err(ServiceError::McpError(error))
@@ -403,9 +408,10 @@ impl Connection {
                 Err(ServiceError::McpError(error)) => return Err(convert::list_error(&self.server, &error)),
                 Err(error) => return Err(self.lost(error, "it listed its tools").await),
             };
+            let page = convert::read_tools(&page, MOST_TOOLS)
+                .map_err(|error| convert::unreadable(&self.server, &error.to_string()))?;
             // The shortest of all pages holds for the whole.
-            let page_ttl = page.ttl_ms.map(Duration::from_millis);
-            ttl = [ttl, page_ttl].into_iter().flatten().min();
+            ttl = [ttl, page.ttl].into_iter().flatten().min();
             for tool in page.tools {
                 if list.len() >= MOST_TOOLS || list.is_full() {
                     tracing::warn!(
