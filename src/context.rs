@@ -480,7 +480,8 @@ impl ExecutionContext {
         let record = self.begin_record(&server, &tool, argument_bytes, ToolCallStatus::Stubbed);
         self.end_record(record, ToolCallStatus::Stubbed, text.len());
         // As it is printed, which is not as the script wrote it.
-        let bytes = serde_json::to_string(&arguments).map_or(0, |text| text.len());
+        let arguments = Json::from(Value::Object(arguments));
+        let bytes = arguments.text().len();
         let mut ledger = self.ledger.lock();
         if ledger.planned.len() < PlannedCall::KEPT && ledger.planned_bytes + bytes <= PlannedCall::KEPT_BYTES
         {

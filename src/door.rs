@@ -44,7 +44,7 @@ impl RunDoor {
     ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
         let context = Arc::clone(&self.context);
         let request = json::check(request, json::budget(request.len()))
-            .and_then(|()| Ok(serde_json::from_str::<Query>(request)?));
+            .and_then(|_cost| Ok(serde_json::from_str::<Query>(request)?));
         let answer = async move {
             let request = request
                 .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::json::Json;
@@ -558,8 +558,8 @@ pub struct PlannedCall {
     pub server: String,
     /// The tool's name on that server.
     pub tool: String,
-    /// The arguments that would have been sent.
-    pub arguments: Map<String, Value>,
+    /// The arguments that would have been sent, an object.
+    pub arguments: Json,
 }
 
 impl PlannedCall {

@@ -217,13 +217,17 @@ pub(crate) fn tree(text: &str, budget: usize) -> Result<Value, TreeError> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// Checks that a tree of the text, or what types read of it, takes no more than `budget` bytes. Allocates nothing but
+/// Checks that a tree of the text, or what types read of it, takes no more than `budget` bytes, and returns what it would
+/// take. Allocates nothing but
 /// the longest string that has escapes.
-pub(crate) fn check(text: &str, budget: usize) -> Result<(), TreeError> {
+pub(crate) fn check(text: &str, budget: usize) -> Result<usize, TreeError> {
     let mut meter = Meter::new(budget);
     match walk(text, &mut meter, None) {
         Err(_) if meter.is_exceeded => Err(TreeError::TooMany { values: meter.values }),
-        walked => Ok(walked?),
+        walked => {
+            walked?;
+            Ok(meter.cost)
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl ExecuteResult {
     ///
     /// `value` is there, as `null`, when a script that succeeded returned nothing.
     ///
-    /// A value and blocks that are too large for a tree ([`Json::value`]) are `null`;
+    /// A value, blocks and planned calls that are too large for a tree ([`Json::value`]) are `null`;
     /// [`ExecuteResult::to_json_text`] has them.
     pub fn to_json(&self) -> Value {
         let tree = |json: &Json| json.value().cloned().unwrap_or_default();
@@ -44,6 +44,9 @@ impl ExecuteResult {
         }
         if let Some(value) = self.value_json() {
             report.insert("value".to_owned(), tree(value));
+        }
+        if let Some(planned) = self.planned() {
+            report.insert("plannedCalls".to_owned(), planned.iter().map(tree).collect());
         }
         in_order(report)
     }
@@ -57,6 +60,7 @@ impl ExecuteResult {
                 report.insert(field.to_owned(), Value::Null);
             }
         }
+        let planned = self.planned().unwrap_or_default();
         let Value::Object(report) = in_order(report) else { return String::new() };
         let fields = report.iter().map(|(name, value)| {
             (
@@ -64,6 +68,7 @@ impl ExecuteResult {
                 match name.as_str() {
                     "value" => Field::Json(self.value_json()),
                     "emitted" => Field::Blocks(&emitted),
+                    "plannedCalls" => Field::Calls(&planned),
                     _ => Field::Plain(value),
                 },
             )
@@ -80,7 +85,12 @@ impl ExecuteResult {
         })
     }
 
-    /// The report without `value` and `emitted`, which can be large.
+    /// The calls that a dry run would have made, as `{tool, arguments}` each.
+    pub(crate) fn planned(&self) -> Option<Vec<Json>> {
+        self.planned_calls.as_ref().map(|planned| planned.iter().map(planned_json).collect())
+    }
+
+    /// The report without `value`, `emitted` and what is in `plannedCalls`, which can be large.
     pub(crate) fn without_values(&self) -> Map<String, Value> {
         let mut report = Map::new();
         let mut put = |name: &str, value: Value| {
@@ -105,8 +115,8 @@ impl ExecuteResult {
             put("toolCallsMade", self.usage.tool_calls.into());
             put("toolCallSummary", self.call_summary());
         }
-        if let Some(planned) = &self.planned_calls {
-            put("plannedCalls", planned.iter().map(planned_json).collect());
+        if self.planned_calls.is_some() {
+            put("plannedCalls", Value::Array(Vec::new()));
         }
         if self.usage.planned_calls_dropped > 0 {
             put("plannedCallsDropped", self.usage.planned_calls_dropped.into());
@@ -179,8 +189,15 @@ impl Summary {
     }
 }
 
-fn planned_json(call: &PlannedCall) -> Value {
-    json!({ "tool": full_name(&call.server, &call.tool), "arguments": call.arguments })
+fn planned_json(call: &PlannedCall) -> Json {
+    #[derive(Serialize)]
+    struct Planned<'a> {
+        tool: String,
+        arguments: &'a Json,
+    }
+    let planned = Planned { tool: full_name(&call.server, &call.tool), arguments: &call.arguments };
+    // Texts and JSON are always JSON.
+    Json::of(&planned).unwrap_or_else(|_| Value::Null.into())
 }
 
 /// Puts `success`, `value`, `output` and `emitted` first.
@@ -198,6 +215,7 @@ pub(crate) fn in_order(mut report: Map<String, Value>) -> Value {
 enum Field<'a> {
     Json(Option<&'a Json>),
     Blocks(&'a [&'a Json]),
+    Calls(&'a [Json]),
     Plain(&'a Value),
 }
 

@@ -323,7 +323,9 @@ pub(super) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolEr
             (true, false) => {}
             _ if asks => return Ok(None),
             _ => {
-                return Err(serde_json::Error::custom("expected `content`, `structuredContent` or `isError`"));
+                return Err(serde_json::Error::custom(
+                    "expected `content`, `structuredContent` or `isError`",
+                ));
             }
         }
         if let Some(content) = result.content {

@@ -148,17 +148,18 @@ impl<'a> Draft<'a> {
                 report.insert("toolCallSummaryOmitted".to_owned(), more.into());
             }
         }
-        if let Some(Value::Array(planned)) = report.get_mut("plannedCalls") {
+        if let Some(planned) = self.result.planned() {
             let mut room = MOST_PLANNED_BYTES;
             let fitting = planned.iter().take_while(|call| {
-                let bytes = call.to_string().len();
+                let bytes = call.text().len();
                 let fits = bytes <= room;
                 room = room.saturating_sub(bytes);
                 fits
             });
-            let fitting = fitting.count();
-            let more = planned.len() - fitting;
-            planned.truncate(fitting);
+            // What is short enough for an answer is short enough for a tree.
+            let fitting: Vec<Value> = fitting.map(|call| call.value().cloned().unwrap_or_default()).collect();
+            let more = planned.len() - fitting.len();
+            report.insert("plannedCalls".to_owned(), fitting.into());
             if more > 0 {
                 report.insert("plannedCallsOmitted".to_owned(), more.into());
             }
@@ -215,10 +216,14 @@ impl<'a> Draft<'a> {
     /// Adds what was emitted: images, audio and resources as they are, text as far as there is room.
     fn push_blocks(&self, content: &mut Vec<ContentBlock>, run: Option<&str>) {
         let mut room = MOST_CHARACTERS;
+        // For all blocks together.
+        let mut budget = json::budget(self.emitted.iter().map(|block| block.text().len()).sum());
         for &block in self.emitted.iter().take(MOST_BLOCKS) {
             // What would take far more than its text is shown as what it is, as is what is none of the protocol's kinds.
-            let read = json::check(block.text(), json::budget(block.text().len()))
-                .and_then(|()| Ok(serde_json::from_str(block.text())?));
+            let read = json::check(block.text(), budget).and_then(|cost| {
+                budget -= cost;
+                Ok(serde_json::from_str(block.text())?)
+            });
             content.push(match read {
                 Ok(ContentBlock::Text(mut text)) => {
                     let length = text.text.chars().count();
