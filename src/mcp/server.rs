@@ -23,6 +23,7 @@ use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
 use super::signals::Signals;
 use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
+use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
 
 /// How long a call waits at least before it says anything about its server, unless the server has less time for its
@@ -158,6 +159,8 @@ impl Server {
     pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
         let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
         tracing::debug!(server = &*self.name, tool = &*tool, "call");
+        // The tree is needed no more, and is a dozen times as large.
+        let arguments = Json::from(Value::Object(arguments));
         let work = move |connection: Arc<Connection>| {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
             async move { connection.call(&tool, arguments, on_progress).await }.boxed()
@@ -171,7 +174,7 @@ impl Server {
         request: ServerRequest,
         deadline: Instant,
         cancel: CancellationToken,
-    ) -> Result<Value, ToolError> {
+    ) -> Result<Json, ToolError> {
         let server = Arc::clone(&self);
         let work = move |connection: Arc<Connection>| {
             let (server, request) = (Arc::clone(&server), request.clone());

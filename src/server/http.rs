@@ -5,6 +5,7 @@ mod gate;
 mod sessions;
 mod shares;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::fmt;
@@ -44,6 +45,7 @@ use self::connections::{Connection, Connections, OpenConnection};
 use self::gate::{Gate, Refusal};
 use self::sessions::{PEER, REFUSED, SessionBounds, Sessions};
 use self::shares::PeerKey;
+use super::incoming::{self, Incoming as IncomingMessage};
 use super::serve::{Calls, Ended, LONGEST_DRAIN, LONGEST_GOODBYE, LONGEST_LAST_WRITE, Server, Shared};
 use super::session::{Handler, Session};
 use super::{health, metrics};
@@ -498,7 +500,7 @@ async fn answer_mcp(State(http): State<Arc<Http>>, request: Request) -> Response
 
 async fn answer_post(http: &Http, request: Request) -> Response {
     let connection = connection_of(&request);
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let (bytes, _held) = match timeout(LONGEST_BODY, read_body(http, &parts.headers, body)).await {
         Ok(Ok(read)) => read,
         Ok(Err(response)) => return response,
@@ -509,6 +511,19 @@ async fn answer_post(http: &Http, request: Request) -> Response {
     }
     let peer = connection.map(|connection| connection.peer()).unwrap_or_default();
     let is_json = is_json(&parts.headers);
+    let reduced = match incoming::detach(&bytes) {
+        Ok(IncomingMessage { message, input }) => {
+            if let Some(input) = input {
+                parts.extensions.insert(input);
+            }
+            match message {
+                Cow::Owned(message) => Some(Bytes::from(message)),
+                Cow::Borrowed(_) => None,
+            }
+        }
+        Err(problem) => return not_read(&bytes, ErrorCode::INVALID_REQUEST, &problem.to_string()),
+    };
+    let bytes = reduced.unwrap_or(bytes);
     let handled = async {
         let request = Request::from_parts(parts, Body::from(bytes.clone()));
         let response = http.mcp.handle(request).await;
@@ -593,6 +608,11 @@ fn not_understood(bytes: &[u8]) -> Response {
             ),
         }
     };
+    not_read(bytes, code, &problem)
+}
+
+/// The answer to a message that is not read any further, with its id if it has one.
+fn not_read(bytes: &[u8], code: ErrorCode, problem: &str) -> Response {
     let id = IdScan::of_line(bytes).and_then(|id| id.to_json());
     let id = id.map_or(Value::Null, |id| serde_json::from_str(id.get()).unwrap_or_default());
     let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": problem } });

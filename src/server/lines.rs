@@ -31,6 +31,7 @@ use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
 use self::backpressure::{InFlight, LookAhead, MAX_STALL, MAX_UNREAD_BYTES, ParkedLine, Slot};
+use super::incoming::{DetachedInput, detach};
 use crate::lines::{IdScan, LONGEST_LINE, LONGEST_SKIPPED_LINE, LineQueue, LineReader, Piece, trimmed};
 
 /// The longest id that is echoed, in bytes of JSON.
@@ -193,6 +194,11 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
                 "batches are not part of the protocol; send one message a line",
             );
         }
+        let incoming = match detach(line) {
+            Ok(incoming) => incoming,
+            Err(problem) => return self.refuse_large(line, &problem.to_string()),
+        };
+        let line = &*incoming.message;
         let envelope = match serde_json::from_slice::<Envelope<'_>>(line) {
             Ok(envelope) => envelope,
             Err(error) if line[0] == b'{' => {
@@ -212,7 +218,9 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
             }
         };
         match (&envelope.method, envelope.id) {
-            (Some(method), Some(id)) => self.read_request(method, id, envelope.params, line.len()),
+            (Some(method), Some(id)) => {
+                self.read_request(method, id, envelope.params, incoming.input, line.len());
+            }
             (Some(method), None) => self.read_notification(method, envelope.params),
             (None, _) if envelope.result.is_some() || envelope.error.is_some() => {
                 // An answer to a request of ours. One that nobody waits for ends in rmcp.
@@ -231,7 +239,35 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         }
     }
 
-    fn read_request(&mut self, method: &str, id: &RawValue, params: Option<&RawValue>, bytes: usize) {
+    /// Deals with a message that is too large to be parsed.
+    fn refuse_large(&mut self, line: &[u8], problem: &str) {
+        match serde_json::from_slice::<Envelope<'_>>(line) {
+            Ok(Envelope { method: Some(_), id: None, .. }) => {}
+            Ok(Envelope { method: None, id: Some(id), result, error, .. })
+                if result.is_some() || error.is_some() =>
+            {
+                // An answer to a request of ours is not answered, but whoever waits for it need not go on waiting.
+                if let Some(Ok(id)) = Some(id).filter(|id| is_id(id)).map(|id| serde_json::from_str(id.get()))
+                {
+                    let error = ErrorData::new(ErrorCode::INVALID_REQUEST, problem.to_owned(), None);
+                    self.ready.push_back(JsonRpcMessage::error(error, Some(id)));
+                }
+            }
+            _ => {
+                let id = IdScan::of_line(line).and_then(|id| id.to_json());
+                self.refuse(id.as_deref(), ErrorCode::INVALID_REQUEST, problem);
+            }
+        }
+    }
+
+    fn read_request(
+        &mut self,
+        method: &str,
+        id: &RawValue,
+        params: Option<&RawValue>,
+        input: Option<DetachedInput>,
+        bytes: usize,
+    ) {
         if !is_id(id) {
             return self.refuse(
                 None,
@@ -241,6 +277,9 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         }
         match read_call::<ClientRequest>(method, params) {
             Ok(mut request) => {
+                if let Some(input) = input {
+                    request.extensions_mut().insert(input);
+                }
                 self.last_id += 1;
                 let slot = Arc::new(self.in_flight.enter(bytes));
                 request.extensions_mut().insert(Arc::clone(&slot));

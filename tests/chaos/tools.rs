@@ -152,6 +152,14 @@ fn giant(id: &Value, tools: &[Value], variant: &str) -> String {
                 r#"{{"name":"enum","inputSchema":{{"type":"object","properties":{{"a":{{"enum":[{members}]}}}}}}}}"#
             ));
         }
+        "values" => {
+            let values = vec![r#"{"":0}"#; 300_000].join(",");
+            for number in 0..5 {
+                add(&format!(
+                    r#"{{"name":"values_{number}","inputSchema":{{"type":"object","a":[{values}]}},"annotations":{{"title":"","a":[{values}]}}}}"#
+                ));
+            }
+        }
         "cycle" => add(
             r##"{"name":"cycle","inputSchema":{"type":"object","$ref":"#","properties":{"a":{"$ref":"file:///etc/passwd"},"b":{"$ref":"http://127.0.0.1:9/"}}}}"##,
         ),

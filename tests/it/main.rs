@@ -37,6 +37,8 @@ mod interop;
 mod interop_http;
 /// The same in Python: one SDK of before, one of now.
 mod interop_python;
+/// Attacks by number: JSON that takes far more memory when it is parsed.
+mod json_memory;
 /// The library as an embedder uses it.
 mod library;
 /// Limits in pairs: obeyed and violated.

@@ -146,9 +146,9 @@ fn at_rest(process: u32, health: impl Fn() -> Value) -> Sample {
 
 #[test]
 fn v_269_attackers_and_honest_clients_over_http() {
-    let server = Server::start(Start::new());
+    let server = &Server::start(Start::new());
     let health = || server.health();
-    let run = |session: &Session<'_>, id: usize, (tool, arguments): (&str, Value)| {
+    let run = &|session: &Session<'_>, id: usize, (tool, arguments): (&str, Value)| {
         session.begin(id, "tools/call", json!({ "name": tool, "arguments": arguments })).result()
     };
     let warm = server.session();
@@ -180,8 +180,6 @@ fn v_269_attackers_and_honest_clients_over_http() {
             clients.into_iter().flat_map(|client| client.join().unwrap()).collect::<Vec<_>>()
         })
     };
-    // Borrowed by the closure above and by the attackers below.
-    let (server, run) = (&server, &run);
     let length = Duration::from_secs(seconds());
     let alone = times(honest_phase(length / 4));
     let beside = std::thread::scope(|scope| {

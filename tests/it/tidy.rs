@@ -101,6 +101,21 @@ fn arrows_point_inwards() {
         ("src/failure.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
         ("src/executor.rs", &["js", "server"]),
         ("src/server", &["engines", "js", "python", "config", "context", "pool", "door", "watchdog"]),
+        (
+            "src/json.rs",
+            &[
+                "executor",
+                "server",
+                "engines",
+                "js",
+                "python",
+                "mcp",
+                "config",
+                "context",
+                "tools",
+                "execution",
+            ],
+        ),
         ("src/lines.rs", &["executor", "server", "mcp", "tools", "context", "execution"]),
         ("src/lines", &["executor", "server", "mcp", "tools", "context", "execution"]),
         (
