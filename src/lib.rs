@@ -123,6 +123,9 @@ mod error;
 mod execution;
 mod executor;
 mod failure;
+#[cfg(test)]
+#[path = "../fuzz/entries/mod.rs"]
+mod fuzzing;
 mod guide;
 mod history;
 mod js;

@@ -338,3 +338,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
         Ok(())
     }
 }
+
+#[cfg(any(test, fuzzing))]
+#[path = "../../fuzz/entries/server_lines.rs"]
+pub(crate) mod fuzzing;
