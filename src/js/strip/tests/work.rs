@@ -46,7 +46,7 @@ fn v_296_decorators_and_accessors_are_counted() {
         let error = too_much(&class(4_100, member));
         assert!(error.hint.is_some_and(|hint| hint.contains("decorators")), "{member}");
     }
-    too_much(&format!("{}class A{{}}", "@d".repeat(70_000)));
+    too_much(&format!("{}class A{{}}", "@d ".repeat(70_000)));
 }
 
 #[test]
