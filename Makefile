@@ -67,12 +67,12 @@ fuzz:
 
 ## Measure how the time to transpile grows with the source: each construct in a row and nested, up to 1 MB.
 growth:
-	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --bin growth row
-	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --bin growth nested
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example growth row
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example growth nested
 
 ## Compare what generated programs do with what they do when TypeScript's own compiler compiled them.
 PROGRAMS ?= 5000
 differential:
 	cd fuzz/differential && npm ci --ignore-scripts
-	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --bin generate $(PROGRAMS) $(SEED) | \
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example generate $(PROGRAMS) $(SEED) | \
 	  node differential/compare.mjs

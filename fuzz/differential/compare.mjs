@@ -1,5 +1,5 @@
 // Compares what generated programs do, compiled by cx and by TypeScript itself. Reads the lines of
-// `cargo run --release --bin generate` from stdin; prints each difference, and ends with status 1 if there was one.
+// `cargo run --release --example generate` from stdin; prints each difference, and ends with status 1 if there was one.
 //
 // Decorators: TypeScript writes the standard's for ES2022, as cx does. Enums are not inlined by cx (`isolatedModules`
 // says the same to TypeScript). Fields are defined, not assigned, in both.

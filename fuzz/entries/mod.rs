@@ -3,7 +3,7 @@
 //! Each target is one function that takes bytes and panics if a promise is broken. It stands beside this file and is a
 //! module of the code that it looks into (`cfg(any(test, fuzzing))`), so that it reaches what is private there.
 
-#[cfg_attr(test, expect(unreachable_pub, reason = "the measurements in `fuzz/src/bin` use them"))]
+#[cfg_attr(test, expect(unreachable_pub, reason = "the measurements in `fuzz/examples` use them"))]
 pub mod constructs;
 pub(crate) mod lines;
 

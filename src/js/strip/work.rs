@@ -3,7 +3,7 @@
 //! swc's passes cannot be interrupted, and these are not linear: the pass for enums walks all members of all enums
 //! once for each enum; the pass for decorators looks at the whole class for each decorated member, and writes some
 //! 500 bytes for each; the pass that renames compares a name with all others of the same spelling. Each bound below
-//! is about a quarter of a second of its pass in a build with optimisation (`fuzz/src/bin/growth.rs` measures it).
+//! is about a quarter of a second of its pass in a build with optimisation (`fuzz/examples/growth.rs` measures it).
 //! Scripts that people or models write stay a hundred times below.
 
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! Writes programs of the grammar and what they compile to, one JSON object a line, for `differential/compare.mjs`.
 //!
 //! ```sh
-//! cargo run --release --bin generate COUNT [SEED]
+//! cargo run --release --example generate COUNT [SEED]
 //! ```
 
 #![allow(clippy::print_stdout, reason = "a command")]

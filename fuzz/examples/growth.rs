@@ -1,7 +1,7 @@
 //! Measures how the time to transpile grows, for each construct in a row and nested, up to 1 MB.
 //!
 //! ```sh
-//! cargo run --release --bin growth [row|nested] [FROM [TO]]
+//! cargo run --release --example growth [row|nested] [FROM [TO]]
 //! ```
 //!
 //! Prints each case that takes longer than [`MAX_SECONDS`], and ends with status 1 if there was one. It measures the
