@@ -8,6 +8,7 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 CX = $(CARGO_TARGET_DIR)/release/cx
 
 .PHONY: demo test soak soak-attackers lint doc deny bench component v8 interop
+.PHONY: demo test soak lint doc deny bench component v8 interop fuzz growth differential
 
 ## Build the command and run the example scripts against the example server.
 demo: v8
@@ -56,3 +57,28 @@ v8:
 
 interop:
 	@tests/interop/install.sh $(CX_INTEROP_DIR)
+
+## Run each fuzz target for so long, from its seeds and from what earlier runs found. Needs a nightly toolchain and
+## `cargo install cargo-fuzz`. A short form of each is part of `test`.
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events config schema arguments image
+
+fuzz: export CARGO_TARGET_DIR = $(CACHE)/fuzz-target
+fuzz:
+	@for target in $(FUZZ_TARGETS); do \
+	  mkdir -p fuzz/corpus/$$target; \
+	  cargo +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	    -max_total_time=$(FUZZ_SECONDS) -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 || exit 1; \
+	done
+
+## Measure how the time to transpile grows with the source: each construct in a row and nested, up to 1 MB.
+growth:
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example growth row
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example growth nested
+
+## Compare what generated programs do with what they do when TypeScript's own compiler compiled them.
+PROGRAMS ?= 5000
+differential:
+	cd fuzz/differential && npm ci --ignore-scripts
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example generate $(PROGRAMS) $(SEED) | \
+	  node differential/compare.mjs

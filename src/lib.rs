@@ -124,6 +124,9 @@ mod error;
 mod execution;
 mod executor;
 mod failure;
+#[cfg(test)]
+#[path = "../fuzz/entries/mod.rs"]
+mod fuzzing;
 mod guide;
 mod history;
 mod js;

@@ -2,18 +2,19 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::isolate::{Isolate, RawOutcome};
 use super::loader::export_names;
 use super::platform;
 use super::report::{Evidence, set_place, strip_failed};
-use super::strip::{Stripped, strip};
+use super::strip::{StripErrorKind, Stripped, strip};
 use crate::context::ExecutionContext;
 use crate::execution::{ErrorCode, Outcome, ScriptError};
 use crate::failure;
 use crate::pool::{Engine, Instance};
 use crate::tools::names::nearest;
-use crate::watchdog::Stop;
+use crate::watchdog::{Stop, StopReason};
 
 /// Makes isolates.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +37,16 @@ impl Engine for V8Engine {
     }
 
     fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Stripped, Box<ScriptError>> {
-        strip(source, context.limits.source_bytes).map_err(|error| Box::new(strip_failed(error, source)))
+        let stopped = || context.cancel.is_cancelled() || Instant::now() >= context.deadline();
+        strip(source, context.limits.source_bytes, &stopped).map_err(|error| {
+            Box::new(match error.kind {
+                StripErrorKind::Stopped => {
+                    let late = Instant::now() >= context.deadline();
+                    failure::stopped(late.then_some(StopReason::Timeout), context)
+                }
+                StripErrorKind::Syntax | StripErrorKind::Transpile => strip_failed(error, source),
+            })
+        })
     }
 }
 

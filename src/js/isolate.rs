@@ -143,7 +143,7 @@ impl Isolate {
     /// Goes the way of a run once, up to where the script would be called. What V8 and the processor
     /// do for the first time here, a run need not wait for: it is a third of a trivial run's time.
     fn rehearse(&mut self) -> Result<(), String> {
-        let stripped = strip("0", 1).map_err(|error| error.to_string())?;
+        let stripped = strip("0", 1, &|| false).map_err(|error| error.to_string())?;
         deno_core::scope!(scope, self.runtime);
         let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
         let text = |text: &str| v8::String::new(scope, text).ok_or("no memory for a string");

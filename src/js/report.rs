@@ -147,6 +147,8 @@ pub(crate) fn strip_failed(error: StripError, source: &str) -> ScriptError {
     let code = match error.kind {
         StripErrorKind::Syntax => ErrorCode::SyntaxError,
         StripErrorKind::Transpile => ErrorCode::TranspileError,
+        // The engine makes this error itself: it knows which limit was reached.
+        StripErrorKind::Stopped => ErrorCode::Cancelled,
     };
     let mut failed = ScriptError { hint: error.hint, ..ScriptError::new(code, error.message) };
     set_place(&mut failed, source, error.place);

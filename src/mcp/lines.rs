@@ -298,3 +298,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
         Ok(())
     }
 }
+
+#[cfg(any(test, fuzzing))]
+#[path = "../../fuzz/entries/mcp_lines.rs"]
+pub(crate) mod fuzzing;

@@ -29,5 +29,10 @@ pub(crate) use pool::McpServers;
 pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
 pub use stats::{ServerState, ServerStats};
 
+#[cfg(fuzzing)]
+pub(crate) use http::fuzz_events;
+#[cfg(fuzzing)]
+pub(crate) use lines::fuzzing::server_lines as fuzz_server_lines;
+
 #[cfg(test)]
 mod tests;

@@ -499,5 +499,8 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+#[path = "../../fuzz/entries/server_lines.rs"]
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;

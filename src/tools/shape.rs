@@ -86,7 +86,7 @@ impl Shape {
     }
 
     /// Whether both say the same, whatever the number of calls.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.root == other.root
     }

@@ -254,7 +254,8 @@ fn jc_015_parser_overflow_in_the_stripper() {
     ] {
         let report = canary(&source, 5_000, 64);
         let code = &report["hostile"]["error"]["code"];
-        assert_eq!(code, "SYNTAX_ERROR", "{}…: {report:#}", &source[..20]);
+        // What nests with type arguments is too much work before it is too deep.
+        assert!(code == "SYNTAX_ERROR" || code == "TRANSPILE_ERROR", "{}…: {report:#}", &source[..20]);
     }
 }
 
