@@ -189,10 +189,16 @@ impl Home {
     async fn sign_in(&self) {
         let mut child = self.cx(&["auth", "login", "remote", "--no-browser"]).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = tokio::task::spawn_blocking(move || {
-            lines.map_while(Result::ok).find(|line| line.starts_with("http://"))
+        let (sender, address) = tokio::sync::oneshot::channel();
+        tokio::task::spawn_blocking(move || {
+            let mut sender = Some(sender);
+            for line in lines.map_while(Result::ok).filter(|line| line.starts_with("http://")) {
+                let _gone = sender.take().expect("one address").send(line);
+            }
         });
-        let address = address.await.unwrap().expect("an address to open");
+        let address = address.await.expect("an address to open");
+        // A process has one; other tests may have installed it.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().build().unwrap();
         assert!(http.get(address).send().await.unwrap().status().is_success());
         let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
