@@ -473,7 +473,7 @@ fn v_334_kept_connections_make_room() {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
-        assert!(body.starts_with(b"{\"healthy\":true"));
+        assert!(String::from_utf8(body).unwrap().contains("\"healthy\":true"));
     };
     let kept: Vec<_> = (0..560)
         .map(|_| {
@@ -485,10 +485,9 @@ fn v_334_kept_connections_make_room() {
     is_well(&server);
     assert!(kept[..48].iter().all(is_closed) && !kept[512..].iter().any(is_closed));
     // One that is kept and open still serves.
-    let mut last = kept.last().unwrap();
+    let mut last = kept.last().unwrap().try_clone().unwrap();
     last.set_nonblocking(false).unwrap();
-    ask(&mut last.try_clone().unwrap());
-    let _unused = last.flush();
+    ask(&mut last);
 }
 
 #[test]
