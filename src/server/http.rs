@@ -100,9 +100,9 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// A pause when the system has no more connections to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a new connection waits for the evicted one to end. Most end at once; one that may have the end of an answer
-/// to write has half of this time for it.
-const MAX_EVICTION_WAIT: Duration = LONGEST_LAST_WRITE.saturating_mul(2);
+/// How long a new connection waits for the evicted one to end. That takes microseconds, or [`LONGEST_LAST_WRITE`] if the
+/// end of an answer may have to be written; the rest is for a machine that is busy.
+const MAX_EVICTION_WAIT: Duration = Duration::from_secs(5);
 
 /// When a client should come again that has been sent away for too many others.
 const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");

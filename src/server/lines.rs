@@ -194,6 +194,7 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
                 "batches are not part of the protocol; send one message a line",
             );
         }
+        let bytes = line.len();
         let incoming = match detach(line) {
             Ok(incoming) => incoming,
             Err(problem) => return self.refuse_large(line, &problem.to_string()),
@@ -219,7 +220,7 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         };
         match (&envelope.method, envelope.id) {
             (Some(method), Some(id)) => {
-                self.read_request(method, id, envelope.params, incoming.input, line.len());
+                self.read_request(method, id, envelope.params, incoming.input, bytes);
             }
             (Some(method), None) => self.read_notification(method, envelope.params),
             (None, _) if envelope.result.is_some() || envelope.error.is_some() => {

@@ -74,8 +74,8 @@ pub(crate) fn other_page(server: &Server, id: &Value, key: &str) -> String {
 
 /// Another one for each page, of so many bytes as the variant says.
 fn long_cursor(server: &Server) -> String {
-    let bytes = usize::try_from(server.options.number(33 << 20)).unwrap();
     static CURSORS: AtomicU64 = AtomicU64::new(0);
+    let bytes = usize::try_from(server.options.number(33 << 20)).unwrap();
     let number = CURSORS.fetch_add(1, Ordering::SeqCst).to_string();
     number.clone() + &"c".repeat(bytes.saturating_sub(number.len()))
 }

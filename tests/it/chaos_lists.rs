@@ -95,7 +95,7 @@ async fn v_330_lists_that_are_none() {
         stage
             .beside(async {
                 for list in ["mcp.listResources('faulty')", "mcp.listPrompts('faulty')"] {
-                    let count = stage.value(format!("return (await {list}).length")).await;
+                    let count = stage.value(&*format!("return (await {list}).length")).await;
                     assert_eq!(count, most, "{variant}: {list}");
                 }
             })

@@ -426,7 +426,7 @@ fn v_333_half_heads_make_room_for_heads() {
         let answer = scope.spawn(|| caller.begin_run(1, hangs).result());
         wait_for(|| server.notes("slow").contains("executed target").then_some(()));
         let start = Instant::now();
-        let half_heads: Vec<_> = (0..700)
+        let half_heads: Vec<_> = (0..600)
             .map(|_| {
                 let mut stream = server.connect();
                 // The server may have closed it already.
@@ -438,12 +438,12 @@ fn v_333_half_heads_make_room_for_heads() {
         // Their own time would be over after ten seconds, which is another promise.
         let closed = wait_within(Duration::from_secs(5), || {
             let closed = half_heads.iter().filter(|stream| is_closed(stream)).count();
-            (closed >= 700 - 512).then_some(closed)
+            (closed >= 600 - 512).then_some(closed)
         });
         assert!(start.elapsed() < Duration::from_secs(9), "too slow to tell: {:?}", start.elapsed());
         // A few more for those that asked meanwhile.
-        assert!(closed < 300, "{closed}");
-        let (oldest, newest) = (&half_heads[..180], &half_heads[600..]);
+        assert!(closed < 150, "{closed}");
+        let (oldest, newest) = (&half_heads[..80], &half_heads[500..]);
         assert!(oldest.iter().all(is_closed), "the oldest first");
         assert!(!newest.iter().any(is_closed));
         assert!(metric(&server, "cx_http_connections") <= 512);
@@ -473,7 +473,7 @@ fn v_334_kept_connections_make_room() {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
-        assert!(body.starts_with(b"{\"healthy\":true"));
+        assert!(String::from_utf8(body).unwrap().contains("\"healthy\":true"));
     };
     let kept: Vec<_> = (0..560)
         .map(|_| {
@@ -485,10 +485,9 @@ fn v_334_kept_connections_make_room() {
     is_well(&server);
     assert!(kept[..48].iter().all(is_closed) && !kept[512..].iter().any(is_closed));
     // One that is kept and open still serves.
-    let mut last = kept.last().unwrap();
+    let mut last = kept.last().unwrap().try_clone().unwrap();
     last.set_nonblocking(false).unwrap();
-    ask(&mut last.try_clone().unwrap());
-    let _unused = last.flush();
+    ask(&mut last);
 }
 
 #[test]

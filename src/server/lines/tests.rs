@@ -189,9 +189,12 @@ async fn take_one(server: &mut ClientLines<ReadHalf<DuplexStream>>) -> Option<Cl
 #[tokio::test]
 async fn v_325_bodies_in_flight_are_bounded() {
     let large = |id: i64| {
-        let mut text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\",\"params\":{{\"a\":\"");
+        let mut text = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"executeTypescript\",\
+             \"arguments\":{{\"code\":\"\",\"input\":\""
+        );
         text.push_str(&"x".repeat(30 << 20));
-        text.push_str("\"}}\n");
+        text.push_str("\"}}}\n");
         text
     };
     let text: String = (0..6).map(large).collect();
