@@ -24,7 +24,7 @@ const ENTRY_COST: usize = 80;
 /// An allocation's header and rounding.
 const STRING_COST: usize = 32;
 
-/// What any tree may take, however short its text is: some 70,000 numbers or 9,000 small objects.
+/// What any tree may take, however short its text is: some 55,000 numbers or 9,000 small objects.
 const BASE_BUDGET: usize = 6 << 20;
 
 /// What a tree of `bytes` of text may take when text and tree exist at the same time, and once more as text: together

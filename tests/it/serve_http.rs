@@ -140,13 +140,6 @@ impl Server {
         std::fs::read_to_string(self.directory.path().join(server)).unwrap_or_default()
     }
 
-    /// The most memory that the process ever had, in bytes.
-    pub(crate) fn peak_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
-    }
-
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
