@@ -332,3 +332,6 @@ export function structuredClone(value, options) {
   }
   return copy;
 }
+
+// deno_web's own files clone too: `performance.mark` does its `detail`.
+core.loadExtScript("ext:deno_web/02_structured_clone.js").structuredClone = structuredClone;

@@ -12,6 +12,7 @@ mod fuzzing;
 mod js {
     pub(crate) mod strip;
 }
+mod json;
 mod limits;
 mod lines;
 mod mcp;
@@ -19,6 +20,7 @@ mod python {
     pub(crate) mod image;
 }
 mod server {
+    mod incoming;
     pub(crate) mod lines;
 }
 mod store;
