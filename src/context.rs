@@ -38,7 +38,7 @@ const WAITING_ARGUMENTS: usize = 4;
 
 /// With so many pieces of output, lines of one level that follow each other are kept as one piece: each costs some 60
 /// bytes beside its text, and all have to be dropped before the next run.
-const MANY_ENTRIES: usize = 10_000;
+const MAX_SEPARATE_ENTRIES: usize = 10_000;
 
 /// What a piece beyond them costs, counted against [`Limits::output_bytes`].
 const ENTRY_OVERHEAD_BYTES: usize = 64;
@@ -47,7 +47,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 64;
 const BLOCK_OVERHEAD_BYTES: usize = 256;
 
 /// What a tool says of its failure, if that is more than a script may receive: enough to read.
-const MOST_CUT_MESSAGE: usize = 16 << 10;
+const MAX_CUT_MESSAGE_BYTES: usize = 16 << 10;
 
 /// One run's share of the host. Shared by the script's thread, the watchdog and the waiting caller;
 /// every decision about a call is made here, so no engine can forget one.
@@ -452,7 +452,7 @@ impl ExecutionContext {
     fn bounded(&self, mut error: ToolError) -> ToolError {
         let most = self.limits.result_bytes;
         if error.message.len() > most {
-            error.message.truncate(error.message.floor_char_boundary(most.min(MOST_CUT_MESSAGE)));
+            error.message.truncate(error.message.floor_char_boundary(most.min(MAX_CUT_MESSAGE_BYTES)));
             error.message.push('…');
         }
         if error.content.as_ref().is_some_and(|content| content.text().len() > most) {
@@ -677,7 +677,7 @@ impl ExecutionContext {
             if ledger.over {
                 return;
             }
-            let is_many = ledger.output.len() >= MANY_ENTRIES;
+            let is_many = ledger.output.len() >= MAX_SEPARATE_ENTRIES;
             let joins = is_many
                 && matches!(ledger.output.last(), Some(Output::Log { level: last, .. }) if *last == level);
             let overhead = if is_many && !joins { ENTRY_OVERHEAD_BYTES } else { 0 };

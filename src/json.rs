@@ -1,6 +1,6 @@
 //! JSON as text, and the one place where text from elsewhere becomes a tree.
 //!
-//! A tree of [`Value`]s takes up to 90 times the bytes of its text (`[{"":0},{"":0}]`), and whoever sends the text
+//! A tree of [`Value`]s takes up to 90 times the bytes of its text (`[{"":0},{"":0}]`), and the sender of the text
 //! chooses the factor. Values that only pass through the host therefore stay text ([`Json`]). Where a tree is needed,
 //! [`tree`] and [`check`] first add up what it would cost, without allocating, and refuse what is over its budget.
 

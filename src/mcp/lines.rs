@@ -25,7 +25,7 @@ use tokio::time::timeout_at;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, encoded, expected, read_result};
-use super::message::{Envelope, LONGEST_NOTIFICATION, ProgressNotification, answer_to, read_error};
+use super::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use super::signals::Signals;
 use crate::json::TreeError;
 use crate::lines::{
@@ -143,7 +143,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     fn read_notification(&self, method: &str, line: &[u8]) -> Read {
         match method {
             "notifications/tools/list_changed" => self.signals.tools_changed(),
-            _ if line.len() > LONGEST_NOTIFICATION => {}
+            _ if line.len() > MAX_NOTIFICATION_BYTES => {}
             "notifications/progress" => {
                 if let Ok(ProgressNotification { params }) = serde_json::from_slice(line) {
                     self.signals.progress(params);

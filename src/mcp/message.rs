@@ -23,9 +23,8 @@ pub(super) struct Envelope<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// A notification that is longer says nothing that anybody here wants to know; read, it could take a hundred times its
-/// bytes.
-pub(super) const LONGEST_NOTIFICATION: usize = 64 * 1024;
+/// Longer notifications are ignored, except that a list has changed: parsed, one could take 90 times its bytes.
+pub(super) const MAX_NOTIFICATION_BYTES: usize = 64 * 1024;
 
 /// How far a call has come.
 #[derive(Deserialize)]

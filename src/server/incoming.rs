@@ -55,7 +55,7 @@ impl DetachedInput {
 
 /// Takes the input out of the call of a tool, and checks the size of what is left.
 ///
-/// A message that is not JSON comes back as it is, if it is short enough: whoever parses it says what is wrong.
+/// A message that is not JSON is returned unchanged if it is short enough; the parser reports what is wrong with it.
 ///
 /// # Errors
 ///
@@ -65,8 +65,8 @@ pub(super) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
     let text = std::str::from_utf8(message).ok();
     if let Some(text) = text
         && let Some(inputs) = inputs_of(text)
-        // A later one of the same name counts, as in every object that is read into a tree. One that is not JSON stays,
-        // and is refused with its message.
+        // Of duplicate keys the last one counts, as in every object that is read into a tree. An input that cannot be
+        // read stays in the message, and the message is refused.
         && let Some(input) = inputs.last().and_then(|input| Json::parse(input.get()).ok())
     {
         let mut kept = String::with_capacity(text.len().min(MAX_MESSAGE_BYTES));

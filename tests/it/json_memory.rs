@@ -282,7 +282,7 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
         check("values", grown, at_once * (SCRIPT + bar(bytes)));
     }
     let source =
-        "emit({ type: 'text', text: 'x', a: Array.from({ length: 2.2e6 }, () => ({ '': 0 })) }); return 1";
+        "emit({ type: 'text', text: 'x', a: Array.from({ length: 1.2e6 }, () => ({ '': 0 })) }); return 1";
     let grown = growth(Start::new(), nothing, |client| {
         let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 60_000 }));
         assert_eq!(answer["structuredContent"]["emittedBlocks"], 1, "{answer}");

@@ -465,7 +465,7 @@ fn mp_203_arguments_that_cannot_be() {
     );
     assert_eq!(fine["structuredContent"]["value"], Value::Null);
     // More source than a script may have, and more than a message may have.
-    let long = client.call("executeTypescript", json!({ "code": " ".repeat(5 << 20) }));
+    let long = client.call("executeTypescript", json!({ "code": " ".repeat(3 << 20) }));
     assert_eq!(long["isError"], true);
     assert!(text(&long).contains("1048576") || text(&long).contains("bytes"), "{}", text(&long));
     let id = client.begin_call("executePython", json!({ "code": " ".repeat(50 << 20) }));

@@ -16,7 +16,7 @@ use super::headers::Promotions;
 use crate::json::{self, TreeError};
 use crate::lines::{FoundId, IdScan};
 use crate::mcp::convert::{Expected, read_result};
-use crate::mcp::message::{Envelope, LONGEST_NOTIFICATION, ProgressNotification, answer_to, read_error};
+use crate::mcp::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use crate::mcp::signals::Signals;
 
 /// Messages that may wait for rmcp, which takes each as soon as it looks.
@@ -184,7 +184,7 @@ impl Inbox {
     async fn notice(&self, method: &str, text: &[u8]) {
         match method {
             "notifications/tools/list_changed" => self.signals.tools_changed(),
-            _ if text.len() > LONGEST_NOTIFICATION => {}
+            _ if text.len() > MAX_NOTIFICATION_BYTES => {}
             "notifications/progress" => {
                 if let Ok(ProgressNotification { params }) = serde_json::from_slice(text) {
                     self.signals.progress(params);
