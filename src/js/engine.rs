@@ -1,5 +1,7 @@
 //! V8 as an engine: TypeScript is stripped, then runs in an isolate.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
@@ -94,21 +96,28 @@ async fn check_imports(
     source: &str,
     stripped: &Stripped,
 ) -> Result<(), ScriptError> {
+    // Each server's names are made once: a script may import from it in thousands of lines.
+    let mut exported: HashMap<&str, Vec<String>> = HashMap::new();
     for import in &stripped.imports {
         let server = import.specifier.strip_prefix("mcp:").unwrap_or_default();
-        let listing = Arc::clone(context).in_runtime(async { context.tools(server).await });
-        let tools = tokio::select! {
-            biased;
-            tools = listing => tools,
-            () = context.cancel.cancelled() => return Err(failure::stopped(None, context)),
+        let exports = match exported.entry(server) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let listing = Arc::clone(context).in_runtime(async { context.tools(server).await });
+                let tools = tokio::select! {
+                    biased;
+                    () = context.cancel.cancelled() => return Err(failure::stopped(None, context)),
+                    tools = listing => tools,
+                };
+                let tools = tools.map_err(|error| {
+                    let mut failed = ScriptError::new(ErrorCode::SyntaxError, error.message);
+                    failed.tool_code = Some(error.code);
+                    set_place(&mut failed, source, Some(import.place));
+                    failed
+                })?;
+                unknown.insert(tools.iter().flat_map(export_names).collect())
+            }
         };
-        let tools = tools.map_err(|error| {
-            let mut failed = ScriptError::new(ErrorCode::SyntaxError, error.message);
-            failed.tool_code = Some(error.code);
-            set_place(&mut failed, source, Some(import.place));
-            failed
-        })?;
-        let exports: Vec<String> = tools.iter().flat_map(export_names).collect();
         for name in &import.names {
             if name.name == "default" || exports.contains(&name.name) {
                 continue;

@@ -233,6 +233,8 @@ impl<'a> Scanner<'a> {
             // `for (var of …` is read once to see that no variable is declared.
             b"of" | b"in" if self.previous == Previous::Either => self.frame.doublings += 1,
             b"enum" if !named => self.enum_head = true,
+            // Each namespace collects the names of those inside it.
+            b"namespace" | b"module" if !named => self.frame.scopes += 1,
             _ if class == Word::Head => self.frame.scopes += 1,
             _ => {}
         }
