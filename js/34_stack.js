@@ -132,16 +132,28 @@ function commonLines(a, b) {
   return undefined;
 }
 
+// A stack's frames without those of these files, which called the script.
+function framesOf(text) {
+  const lines = linesOf(text);
+  const frames = makeList();
+  for (let index = 0; index < lines.length; index++) {
+    if (!StringPrototypeIncludes(lines[index], "(ext:")) {
+      push(frames, lines[index]);
+    }
+  }
+  return frames;
+}
+
 // A stack's frames, without those that its cause's stack has as well.
 function formatFrames(value, frames) {
-  const lines = linesOf(frames);
+  const lines = framesOf(frames);
   const cause = read(value, "cause");
   if (cause === null || typeof cause !== "object" || !isError(cause, kindOf(cause)) || kindOf(cause) === KIND_PROXY) {
     return join(lines, "\n");
   }
   const stack = clip(readText(cause, "stack") ?? "", MAX_CHARACTERS);
   const start = StringPrototypeIndexOf(stack, "\n    at");
-  const common = start === -1 ? undefined : commonLines(lines, linesOf(StringPrototypeSlice(stack, start + 1)));
+  const common = start === -1 ? undefined : commonLines(lines, framesOf(StringPrototypeSlice(stack, start + 1)));
   if (common === undefined) {
     return join(lines, "\n");
   }

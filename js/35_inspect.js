@@ -528,7 +528,7 @@ export function formatValue(context, value, recurseTimes, isInTypedArray = false
   let object = value;
   let kind = kindOf(object);
   if (kind === KIND_PROXY) {
-    const details = core.ops.op_get_proxy_details(object);
+    const details = core.ops.op_cx_details(object);
     if (details[0] === null) {
       return spend(state, "<Revoked Proxy>");
     }
@@ -536,7 +536,7 @@ export function formatValue(context, value, recurseTimes, isInTypedArray = false
       return `Proxy ${formatObject(context, [details[0], details[1]], KIND_ARRAY, recurseTimes, false)}`;
     }
     for (let links = 0; kind === KIND_PROXY; links++) {
-      object = core.ops.op_get_proxy_details(object)[0];
+      object = core.ops.op_cx_details(object)[0];
       if (object === null) {
         return spend(state, "<Revoked Proxy>");
       }

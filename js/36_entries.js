@@ -175,7 +175,7 @@ export function formatIterator(context, value, recurseTimes, output) {
 }
 
 export function formatPromise(context, value, recurseTimes, output) {
-  const details = core.ops.op_get_promise_details(value);
+  const details = core.ops.op_cx_details(value);
   if (details[0] === 0) {
     push(output, spend(context.state, "<pending>"));
     return;

@@ -231,7 +231,7 @@ function cellValue(context, row, key) {
 function withoutProxy(value) {
   let target = value;
   while (isObject(target) && kindOf(target) === KIND_PROXY) {
-    target = core.ops.op_get_proxy_details(target)[0];
+    target = core.ops.op_cx_details(target)[0];
   }
   return target;
 }

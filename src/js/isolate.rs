@@ -47,9 +47,8 @@ const ALLOWED_OPS: &[&str] = &[
     // no larger than what they look at
     "op_cx_kind",
     "op_cx_keys",
+    "op_cx_details",
     "op_cx_constructor_name",
-    "op_get_promise_details",
-    "op_get_proxy_details",
     "op_preview_entries",
     // checks of deno_web's and ours
     "op_is_any_array_buffer",

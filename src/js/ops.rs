@@ -1,7 +1,7 @@
 //! The ops: the only functions of the host that a script's code can reach.
 //!
 //! Thin on purpose. Each takes text, hands it to the [`Door`] and returns text; an answer that
-//! begins with `!` is an error (no JSON text does). Three look at a value for the formatting of values
+//! begins with `!` is an error (no JSON text does). Four look at a value for the formatting of values
 //! and say what JavaScript cannot see of it. build.rs compiles this file too, because the
 //! startup snapshot is made with the very ops that read it; hence the trait, which keeps the rest
 //! of the crate out of build.rs.
@@ -190,6 +190,29 @@ fn op_cx_keys<'s>(
     keys.unwrap_or_else(|| v8::Array::new(scope, 0)).into()
 }
 
+/// What is inside of a proxy (its target and its handler, or null twice) or of a promise (0 for pending, 1 for fulfilled,
+/// 2 for rejected; and what it came to). The array is made whole: setting its elements would call a setter that a script
+/// has put on `Array.prototype`.
+#[op2]
+fn op_cx_details<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    value: v8::Local<'s, v8::Value>,
+) -> v8::Local<'s, v8::Value> {
+    let details = if let Ok(proxy) = v8::Local::<v8::Proxy>::try_from(value) {
+        [proxy.get_target(scope), proxy.get_handler(scope)]
+    } else if let Ok(promise) = v8::Local::<v8::Promise>::try_from(value) {
+        let (state, result) = match promise.state() {
+            v8::PromiseState::Pending => (0, v8::undefined(scope).into()),
+            v8::PromiseState::Fulfilled => (1, promise.result(scope)),
+            v8::PromiseState::Rejected => (2, promise.result(scope)),
+        };
+        [v8::Integer::new(scope, state).into(), result]
+    } else {
+        [v8::null(scope).into(), v8::null(scope).into()]
+    };
+    v8::Array::new_with_elements(scope, &details).into()
+}
+
 /// The class that V8 made an object of, whatever its prototype has become. V8's own text, not a copy.
 #[op2]
 fn op_cx_constructor_name<'s>(
@@ -219,6 +242,7 @@ deno_core::extension!(
         op_cx_random,
         op_cx_kind,
         op_cx_keys,
+        op_cx_details,
         op_cx_constructor_name,
         op_cx_refused,
     ],
