@@ -7,7 +7,7 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo test soak lint doc deny bench component v8 interop
+.PHONY: demo test soak walk lint doc deny bench component v8 interop
 
 ## Build the command and run the example scripts against the example server.
 demo: v8
@@ -26,6 +26,11 @@ test: v8 interop
 ## part of `test`.
 soak: v8
 	CX_SOAK_RUNS=10000 cargo test --release --locked --test it soak:: -- --nocapture --test-threads 1
+
+## 200,000 calls of everything that a script can reach, with hostile receivers and arguments, in each language. A short form
+## is part of `test`.
+walk: v8
+	CX_WALK_CALLS=$(or $(CX_WALK_CALLS),200000) cargo test --release --locked --test it walk:: -- --nocapture --test-threads 1
 
 lint: v8
 	cargo fmt --check

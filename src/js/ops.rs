@@ -135,6 +135,7 @@ deno_core::extension!(
         dir "js",
         "10_web.js",
         "20_guards.js",
+        "21_text_guards.js",
         "30_json.js",
         "40_errors.js",
         "50_tools.js",

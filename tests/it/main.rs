@@ -27,6 +27,8 @@ mod consent;
 mod escape;
 /// The demo.
 mod examples;
+/// Built-in functions that V8 does not interrupt, by number.
+mod guards;
 /// The guide that agents read.
 mod guide;
 /// Servers that we did not write.
@@ -84,6 +86,8 @@ mod state;
 mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.
 mod upstream;
+/// A walker over every function that a script can reach, with hostile receivers and arguments.
+mod walk;
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
