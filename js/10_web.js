@@ -2,9 +2,16 @@
 // streams, files, workers, message ports or storage.
 
 import { core, primordials } from "ext:core/mod.js";
+import {
+  boundedFunction,
+  boundedTextDecoder,
+  boundedURL,
+  boundedURLSearchParams,
+  boundTextEncoder,
+} from "ext:cx/05_bounds.js";
+import { structuredClone } from "ext:cx/15_clone.js";
 
 const {
-  ArrayIsArray,
   MathMax,
   MathMin,
   MathTrunc,
@@ -26,14 +33,7 @@ const {
   TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
   Uint8Array,
-  uncurryThis,
 } = primordials;
-
-const transferBuffer = uncurryThis(ArrayBuffer.prototype.transfer);
-
-function detach(buffer) {
-  transferBuffer(buffer, 0);
-}
 
 // What a listener throws has nobody to catch it, as in a timer. deno_web describes such an error with an op that scripts
 // do not have, and dispatches it to the global object, which has no listeners here.
@@ -58,10 +58,11 @@ const abort = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 const base64 = core.loadExtScript("ext:deno_web/05_base64.js");
 const exception = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 const timers = core.loadExtScript("ext:deno_web/02_timers.js");
-const clone = core.loadExtScript("ext:deno_web/02_structured_clone.js");
 const performance = core.loadExtScript("ext:deno_web/15_performance.js");
 globalThis.__bootstrap.core = core;
 event.saveGlobalThisReference({ __proto__: null, dispatchEvent: () => true });
+
+boundTextEncoder(encoding.TextEncoder);
 
 // Each timer holds its callback and arguments; a loop that starts a million of them is a mistake.
 const MOST_TIMERS = 10_000;
@@ -162,27 +163,6 @@ const crypto = {
   },
 };
 
-// deno_web's transfer needs message ports. Copying first and detaching afterwards gives the same
-// result for what can be transferred here, which is array buffers.
-function structuredClone(value, options) {
-  const transfer = options?.transfer;
-  const copy = clone.structuredClone(value);
-  if (transfer !== undefined && transfer !== null) {
-    if (!ArrayIsArray(transfer)) {
-      throw new TypeError("structuredClone: `transfer` must be an array");
-    }
-    for (let index = 0; index < transfer.length; index++) {
-      if (!core.isArrayBuffer(transfer[index])) {
-        throw new exception.DOMException("only array buffers can be transferred", "DataCloneError");
-      }
-    }
-    for (let index = 0; index < transfer.length; index++) {
-      detach(transfer[index]);
-    }
-  }
-  return copy;
-}
-
 const globals = {
   AbortController: abort.AbortController,
   AbortSignal: abort.AbortSignal,
@@ -190,12 +170,12 @@ const globals = {
   DOMException: exception.DOMException,
   Event: event.Event,
   EventTarget: event.EventTarget,
-  TextDecoder: encoding.TextDecoder,
+  TextDecoder: boundedTextDecoder(encoding.TextDecoder),
   TextEncoder: encoding.TextEncoder,
-  URL: url.URL,
-  URLSearchParams: url.URLSearchParams,
-  atob: base64.atob,
-  btoa: base64.btoa,
+  URL: boundedURL(url.URL),
+  URLSearchParams: boundedURLSearchParams(url.URLSearchParams),
+  atob: boundedFunction(base64.atob),
+  btoa: boundedFunction(base64.btoa),
   clearInterval,
   clearTimeout,
   crypto,

@@ -7,6 +7,7 @@ const {
   JSONParse,
   JSONStringify,
   ObjectKeys,
+  RangeError,
   SafeSet,
   SetPrototypeAdd,
   SetPrototypeHas,
@@ -16,6 +17,10 @@ const {
 // Bounds the search for what JSON refused. Beyond them the error is given without a path.
 const MOST_LEVELS = 64;
 const MOST_NODES = 10_000;
+
+// Characters of JSON that one host call may bring, far above every limit of a call. The host copies text before it can
+// refuse it.
+const MAX_CHARACTERS = 2 ** 26;
 
 // The path of the first BigInt below `value`, or undefined.
 function findBigInt(value, path, level, seen) {
@@ -43,9 +48,10 @@ function findBigInt(value, path, level, seen) {
 
 // `value` as JSON text, or undefined where JSON has nothing for it (undefined, a function, a symbol).
 // `what` names the value in errors.
-export function toJson(what, value) {
+export function toJson(what, value, maxCharacters = MAX_CHARACTERS) {
+  let text;
   try {
-    return JSONStringify(value);
+    text = JSONStringify(value);
   } catch (error) {
     const path = typeof value === "bigint" || typeof value === "object"
       ? findBigInt(value, what, 0, { __proto__: null, values: new SafeSet(), count: 0 })
@@ -55,6 +61,10 @@ export function toJson(what, value) {
     }
     throw error;
   }
+  if (text !== undefined && text.length > maxCharacters) {
+    throw new RangeError(`${what} is ${text.length} characters of JSON, at most ${maxCharacters} can be passed on`);
+  }
+  return text;
 }
 
 export function fromJson(text) {

@@ -51,7 +51,8 @@ function outcome(value) {
   if (typeof value === "function" || typeof value === "symbol") {
     throw new TypeError(`the script's value is a ${typeof value}, which JSON does not have`);
   }
-  return "+" + (toJson("value", value) ?? "null");
+  // The host looks at the length before it copies this.
+  return "+" + (toJson("value", value, Infinity) ?? "null");
 }
 
 // Calls the script and promises its outcome: `+` and the value, or `-` and the error, as JSON text.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::approval::Question;
 use self::clock::RunClock;
+use crate::compute::Turn;
 use crate::execution::{
     CallListener, CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output,
     OutputListener, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
@@ -52,6 +53,8 @@ pub(crate) struct ExecutionContext {
     clock: Arc<RunClock>,
     /// Ends everything that the run waits for. Cancelled when the run is over for whatever reason.
     pub(crate) cancel: CancellationToken,
+    /// The run's use of the compute slots.
+    pub(crate) turn: Turn,
     catalog: Arc<Catalog>,
     policies: [Arc<Policy>; 2],
     approver: Option<Approver>,
@@ -159,6 +162,7 @@ impl ExecutionContext {
             queued: options.queued,
             clock: RunClock::start(&options.limits),
             cancel: options.cancel,
+            turn: Turn::default(),
             catalog: options.catalog,
             may_ask: options.policies.iter().any(|policy| policy.may_ask()),
             policies: options.policies,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::compute::Turn;
 use crate::context::{ExecutionContext, ToolName};
 use crate::execution::LogLevel;
 use crate::state::StateCall;
@@ -24,6 +25,11 @@ pub(crate) struct RunDoor {
 impl RunDoor {
     pub(crate) fn new(context: Arc<ExecutionContext>) -> Self {
         Self { context }
+    }
+
+    /// The run's use of the compute slots, for host calls that block the script's thread.
+    pub(crate) fn turn(&self) -> &Turn {
+        &self.context.turn
     }
 
     /// Calls a tool. What can be checked at once is, before this returns.

@@ -107,7 +107,8 @@ impl Executor {
     /// Runs a script to its end.
     ///
     /// The first run of a language starts its engine. Python is compiled for the machine when it has never
-    /// been, which takes seconds ([`Executor::warm`]); that time is no part of the run's.
+    /// been, which takes seconds ([`Executor::warm`]); the run waits for that as long as its wall-clock limit at most.
+    /// What is left of the limit does not shrink by it.
     ///
     /// Waits for admission if too many scripts run already. The reply comes at the latest half a
     /// second after a limit is hit, even if the script cannot be stopped.
@@ -142,8 +143,21 @@ impl Executor {
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
         let runtime = self.runtime()?;
+        let too_late = {
+            let _entered = runtime.enter();
+            tokio::time::sleep(limits.wall_time)
+        };
         tokio::select! {
+            biased;
             started = self.inner.engines.start(script.language, runtime) => started?,
+            () = too_late => {
+                let message = format!("Python was not ready within {:?}", limits.wall_time);
+                let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(
+                    "the first time on a machine Python is compiled, which takes some seconds and is kept: \
+                     run it again, or with a longer timeout",
+                );
+                return Ok(not_run(error, queued));
+            }
             () = cancel.cancelled() => {
                 let message = "the run was cancelled while its engine was being made ready";
                 return Ok(not_run(ScriptError::new(ErrorCode::Cancelled, message), queued));

@@ -115,6 +115,7 @@
 //! * `cli` (default): the `cx` command. Without it the library has no argument parser and no
 //!   terminal code.
 
+mod compute;
 mod config;
 mod context;
 mod door;
@@ -132,6 +133,7 @@ mod mcp;
 mod pool;
 mod python;
 mod report;
+mod resident;
 pub mod server;
 mod state;
 mod store;

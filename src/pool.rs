@@ -1,34 +1,45 @@
-//! Threads that hold warm instances of an engine: V8 isolates, or interpreters in WebAssembly. Each
+//! Worker threads that hold warm instances of an engine: V8 isolates, or interpreters in WebAssembly. Each instance
 //! serves one run, then is dropped and replaced.
 //!
-//! A thread is ready when its instance is warm. Runs are handed to ready threads; without one a new
-//! thread is started. After a run the thread warms another instance if there are too few, else it
-//! ends. So the number of idle instances settles at `warm`, and that of threads at as many runs as
-//! there are at once.
+//! A worker is ready when its instance is warm. A run begins when a compute slot is free ([`crate::compute`]) and a
+//! worker is ready; without a ready one a parked worker makes an instance, or a new worker is started. After a run the
+//! worker makes another instance if there are too few, else it parks. So the number of idle instances settles at
+//! `warm`, and that of workers at those that compute plus those whose runs wait for tools; workers that load has left
+//! over end after [`KEEP_WORKERS`].
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+use crate::compute::{MAX_STALL, OnFreeSlot, Slot, Turn, slots};
 use crate::context::{ContextOptions, ExecutionContext, Measured};
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Outcome, ScriptError};
 use crate::failure;
+use crate::resident;
 use crate::watchdog::{CpuMeter, Stop, StopReason, Watchdog, Watched};
 
-/// With more lost threads than this the engine takes no more runs: each may hold a core and a
-/// heap, and only the end of the process frees them.
-const MOST_LOST_THREADS: usize = 2;
+/// With more hung workers than this the engine takes no more runs: each may hold a core and a heap, and if it never
+/// comes back, only the end of the process frees them.
+const MAX_HUNG_WORKERS: usize = 2;
 
 /// For how many of the watchdog's ticks warm isolates may be missing before another thread is started.
 const PATIENT_TICKS: u32 = 3;
+
+/// How long a worker that is not needed waits to be needed again. Making a thread and mapping its memory costs more than
+/// a short run; a burst of runs is followed by the next one sooner than this, or by none.
+const KEEP_WORKERS: Duration = Duration::from_secs(1);
+
+/// A run whose thread has touched more new memory than this gives it back to the system at once, not when load has gone:
+/// glibc keeps what is freed, and under steady load nobody else would ask for it. An ordinary run touches less than half.
+const MUCH_MEMORY: usize = 8 << 20;
 
 /// Priority of a thread that cannot be stopped: the weakest, so that it only takes what is left over.
 const LOST_THREAD_NICENESS: i32 = 19;
@@ -67,6 +78,9 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
 
     /// Called every 10 ms while there are runs.
     fn tick(&self) {}
+
+    /// Called when workers that load has left over have ended: gives back what was kept for them.
+    fn trim(&self) {}
 }
 
 /// One use of an engine. Never leaves its thread.
@@ -101,6 +115,19 @@ pub(crate) struct Job {
     pub(crate) permit: Box<dyn Any + Send>,
 }
 
+/// What a worker does after a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Takes the next run: this one has left the instance untouched.
+    TakeAnother,
+    /// Makes another instance.
+    MakeAnother,
+    /// Waits without an instance to be needed again.
+    Park,
+    /// Ends. Its thread runs at a low priority.
+    End,
+}
+
 /// A pool of instances. Dropping it ends the idle threads; busy ones end after their run.
 pub(crate) struct Pool<E: Engine> {
     shared: Arc<Shared<E>>,
@@ -113,18 +140,26 @@ struct Shared<E> {
     /// For how long an instance waits for a run before it gives back what it can.
     rest_after: Duration,
     state: Mutex<State>,
-    /// A job came, or the pool is closed: for threads.
+    /// A run may begin, or the pool is closed: for workers that are ready.
     work: Condvar,
+    /// An instance is needed, or the pool is closed: for workers that are parked.
+    wanted: Condvar,
     watchdog: Watchdog,
 }
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Job>,
+    /// When a run began last, or the first of those came that wait.
+    progressed: Option<Instant>,
     /// Threads that hold a warm instance and wait.
     ready: usize,
-    /// Threads that make an instance.
+    /// Threads that make an instance, or were told to.
     warming: usize,
+    /// Threads that wait without an instance.
+    parked: usize,
+    /// Of the threads that make an instance, those that are parked still and have to wake up first.
+    called: usize,
     /// Threads whose run was answered without them.
     lost: usize,
     /// Ticks in a row at which instances were missing.
@@ -136,16 +171,30 @@ struct State {
     warm_waiters: Vec<oneshot::Sender<()>>,
 }
 
+impl State {
+    /// Whether runs wait and none has begun for a while.
+    fn is_stalled(&self) -> bool {
+        !self.waiting.is_empty() && self.progressed.is_some_and(|last| last.elapsed() >= MAX_STALL)
+    }
+}
+
 /// What the instances of one language do at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
     /// Instances that are warm and idle.
     pub ready: usize,
-    /// Threads that were given up because their script cannot be stopped.
+    /// Workers whose script cannot be stopped and was answered without them. Those that come back are counted no more.
     pub lost: usize,
     /// Runs that wait for a thread.
     pub waiting: usize,
+}
+
+impl PoolStats {
+    /// Whether the engine takes runs: not while too many of its workers hang. They may come back.
+    pub fn takes_runs(&self) -> bool {
+        self.lost <= MAX_HUNG_WORKERS
+    }
 }
 
 impl<E: Engine> Pool<E> {
@@ -162,8 +211,11 @@ impl<E: Engine> Pool<E> {
             rest_after,
             state: Mutex::default(),
             work: Condvar::new(),
+            wanted: Condvar::new(),
             watchdog: Watchdog::default(),
         });
+        let listener: Weak<Shared<E>> = Arc::downgrade(&shared);
+        slots().listen(listener);
         let watchdog = Arc::clone(&shared);
         std::thread::Builder::new().name("cx-watchdog".to_owned()).spawn(move || {
             watchdog.watchdog.run(|| {
@@ -178,25 +230,23 @@ impl<E: Engine> Pool<E> {
         Ok(pool)
     }
 
-    /// Hands a run to a thread. The answer comes through the job's reply.
+    /// Hands a run to a worker. The answer comes through the job's reply.
     pub(crate) fn submit(&self, job: Job) {
-        let needs_thread = {
+        {
             let mut state = self.shared.state.lock();
-            if state.lost > MOST_LOST_THREADS {
+            if state.lost > MAX_HUNG_WORKERS {
                 drop(state);
                 return self.shared.refuse(job);
             }
-            state.waiting.push_back(job);
-            let served = state.ready + state.warming;
-            if state.ready > 0 {
-                self.shared.work.notify_one();
+            if state.waiting.is_empty() {
+                state.progressed = Some(Instant::now());
             }
-            state.waiting.len() > served
-        };
-        if needs_thread && let Err(source) = self.shared.start_thread() {
-            // Runs that wait for threads which are busy now still get theirs.
-            let job = self.shared.state.lock().waiting.pop_back();
-            if let Some(job) = job {
+            state.waiting.push_back(job);
+        }
+        if let Err(source) = self.shared.dispatch() {
+            // Runs that wait for workers which are busy now still get theirs.
+            let newest = self.shared.state.lock().waiting.pop_back();
+            if let Some(job) = newest {
                 let _ = job.reply.send(Err(Error::Start { what: "a thread for the script", source }));
             }
         }
@@ -234,11 +284,53 @@ impl<E: Engine> Drop for Pool<E> {
             let _ = job.reply.send(Err(Error::Closed));
         }
         self.shared.work.notify_all();
+        self.shared.wanted.notify_all();
         self.shared.watchdog.close();
     }
 }
 
+impl<E: Engine> OnFreeSlot for Shared<E> {
+    fn slot_is_free(self: Arc<Self>) {
+        self.dispatch_or_warn();
+    }
+}
+
 impl<E: Engine> Shared<E> {
+    /// Sees to it that runs which may begin now have workers.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system refuses a thread.
+    fn dispatch(self: &Arc<Self>) -> io::Result<()> {
+        let missing = {
+            let mut state = self.state.lock();
+            if state.closed || state.waiting.is_empty() {
+                return Ok(());
+            }
+            let startable = slots().free().max(state.is_stalled().into()).min(state.waiting.len());
+            for _ in 0..startable.min(state.ready) {
+                self.work.notify_one();
+            }
+            let missing = startable.saturating_sub(state.ready + state.warming);
+            let called = missing.min(state.parked);
+            state.parked -= called;
+            state.called += called;
+            state.warming += called;
+            for _ in 0..called {
+                self.wanted.notify_one();
+            }
+            missing - called
+        };
+        (0..missing).try_for_each(|_| self.start_thread())
+    }
+
+    /// As [`dispatch`](Self::dispatch), where a refused thread has no run to fail: busy workers serve those that wait.
+    fn dispatch_or_warn(self: &Arc<Self>) {
+        if let Err(error) = self.dispatch() {
+            tracing::warn!(%error, "no thread for a run that waits");
+        }
+    }
+
     fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let number = {
             let mut state = self.state.lock();
@@ -259,6 +351,7 @@ impl<E: Engine> Shared<E> {
     /// each tick while there are runs: a run that is over soon warms the next instance on its own
     /// thread, and starting another beside it would only get in its way.
     fn maintain(self: &Arc<Self>) {
+        self.dispatch_or_warn();
         let wanting = {
             let mut state = self.state.lock();
             let short = !state.closed && state.ready + state.warming < self.warm;
@@ -274,9 +367,12 @@ impl<E: Engine> Shared<E> {
         let context = ExecutionContext::new(job.context);
         let error = ScriptError::new(
             ErrorCode::EngineUnavailable,
-            "too many threads were lost to scripts that cannot be stopped",
+            format!(
+                "no more runs for now: more than {MAX_HUNG_WORKERS} earlier scripts are in built-in functions that \
+                 cannot be interrupted"
+            ),
         )
-        .with_hint("restart the process");
+        .with_hint("try again in some seconds; if it stays so, restart the process");
         let result = context.finish(Outcome::Failed(error), Measured::default());
         let _ = job.reply.send(Ok(result));
     }
@@ -298,12 +394,13 @@ impl<E: Engine> Shared<E> {
                 Ok(Err(message)) => return self.making_failed(message),
                 Err(panic) => return self.making_failed(panic_message(&panic)),
             };
-            let goes_on = loop {
-                let Some(job) = self.next_job(&mut instance) else {
+            let (next, touched_bytes) = loop {
+                let Some((job, slot)) = self.next_job(&mut instance) else {
                     return;
                 };
-                if let Some(goes_on) = self.perform(&runtime, &mut instance, job) {
-                    break goes_on;
+                match self.perform(&runtime, &mut instance, job, slot) {
+                    (Next::TakeAnother, _) => {}
+                    used => break used,
                 }
             };
             {
@@ -311,10 +408,47 @@ impl<E: Engine> Shared<E> {
                 let _entered = runtime.enter();
                 drop(instance);
             }
+            if touched_bytes > MUCH_MEMORY {
+                return_freed_memory();
+            }
+            let goes_on = match next {
+                Next::TakeAnother | Next::MakeAnother => true,
+                Next::Park => self.park(),
+                Next::End => {
+                    self.dispatch_or_warn();
+                    false
+                }
+            };
             if !goes_on {
                 return;
             }
         }
+    }
+
+    /// Waits, without an instance, to be needed again. Returns whether this worker is.
+    fn park(&self) -> bool {
+        let until = Instant::now() + KEEP_WORKERS;
+        let is_last = {
+            let mut state = self.state.lock();
+            state.parked += 1;
+            loop {
+                if state.called > 0 {
+                    state.called -= 1;
+                    return true;
+                }
+                if state.closed || self.wanted.wait_until(&mut state, until).timed_out() && state.called == 0
+                {
+                    break;
+                }
+            }
+            state.parked -= 1;
+            state.parked == 0
+        };
+        if is_last {
+            self.engine.trim();
+            return_freed_memory();
+        }
+        false
     }
 
     /// No instance can be made. The run that waits longest is told, so that none waits for ever.
@@ -330,15 +464,15 @@ impl<E: Engine> Shared<E> {
     }
 
     fn fail_one(&self, error: impl FnOnce() -> Error) {
-        let job = self.state.lock().waiting.pop_front();
-        if let Some(job) = job {
+        let oldest = self.state.lock().waiting.pop_front();
+        if let Some(job) = oldest {
             let _ = job.reply.send(Err(error()));
         }
     }
 
-    /// Waits for a run, with a warm instance in hand. `None` when the thread shall end.
-    fn next_job(&self, instance: &mut E::Instance) -> Option<Job> {
-        let mut rested = false;
+    /// Waits for a run and a compute slot, with a warm instance in hand. `None` when the worker shall end.
+    fn next_job(&self, instance: &mut E::Instance) -> Option<(Job, Option<Slot>)> {
+        let mut is_trimmed = false;
         let mut state = self.state.lock();
         state.warming -= 1;
         state.ready += 1;
@@ -348,21 +482,40 @@ impl<E: Engine> Shared<E> {
             }
         }
         loop {
-            if let Some(job) = state.waiting.pop_front() {
-                state.ready -= 1;
-                return Some(job);
+            if !state.waiting.is_empty() {
+                let slot = slots().try_take();
+                if (slot.is_some() || state.is_stalled())
+                    && let Some(job) = state.waiting.pop_front()
+                {
+                    state.progressed = Some(Instant::now());
+                    state.ready -= 1;
+                    return Some((job, slot));
+                }
             }
-            // More threads than wanted are left over from a time with more runs at once.
-            if state.closed || state.ready > self.warm.max(1) {
+            if state.closed {
                 state.ready -= 1;
                 return None;
             }
-            if rested {
-                self.work.wait(&mut state);
-            } else if self.work.wait_for(&mut state, self.rest_after).timed_out() && state.waiting.is_empty()
-            {
+            // More workers than wanted are left over from a time with more runs at once.
+            let is_surplus = state.ready > self.warm.max(1);
+            let patience = match (is_surplus, is_trimmed) {
+                // A free slot is told of; without one a run begins after this.
+                _ if !state.waiting.is_empty() => MAX_STALL,
+                (true, _) => KEEP_WORKERS,
+                (false, false) => self.rest_after,
+                (false, true) => {
+                    self.work.wait(&mut state);
+                    continue;
+                }
+            };
+            let is_idle = self.work.wait_for(&mut state, patience).timed_out() && state.waiting.is_empty();
+            if is_idle && is_surplus && state.ready > self.warm.max(1) {
+                state.ready -= 1;
+                return None;
+            }
+            if is_idle && !is_surplus && !is_trimmed {
                 // A job that comes meanwhile is seen above.
-                rested = true;
+                is_trimmed = true;
                 MutexGuard::unlocked(&mut state, || {
                     instance.rest();
                     return_freed_memory();
@@ -371,82 +524,96 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// After a run: whether this thread shall make another instance. Asked before the reply is sent: whoever gets it
-    /// may ask for the next run at once, which would start a thread if this one did not count already.
-    fn another(&self) -> bool {
+    /// After a run: what this worker does. Decided before the reply is sent and the slot is free: whoever gets it may
+    /// begin the next run at once, which would start a thread if this one did not count already.
+    fn after_run(&self) -> Next {
         let mut state = self.state.lock();
         let idle = state.ready + state.warming;
-        let wanted = !state.closed && (idle < self.warm || state.waiting.len() > idle);
-        if wanted {
+        if !state.closed && (idle < self.warm || state.waiting.len() > idle) {
             state.warming += 1;
+            Next::MakeAnother
+        } else {
+            Next::Park
         }
-        wanted
     }
 
-    /// Runs a job. Returns whether this thread shall make another instance, or nothing if this one is not used up: a
-    /// script that cannot be prepared leaves it untouched.
+    /// Runs a job on this worker. Returns what the worker does next, and the bytes of new memory that the run has touched.
     fn perform(
         self: &Arc<Self>,
         runtime: &tokio::runtime::Runtime,
         instance: &mut E::Instance,
         job: Job,
-    ) -> Option<bool> {
+        slot: Option<Slot>,
+    ) -> (Next, usize) {
         let Job { source, context, reply, permit } = job;
         let cpu = CpuMeter::start();
-        let context = Arc::new(ExecutionContext::new(context));
-        // Whoever asked may have gone while the run waited; then nothing of it must happen.
-        let prepared = if context.cancel.is_cancelled() {
-            Err(Box::new(failure::stopped(None, &context)))
-        } else {
-            self.engine.prepare(&context, &source)
-        };
-        let prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                let outcome = Outcome::Failed(*error);
-                drop(permit);
-                // The next job's turn; this thread is ready again.
-                self.state.lock().warming += 1;
-                let _ = reply.send(Ok(context.finish(outcome, Measured::default())));
-                return None;
-            }
-        };
+        let mut context = ExecutionContext::new(context);
+        context.turn = Turn::begun(slot);
+        let context = Arc::new(context);
         instance.set_memory_limit(context.limits.memory_bytes);
         let reply = Arc::new(Mutex::new(Some((reply, permit))));
+        let stop = Arc::clone(instance.stop());
+        let resident = resident::guard().enter(context.limits.memory_bytes, Arc::clone(&stop));
         let watched = Arc::new(Watched {
             context: Arc::clone(&context),
-            stop: Arc::clone(instance.stop()),
+            stop,
             cpu,
             give_up: self.give_up(Arc::clone(&context), Arc::clone(&reply), cpu),
             state: Mutex::default(),
         });
+        // From here on the deadline holds, before anything looks at the source.
         self.watchdog.watch(Arc::clone(&watched));
+        let mut is_prepared = false;
         let run = catch_unwind(AssertUnwindSafe(|| {
-            runtime.block_on(instance.execute(&context, &source, prepared))
+            // Whoever asked may have gone while the run waited; then nothing of it must happen.
+            if context.cancel.is_cancelled() {
+                return Outcome::Failed(failure::stopped(watched.stop.reason(), &context));
+            }
+            match self.engine.prepare(&context, &source) {
+                Ok(prepared) => {
+                    is_prepared = true;
+                    runtime.block_on(context.turn.compute(instance.execute(&context, &source, prepared)))
+                }
+                // What a source that was not looked at to its end comes to is no word about the source.
+                Err(_) if watched.stop.reason().is_some() => {
+                    Outcome::Failed(failure::stopped(watched.stop.reason(), &context))
+                }
+                Err(error) => Outcome::Failed(*error),
+            }
         }));
         let memory_bytes = instance.memory_bytes();
         let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes };
         watched.done();
-        let goes_on = self.another();
-        match reply.lock().take() {
-            Some((reply, permit)) => {
-                let result = match run {
-                    Ok(outcome) => Ok(context.finish(outcome, measured)),
-                    Err(panic) => {
-                        context.cancel.cancel();
-                        Err(Error::WorkerLost { message: panic_message(&panic) })
-                    }
-                };
-                drop(permit);
-                let _ = reply.send(result);
-                // Whoever waits for the reply comes first: making the next instance takes two
-                // milliseconds, and the scheduler often wakes the waiter on this very core.
-                std::thread::yield_now();
-            }
-            // The watchdog has answered. The thread is not lost after all.
-            None => self.state.lock().lost -= 1,
+        let touched_bytes = resident.faulted_bytes();
+        drop(resident);
+        let answered = reply.lock().take();
+        let is_hung = answered.is_none();
+        let next = if is_hung {
+            // The watchdog has answered. The worker has come back, but its thread's priority may not.
+            self.state.lock().lost -= 1;
+            Next::End
+        } else if run.is_ok() && !is_prepared && watched.stop.reason().is_none() {
+            self.state.lock().warming += 1;
+            Next::TakeAnother
+        } else {
+            self.after_run()
+        };
+        context.turn.end();
+        if let Some((reply, permit)) = answered {
+            let result = match run {
+                Ok(outcome) => Ok(context.finish(outcome, measured)),
+                Err(panic) => {
+                    context.cancel.cancel();
+                    Err(Error::WorkerLost { message: panic_message(&panic) })
+                }
+            };
+            drop(permit);
+            let _ = reply.send(result);
+            // Whoever waits for the reply comes first: making the next instance takes two
+            // milliseconds, and the scheduler often wakes the waiter on this very core.
+            std::thread::yield_now();
         }
-        Some(goes_on)
+        (next, touched_bytes)
     }
 
     /// What the watchdog does with a run whose thread does not stop.
@@ -495,3 +662,6 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

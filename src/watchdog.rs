@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::context::ExecutionContext;
+use crate::resident;
 
 /// How long a run that was told to stop has to do so. Unwinding takes microseconds, a collection of
-/// a full heap some hundred milliseconds.
-const GRACE: Duration = Duration::from_millis(500);
+/// a full heap some hundred milliseconds. With two ticks it leaves the reply within half a second of the
+/// limit, which is what is promised.
+const GRACE: Duration = Duration::from_millis(400);
 
 /// How often running scripts are looked at: the resolution of the CPU limit and of cancellation.
 const TICK: Duration = Duration::from_millis(10);
@@ -39,6 +41,7 @@ pub(crate) enum StopReason {
 pub(crate) struct Stop {
     reason: AtomicU8,
     interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
+    measure: Mutex<Option<Box<dyn Fn() + Send>>>,
 }
 
 impl Stop {
@@ -46,6 +49,18 @@ impl Stop {
     /// enough needs none.
     pub(crate) fn attach(&self, interrupt: impl Fn() + Send + 'static) {
         *self.interrupt.lock() = Some(Box::new(interrupt));
+    }
+
+    /// Says how the engine is told to count its memory, where that takes its own thread.
+    pub(crate) fn attach_measure(&self, measure: impl Fn() + Send + 'static) {
+        *self.measure.lock() = Some(Box::new(measure));
+    }
+
+    /// Lets the engine count its memory as soon as it can.
+    fn measure(&self) {
+        if let Some(measure) = &*self.measure.lock() {
+            measure();
+        }
     }
 
     /// Stops whatever runs. Safe to call from the engine's callbacks: it sets flags that the engine
@@ -100,6 +115,8 @@ impl Watched {
         if state.done {
             return false;
         }
+        self.context.turn.reclaim(now);
+        self.stop.measure();
         let reason = self.stop.reason().or_else(|| {
             if now >= self.context.deadline() {
                 Some(StopReason::Timeout)
@@ -188,6 +205,7 @@ impl Watchdog {
             }
             idle_ticks = if current.is_empty() { idle_ticks + 1 } else { 0 };
             let now = Instant::now();
+            resident::guard().check(now);
             current.retain(|run| !run.check(now));
             if !current.is_empty() {
                 let mut runs = self.runs.lock();

@@ -34,7 +34,7 @@ impl Door for RunDoor {
             Self::call(self, ToolName::Pair { server, tool }, arguments)
         }));
         // Ends at the run's deadline: every call does.
-        let results = block_on(results);
+        let results = block_on(self.turn().compute(results));
         let mut answer = String::from("[");
         for (position, result) in results.into_iter().enumerate() {
             if position > 0 {
@@ -61,7 +61,7 @@ impl Door for RunDoor {
     }
 
     fn query_blocking(&self, request: &str) -> String {
-        text(block_on(Self::query(self, request)))
+        text(block_on(self.turn().compute(Self::query(self, request))))
     }
 
     fn log(&self, level: u32, text: String) {

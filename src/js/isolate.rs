@@ -43,8 +43,6 @@ const ALLOWED_OPS: &[&str] = &[
     "op_timer_now",
     "op_ref_op",
     "op_unref_op",
-    // structuredClone
-    "op_structured_clone",
     // console and the formatting of thrown values: they only look at values
     "op_get_promise_details",
     "op_get_proxy_details",
@@ -208,6 +206,7 @@ impl Isolate {
             () = context.cancel.cancelled() => return RawOutcome::Stopped,
             settled = poll_fn(|task| self.poll_settled(&promise, task)) => settled,
         };
+        self.meter.check_at_end(self.runtime.v8_isolate());
         // A cancelled call fails in the script, which may have ended on that error just now.
         if self.stop.reason().is_some() || context.cancel.is_cancelled() {
             return RawOutcome::Stopped;
@@ -307,8 +306,7 @@ impl Isolate {
 
     /// Bytes of heap and buffers at this moment.
     pub(crate) fn count_memory(&mut self) -> usize {
-        let bytes = self.runtime.v8_isolate().get_heap_statistics().used_heap_size();
-        self.meter.note_heap(bytes);
+        self.meter.read(self.runtime.v8_isolate());
         self.meter.used()
     }
 }

@@ -1,4 +1,8 @@
-//! One isolate's memory: V8's heap and array buffers counted together against the run's limit.
+//! One isolate's memory: V8's heap, array buffers, external strings and what V8 allocates beside its heap, counted
+//! together against the run's limit.
+//!
+//! Buffers are counted as they are allocated. The rest is read from V8's statistics after each collection, and while a
+//! script runs at each tick of the watchdog, because external memory grows without a collection.
 #![expect(unsafe_code, reason = "V8 takes its allocator and its callbacks as C functions")]
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
@@ -32,9 +36,12 @@ const ALIGNMENT: usize = 16;
 /// Counts one isolate's memory and stops its run at the limit.
 pub(crate) struct MemoryMeter {
     limit: AtomicUsize,
+    /// Heap, external strings and V8's own allocations, as of when they were last read.
     heap: AtomicUsize,
     buffers: AtomicUsize,
     refused: AtomicBool,
+    /// Whether the isolate has been asked to read its statistics and has not yet.
+    is_reading: AtomicBool,
     stop: Arc<Stop>,
 }
 
@@ -45,6 +52,7 @@ impl MemoryMeter {
             heap: AtomicUsize::new(0),
             buffers: AtomicUsize::new(0),
             refused: AtomicBool::new(false),
+            is_reading: AtomicBool::new(false),
             stop,
         }
     }
@@ -54,7 +62,7 @@ impl MemoryMeter {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Heap as of the last collection, and buffers as of now.
+    /// Heap as of when it was last read, and buffers as of now.
     pub(crate) fn used(&self) -> usize {
         self.heap.load(Ordering::Relaxed) + self.buffers.load(Ordering::Relaxed)
     }
@@ -64,10 +72,35 @@ impl MemoryMeter {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Notes the heap's size and stops the run if it is too much.
-    pub(crate) fn note_heap(&self, bytes: usize) {
+    /// Reads the isolate's statistics. Returns whether they are beyond the limit.
+    pub(crate) fn read(&self, isolate: &mut v8::Isolate) -> bool {
+        let statistics = isolate.get_heap_statistics();
+        // V8 counts the buffers of our allocator as external memory too, beside those that it was handed.
+        let external = statistics.external_memory().saturating_sub(self.buffers.load(Ordering::Relaxed));
+        let bytes = statistics.used_heap_size() + external + statistics.malloced_memory();
         self.heap.store(bytes, Ordering::Relaxed);
-        if self.used() > self.limit.load(Ordering::Relaxed) {
+        self.used() > self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Looks at a run that has ended before anything else did, and stops it, too late, if it is beyond the limit.
+    pub(crate) fn check_at_end(&self, isolate: &mut v8::Isolate) {
+        if self.read(isolate) {
+            self.collect_and_check(isolate);
+        }
+    }
+
+    /// Stops the run if it is beyond the limit without its garbage. What is external is freed after the collection that
+    /// found it; this collects at least twice, so that it is gone.
+    fn collect_and_check(&self, isolate: &mut v8::Isolate) {
+        isolate.low_memory_notification();
+        if self.read(isolate) {
+            self.stop.request(StopReason::Memory);
+        }
+    }
+
+    /// Stops the run if what a collection has left of the heap, and buffers, are beyond the limit.
+    fn note_collected(&self, heap: usize) {
+        if heap + self.buffers.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) {
             self.stop.request(StopReason::Memory);
         }
     }
@@ -137,6 +170,17 @@ pub(crate) fn watch_heap(runtime: &mut JsRuntime, meter: &Arc<MemoryMeter>) {
     runtime
         .add_near_heap_limit_callback(move |current, _initial| near_heap_limit(&near_limit_meter, current));
     let isolate = runtime.v8_isolate();
+    let handle = isolate.thread_safe_handle();
+    // Weak, because the meter owns what owns this function.
+    let read_meter = Arc::downgrade(meter);
+    meter.stop.attach_measure(move || {
+        let Some(meter) = read_meter.upgrade() else { return };
+        // One request at a time: an isolate that waits for a tool looks at none, and they would add up.
+        if !meter.is_reading.swap(true, Ordering::Relaxed) {
+            // The isolate, which owns a reference to the meter, is gone before it, and takes its requests along.
+            handle.request_interrupt(read_statistics, Arc::as_ptr(&meter).cast_mut().cast());
+        }
+    });
     // The isolate holds an allocator that holds a reference to the meter, and is gone before it.
     let data = Arc::as_ptr(meter).cast_mut().cast();
     isolate.add_gc_epilogue_callback(after_collection, data, v8::GCType::kGCTypeAll);
@@ -145,18 +189,12 @@ pub(crate) fn watch_heap(runtime: &mut JsRuntime, meter: &Arc<MemoryMeter>) {
 
 /// The new heap limit, when V8 has no room below the current one.
 fn near_heap_limit(meter: &MemoryMeter, current: usize) -> usize {
-    let limit = meter.limit.load(Ordering::Relaxed);
-    if meter.has_refused() {
-        // V8 also asks here after the last collection on behalf of a refused buffer, when the heap has
-        // room and the script is to get its RangeError. Which it is cannot be told, so from now on
-        // `note_heap` decides after each collection.
-        return current.saturating_add(HEADROOM_BYTES);
+    // What V8 needs room for cannot be told from here, and if this is not enough, it gives up. It asks here when a single
+    // allocation is larger than what is left, when a buffer was refused, and when the run may use more than the isolate
+    // was made with: none of these is the limit. So there is room, and what the collections find decides.
+    if !meter.has_refused() && current >= meter.limit.load(Ordering::Relaxed) {
+        meter.stop.request(StopReason::Memory);
     }
-    if current < limit {
-        // The run may use more than the isolate was made with.
-        return limit;
-    }
-    meter.stop.request(StopReason::Memory);
     current.saturating_add(HEADROOM_BYTES)
 }
 
@@ -169,10 +207,22 @@ unsafe extern "C" fn after_collection(
     // SAFETY: V8 calls this on the isolate's own thread while the isolate lives; reading statistics
     // allocates nothing and runs no script.
     let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-    let bytes = isolate.get_heap_statistics().used_heap_size();
     // SAFETY: see `watch_heap`: the meter outlives the isolate.
     let meter = unsafe { &*data.cast::<MemoryMeter>() };
-    meter.note_heap(bytes);
+    // What is external is freed after the collection, on another thread, and still counted here.
+    meter.note_collected(isolate.get_heap_statistics().used_heap_size());
+}
+
+unsafe extern "C" fn read_statistics(isolate: v8::UnsafeRawIsolatePtr, data: *mut c_void) {
+    // SAFETY: V8 calls this on the isolate's own thread between two instructions of a script, where it may collect
+    // garbage.
+    let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
+    // SAFETY: see `watch_heap`: the meter outlives the isolate.
+    let meter = unsafe { &*data.cast::<MemoryMeter>() };
+    meter.is_reading.store(false, Ordering::Relaxed);
+    if meter.read(&mut isolate) && meter.stop.reason().is_none() {
+        meter.collect_and_check(&mut isolate);
+    }
 }
 
 /// V8 has found no way out. Returning would abort the process, unwinding is not possible here; the

@@ -133,7 +133,9 @@ deno_core::extension!(
     esm_entry_point = "ext:cx/90_bootstrap.js",
     esm = [
         dir "js",
+        "05_bounds.js",
         "10_web.js",
+        "15_clone.js",
         "20_guards.js",
         "21_text_guards.js",
         "30_json.js",

@@ -266,16 +266,25 @@ impl Directory {
         let path = path.canonicalize()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut descriptor = rustix::fs::open("/", flags, Mode::empty())?;
-        check_directory(&descriptor, Path::new("/"))?;
         let mut walked = Path::new("/").to_owned();
+        let mut writers = check_directory(&descriptor, &walked)?;
         for part in path.components() {
             let PathPart::Normal(name) = part else { continue };
             walked.push(name);
             descriptor = rustix::fs::openat(&descriptor, name, flags, Mode::empty())?;
-            check_directory(&descriptor, &walked)?;
+            if writers == Writers::EverybodyTheirOwn && !is_ours(&descriptor)? {
+                return Err(refused(
+                    &walked,
+                    "belongs to somebody else, in a directory where everybody may write",
+                ));
+            }
+            writers = check_directory(&descriptor, &walked)?;
         }
-        if rustix::fs::fstat(&descriptor)?.st_uid != rustix::process::geteuid().as_raw() {
+        if !is_ours(&descriptor)? {
             return Err(refused(&walked, "belongs to somebody else"));
+        }
+        if writers == Writers::EverybodyTheirOwn {
+            return Err(refused(&walked, WRITABLE));
         }
         Ok(Self { descriptor })
     }
@@ -426,19 +435,39 @@ fn refused(path: &Path, why: &str) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, format!("{} {why}", path.display()))
 }
 
-/// Who can write to a directory can put another one in the place of what is in it. That it is sticky is not enough.
-fn check_directory(descriptor: &OwnedFd, path: &Path) -> io::Result<()> {
+/// Why a directory is refused that others can write to. Whether it is right to take that permission away depends on what
+/// the directory is for; of `/tmp` it would be wrong.
+const WRITABLE: &str =
+    "can be written by others: set `cache.directory` to a directory that only you can write to";
+
+/// Who may change the entries of a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writers {
+    /// This user, or root.
+    Us,
+    /// Everybody may add entries, but remove and rename only those that are theirs: the directory is sticky, as `/tmp` is.
+    EverybodyTheirOwn,
+}
+
+/// Who can write to a directory can put another one in the place of what is in it. Where it is sticky, others cannot do
+/// that to what is ours (`man 7 inode`), so the next directory on the way must be.
+fn check_directory(descriptor: &OwnedFd, path: &Path) -> io::Result<Writers> {
     let status = rustix::fs::fstat(descriptor)?;
     if status.st_uid != 0 && status.st_uid != rustix::process::geteuid().as_raw() {
         return Err(refused(path, "belongs to somebody else"));
     }
-    if status.st_mode & 0o022 != 0 {
-        return Err(refused(
-            path,
-            "can be written by others: take their permission away (`chmod go-w`) or set `cache.directory`",
-        ));
+    let mode = Mode::from_raw_mode(status.st_mode);
+    if !mode.intersects(Mode::WGRP | Mode::WOTH) {
+        Ok(Writers::Us)
+    } else if mode.contains(Mode::SVTX) {
+        Ok(Writers::EverybodyTheirOwn)
+    } else {
+        Err(refused(path, WRITABLE))
     }
-    Ok(())
+}
+
+fn is_ours(descriptor: &OwnedFd) -> io::Result<bool> {
+    Ok(rustix::fs::fstat(descriptor)?.st_uid == rustix::process::geteuid().as_raw())
 }
 
 /// Bytes of the parts of a file.

@@ -73,7 +73,7 @@ impl Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let format = self.shared.options.format;
         let arguments = request.arguments.unwrap_or_default();
-        self.shared.look_for_lost_threads();
+        self.shared.look_for_hung_workers();
         if self.shared.is_ending() {
             let problem = "the server is about to end: too many threads run scripts that cannot be stopped";
             let code = ErrorCode::EngineUnavailable.as_str();
@@ -277,8 +277,8 @@ const TRY_AGAIN: &str = "call again in a few seconds";
 
 impl Shared {
     /// The answer to a call. What it leaves out is kept for `owner`.
-    fn answer(&self, owner: &str, result: Result<ExecuteResult, Error>) -> Answer {
-        self.look_for_lost_threads();
+    fn answer(self: &Arc<Self>, owner: &str, result: Result<ExecuteResult, Error>) -> Answer {
+        self.look_for_hung_workers();
         let format = self.options.format;
         let result = match result {
             Ok(result) => result,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::serve::{MOST_LOST_THREADS, Shared, health_name};
+use super::serve::{Shared, health_name};
 use crate::execution::Language;
 use crate::mcp::{ServerState, ServerStats};
 use crate::report::milliseconds;
@@ -26,7 +26,7 @@ pub(super) fn report(shared: &Shared) -> Value {
         if let Some(error) = broken.get(name) {
             engine["error"] = shortened(error).into();
         }
-        healthy &= pool.lost <= MOST_LOST_THREADS && !broken.contains_key(name);
+        healthy &= pool.takes_runs() && !broken.contains_key(name);
         engines.insert(name.to_owned(), engine);
     }
     let mut report = json!({

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -23,9 +23,12 @@ use crate::error::Error;
 use crate::execution::Language;
 use crate::executor::Executor;
 
-/// With more lost threads than this an engine takes no more runs, and the server ends so that its client starts it
-/// again.
-pub(super) const MOST_LOST_THREADS: usize = 2;
+/// How long an engine may have too many hung workers before the server ends, so that its client starts it again. Most
+/// built-in functions that cannot be interrupted end by themselves within seconds.
+const HUNG_GRACE: Duration = Duration::from_secs(10);
+
+/// How often hung workers are looked at meanwhile.
+const HUNG_LOOK: Duration = Duration::from_millis(250);
 
 /// How long runs that are under way may go on when the server ends for lost threads.
 pub(super) const LONGEST_DRAIN: Duration = Duration::from_secs(10);
@@ -80,8 +83,10 @@ pub(super) struct Shared {
     pub(super) suspended: Arc<Suspended>,
     /// Owners that ever were, to tell them apart.
     owners: AtomicUsize,
-    /// Too many threads are lost.
+    /// Too many workers hang, and did so for [`HUNG_GRACE`].
     pub(super) threads_lost: CancellationToken,
+    /// Whether a task looks at hung workers.
+    pub(super) is_looking: AtomicBool,
 }
 
 impl Server {
@@ -99,6 +104,7 @@ impl Server {
                 suspended: Arc::default(),
                 owners: AtomicUsize::new(0),
                 threads_lost: CancellationToken::new(),
+                is_looking: AtomicBool::new(false),
             }),
         }
     }
@@ -220,12 +226,32 @@ impl Shared {
         }
     }
 
-    /// Makes the server end if an engine has lost too many threads.
-    pub(super) fn look_for_lost_threads(&self) {
-        let languages = [Language::TypeScript, Language::Python];
-        if languages.iter().any(|&language| self.executor.pool_stats(language).lost > MOST_LOST_THREADS) {
-            self.threads_lost.cancel();
+    /// Makes the server end if an engine has too many hung workers and they do not come back. Must be called in a tokio
+    /// runtime.
+    pub(super) fn look_for_hung_workers(self: &Arc<Self>) {
+        if self.takes_runs() || self.is_looking.swap(true, Ordering::Relaxed) {
+            return;
         }
+        // A server that ends meanwhile is not held up.
+        let shared = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let until = Instant::now() + HUNG_GRACE;
+            loop {
+                tokio::time::sleep(HUNG_LOOK).await;
+                let Some(shared) = shared.upgrade() else { return };
+                if shared.takes_runs() {
+                    return shared.is_looking.store(false, Ordering::Relaxed);
+                }
+                if Instant::now() >= until {
+                    return shared.threads_lost.cancel();
+                }
+            }
+        });
+    }
+
+    fn takes_runs(&self) -> bool {
+        let languages = [Language::TypeScript, Language::Python];
+        languages.iter().all(|&language| self.executor.pool_stats(language).takes_runs())
     }
 }
 

@@ -1,5 +1,7 @@
 //! What only the inside of the process can bring about.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -173,4 +175,49 @@ async fn a_run_that_waits_for_memory_is_not_active() {
         answer = first.request("tools/call", run.clone()) => panic!("{answer}"),
         answer = second.request("tools/call", run) => panic!("{answer}"),
     }
+}
+
+/// Scripts that are slow to stop and stop in the end are no reason to start the server again.
+#[tokio::test]
+async fn v_262_a_server_whose_hung_workers_come_back_goes_on() {
+    let released = Arc::new((parking_lot::Mutex::new(false), parking_lot::Condvar::new()));
+    let blocking = Arc::clone(&released);
+    let executor = Executor::builder()
+        .tool("blocks", json!({ "type": "object" }), move |_: Value| {
+            let blocking = Arc::clone(&blocking);
+            async move {
+                let (released, changed) = &*blocking;
+                let mut released = released.lock();
+                while !*released {
+                    changed.wait(&mut released);
+                }
+                Ok::<_, String>(1)
+            }
+        })
+        .build()
+        .unwrap();
+    let server = Server::new(executor.clone(), ServerOptions::default());
+    let (mut client, serving) = Client::new(&server, &CancellationToken::new());
+    let run = |code: &str, milliseconds: u64| json!({ "name": "executeTypescript", "arguments": { "code": code, "timeoutMs": milliseconds } });
+    let hangs = format!("return call_tool({:?}, 'blocks', {{}})", executor.server_names()[0]);
+    for _ in 0..3 {
+        let answer = client.request("tools/call", run(&hangs, 100)).await;
+        assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "TIMEOUT", "{answer}");
+    }
+    let refused = client.request("tools/call", run("return 1", 1_000)).await;
+    assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
+    assert!(server.shared.is_looking.load(Ordering::Relaxed));
+    *released.0.lock() = true;
+    released.1.notify_all();
+    let back = async {
+        while server.shared.is_looking.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(WATCHDOG, back).await.expect("the server looks again");
+    let answer = client.request("tools/call", run("return 1", 10_000)).await;
+    assert_eq!(answer["result"]["structuredContent"]["value"], 1, "{answer}");
+    let health = client.request("tools/call", json!({ "name": "health" })).await;
+    assert_eq!(health["result"]["structuredContent"]["healthy"], true, "{health}");
+    assert!(!serving.is_finished());
 }

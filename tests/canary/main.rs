@@ -80,6 +80,7 @@ fn main() {
         } else {
             vec![Script::typescript(source)]
         };
+        let before = status("VmRSS");
         let mut hostile = Vec::new();
         for script in scripts {
             let started = Instant::now();
@@ -87,6 +88,7 @@ fn main() {
             let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             hostile.push((result, milliseconds));
         }
+        let settled = settled(before).await;
         let mut honest = Vec::new();
         for run in beside {
             honest.push(run.await.expect("the honest run does not panic"));
@@ -115,6 +117,8 @@ fn main() {
             "canary": canary.pop(),
             "canaryMs": u64::try_from(canary_ms).unwrap_or(u64::MAX),
             "lost": stats.lost,
+            "beforeMegabytes": before,
+            "settledMegabytes": settled,
             "peakMegabytes": status("VmHWM"),
             "finalMegabytes": status("VmRSS"),
         });
@@ -123,6 +127,18 @@ fn main() {
     // A lost thread runs on; leaving `main` would run destructors beside it.
     // SAFETY: `_exit` has no preconditions.
     unsafe { libc::_exit(0) }
+}
+
+/// The least resident megabytes within the two seconds that a process has to give memory back.
+async fn settled(before: u64) -> u64 {
+    let until = Instant::now() + Duration::from_secs(2);
+    let mut least = status("VmRSS");
+    // A little stays for good: what the first run of a kind loads.
+    while least > before + 16 && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        least = least.min(status("VmRSS"));
+    }
+    least
 }
 
 /// Prints resident megabytes when two interpreters are warm and after some idle seconds, and what runs give afterwards.

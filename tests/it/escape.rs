@@ -50,7 +50,7 @@ async fn ends(source: &str, limits: Limits, code: ErrorCode) -> crate::mock::Moc
 }
 
 /// What the child process says of an attack, an honest run beside it and one after it.
-fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
+pub(crate) fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
     let test_binary = std::env::current_exe().unwrap();
     let program: PathBuf = test_binary.parent().unwrap().parent().unwrap().join("examples/canary");
     let mut child = Command::new(program)

@@ -41,12 +41,16 @@ mod interop_python;
 mod library;
 /// Limits in pairs: obeyed and violated.
 mod limits;
+/// Memory that no engine's meter sees, by number.
+mod memory_threats;
 /// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
 /// Attacks of THREATS group PX: out of the interpreter, and over the host's half of the door.
 mod python_escape;
 /// Executors that run Python, and a process that may die.
 mod python_executor;
+/// The first Python run of a machine.
+mod python_first_run;
 /// Attacks of THREATS groups PC and PM, and limits in pairs: obeyed and violated.
 mod python_limits;
 /// The Python component and its papers.

@@ -165,8 +165,11 @@ fn a_link_in_place_of_the_file_is_replaced_and_its_target_untouched() {
 #[test]
 fn a_directory_that_others_can_write_is_not_used() {
     for mode in [0o770, 0o707, 0o1777] {
-        // The one of the code, and the one above it.
+        // The one of the code, and the one above it, which may be sticky.
         for is_above in [false, true] {
+            if is_above && mode == 0o1777 {
+                continue;
+            }
             let cache = cache();
             loads(&cache);
             let path = if is_above { cache.path().to_owned() } else { cache.path().join(DIRECTORY) };
@@ -182,7 +185,33 @@ fn a_refusal_says_what_to_do() {
     fs::set_permissions(cache.path(), Permissions::from_mode(0o777)).unwrap();
     let error = Directory::open(cache.path()).err().unwrap().to_string();
     assert!(error.contains(cache.path().canonicalize().unwrap().to_str().unwrap()), "{error}");
-    assert!(error.contains("`chmod go-w`") && error.contains("`cache.directory`"), "{error}");
+    assert!(error.contains("can be written by others") && error.contains("`cache.directory`"), "{error}");
+    assert!(!error.contains("chmod"), "of /tmp that advice would be dangerous: {error}");
+}
+
+#[test]
+fn v_266_a_cache_below_a_sticky_directory_is_used() {
+    let above = cache();
+    fs::set_permissions(above.path(), Permissions::from_mode(0o1777)).unwrap();
+    let cache =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir_in(above.path()).unwrap();
+    assert_eq!((loads(&cache), loads(&cache)), (1, 0));
+}
+
+#[test]
+fn v_266_what_is_not_ours_in_a_sticky_directory_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        // Only root can make a directory of somebody else's.
+        return;
+    }
+    let above = cache();
+    fs::set_permissions(above.path(), Permissions::from_mode(0o1777)).unwrap();
+    let theirs = above.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    fs::set_permissions(&theirs, Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534)).unwrap();
+    let error = Directory::open(&theirs).err().unwrap().to_string();
+    assert!(error.contains("belongs to somebody else"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,233 @@
+// Bounds what one host call may copy. An op that takes text copies it, and makes its answer from the copy, before the
+// host can look at the run's memory again; V8's longest string has half a billion characters and, as a chain of parts,
+// may take no memory itself. So whatever of deno_web hands text to an op looks at its length first. Each argument is
+// converted once, here: an object that answers differently the second time gains nothing.
+
+import { core, primordials } from "ext:core/mod.js";
+
+const {
+  ArrayIsArray,
+  ArrayPrototypePush,
+  ObjectDefineProperty,
+  ObjectGetOwnPropertyDescriptor,
+  ObjectGetOwnPropertySymbols,
+  Proxy,
+  RangeError,
+  ReflectApply,
+  ReflectConstruct,
+  ReflectOwnKeys,
+  String,
+  TypedArrayPrototypeGetByteLength,
+  TypedArrayPrototypeGetSymbolToStringTag,
+  TypeError,
+  Uint32Array,
+  Uint8Array,
+} = primordials;
+
+// Characters of text, or bytes, that one call converts. Far more than a result may have; with its copies and its answer
+// it stays below the memory that a run may use beyond its limit.
+const MAX_CONVERTED = 2 ** 25;
+// Characters of a URL or of a query. Each character of it can become nine, and each two of it a pair of strings.
+const MAX_URL = 2 ** 20;
+// What a pair of a query costs beside its text.
+const PAIR_OVERHEAD = 16;
+
+function check(what, length, max) {
+  if (length > max) {
+    throw new RangeError(`${what} is ${length} long, at most ${max} can be converted at once; do it in parts`);
+  }
+}
+
+function boundedText(what, value, max) {
+  const text = typeof value === "string" ? value : String(value);
+  check(what, text.length, max);
+  return text;
+}
+
+// A stand-in must look like what it stands for.
+function replaceValue(holder, key, value) {
+  const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
+  const original = descriptor.value;
+  ObjectDefineProperty(value, "name", { __proto__: null, value: original.name, configurable: true });
+  ObjectDefineProperty(value, "length", { __proto__: null, value: original.length, configurable: true });
+  descriptor.value = value;
+  ObjectDefineProperty(holder, key, descriptor);
+}
+
+// A function of one text.
+export function boundedFunction(original) {
+  const holder = {
+    method(...args) {
+      if (args.length > 0) {
+        args[0] = boundedText("the text", args[0], MAX_CONVERTED);
+      }
+      return ReflectApply(original, undefined, args);
+    },
+  };
+  ObjectDefineProperty(holder.method, "name", { __proto__: null, value: original.name, configurable: true });
+  ObjectDefineProperty(holder.method, "length", { __proto__: null, value: original.length, configurable: true });
+  return holder.method;
+}
+
+// A class whose instances are made through `checkArguments`, which gets the arguments as an array that it may change.
+function boundedClass(Original, checkArguments, checkMade) {
+  const Bounded = new Proxy(Original, {
+    __proto__: null,
+    construct(target, args, newTarget) {
+      checkArguments(args);
+      const made = ReflectConstruct(target, args, newTarget === Bounded ? target : newTarget);
+      checkMade?.(made);
+      return made;
+    },
+  });
+  ObjectDefineProperty(Original.prototype, "constructor", {
+    __proto__: null,
+    value: Bounded,
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
+  return Bounded;
+}
+
+// deno_web's `encode` gives V8 a buffer that the host has allocated and no meter counts. This one fills a buffer of the
+// script's.
+export function boundTextEncoder(TextEncoder) {
+  const { encodeInto } = TextEncoder.prototype;
+  const { op_encoding_encode_into_fallback, op_str_byte_length } = core.ops;
+  const webidl = core.loadExtScript("ext:deno_webidl/00_webidl.js");
+  const written = new Uint32Array(2);
+  const bounded = {
+    encode(input = "") {
+      webidl.assertBranded(this, TextEncoder.prototype);
+      const text = boundedText("the text", input, MAX_CONVERTED);
+      const bytes = new Uint8Array(op_str_byte_length(text));
+      op_encoding_encode_into_fallback(text, bytes, written);
+      return bytes;
+    },
+    encodeInto(source, destination) {
+      return ReflectApply(encodeInto, this, [boundedText("the text", source, MAX_CONVERTED), destination]);
+    },
+  };
+  replaceValue(TextEncoder.prototype, "encode", bounded.encode);
+  replaceValue(TextEncoder.prototype, "encodeInto", bounded.encodeInto);
+}
+
+export function boundedTextDecoder(TextDecoder) {
+  const { decode } = TextDecoder.prototype;
+  const bounded = {
+    decode(...args) {
+      const input = args[0];
+      const length = TypedArrayPrototypeGetSymbolToStringTag(input) === undefined
+        ? input?.byteLength
+        : TypedArrayPrototypeGetByteLength(input);
+      check("the buffer", length, MAX_CONVERTED);
+      return ReflectApply(decode, this, args);
+    },
+  };
+  replaceValue(TextDecoder.prototype, "decode", bounded.decode);
+  return boundedClass(TextDecoder, (args) => {
+    if (args[0] !== undefined) {
+      args[0] = boundedText("the label", args[0], MAX_URL);
+    }
+  });
+}
+
+// Every setter, and every method whose name is a symbol: through one of those the parameters change their URL.
+function boundSetters(prototype) {
+  const keys = ReflectOwnKeys(prototype);
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index];
+    const descriptor = ObjectGetOwnPropertyDescriptor(prototype, key);
+    if (descriptor.set !== undefined) {
+      const set = descriptor.set;
+      const bounded = {
+        set [key](value) {
+          ReflectApply(set, this, [boundedText("the URL", value, MAX_URL)]);
+        },
+      };
+      descriptor.set = ObjectGetOwnPropertyDescriptor(bounded, key).set;
+      ObjectDefineProperty(prototype, key, descriptor);
+    } else if (typeof key === "symbol" && typeof descriptor.value === "function") {
+      const original = descriptor.value;
+      const bounded = {
+        method(...args) {
+          if (typeof args[0] === "string") {
+            check("the query", args[0].length, MAX_URL);
+          }
+          return ReflectApply(original, this, args);
+        },
+      };
+      replaceValue(prototype, key, bounded.method);
+    }
+  }
+}
+
+function boundTexts(args) {
+  for (let index = 0; index < args.length && index < 2; index++) {
+    if (args[index] !== undefined) {
+      args[index] = boundedText("the URL", args[index], MAX_URL);
+    }
+  }
+}
+
+export function boundedURL(URL) {
+  boundSetters(URL.prototype);
+  const names = ["canParse", "parse"];
+  for (let index = 0; index < names.length; index++) {
+    const original = URL[names[index]];
+    const bounded = {
+      method(...args) {
+        boundTexts(args);
+        return ReflectApply(original, URL, args);
+      },
+    };
+    replaceValue(URL, names[index], bounded.method);
+  }
+  return boundedClass(URL, boundTexts);
+}
+
+export function boundedURLSearchParams(URLSearchParams) {
+  // The list of pairs, which a script can find in the same way and replace.
+  const symbols = ObjectGetOwnPropertySymbols(new URLSearchParams("a=b"));
+  let list;
+  for (let index = 0; index < symbols.length; index++) {
+    if (ArrayIsArray(new URLSearchParams("a=b")[symbols[index]])) {
+      list = symbols[index];
+    }
+  }
+  const { toString } = URLSearchParams.prototype;
+  // Parameters with what was looked at, which cannot answer differently when the op reads it.
+  const checkedCopy = (params) => {
+    const pairs = params[list];
+    if (!ArrayIsArray(pairs)) {
+      throw new TypeError("these URLSearchParams have no list");
+    }
+    const copy = new URLSearchParams();
+    const checked = copy[list];
+    let length = 0;
+    for (let index = 0; index < pairs.length; index++) {
+      const name = pairs[index]?.[0];
+      const value = pairs[index]?.[1];
+      if (typeof name !== "string" || typeof value !== "string") {
+        throw new TypeError("a pair of these URLSearchParams is not two strings");
+      }
+      // Shared strings count each time: the op copies each of them.
+      length += name.length + value.length + PAIR_OVERHEAD;
+      check("the query", length, MAX_URL);
+      ArrayPrototypePush(checked, [name, value]);
+    }
+    return copy;
+  };
+  const bounded = {
+    toString() {
+      return ReflectApply(toString, checkedCopy(this), []);
+    },
+  };
+  replaceValue(URLSearchParams.prototype, "toString", bounded.toString);
+  return boundedClass(URLSearchParams, (args) => {
+    if (args[0] !== undefined && typeof args[0] !== "object" && typeof args[0] !== "function") {
+      args[0] = boundedText("the query", args[0], MAX_URL);
+    }
+  });
+}

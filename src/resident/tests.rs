@@ -1,0 +1,53 @@
+use super::*;
+
+fn guard_of(limit: usize) -> (ResidentGuard, Arc<Stop>) {
+    let guard = ResidentGuard {
+        statm: File::open("/proc/self/statm").ok(),
+        page_bytes: rustix::param::page_size(),
+        state: Mutex::default(),
+    };
+    let stop = Arc::new(Stop::default());
+    let entry = Entry {
+        limit,
+        stop: Arc::clone(&stop),
+        thread: rustix::thread::gettid(),
+        faults_before: own_faults(),
+    };
+    {
+        let mut state = guard.state.lock();
+        state.baseline = guard.resident_bytes().unwrap();
+        state.runs.push(Arc::new(entry));
+    }
+    (guard, stop)
+}
+
+#[test]
+fn memory_that_no_meter_counts_stops_the_run_that_touched_it() {
+    let (guard, stop) = guard_of(16 << 20);
+    let within = vec![1_u8; 16 << 20];
+    guard.check(Instant::now());
+    assert_eq!(stop.reason(), None);
+    let beyond = vec![1_u8; SLACK_BYTES + (32 << 20)];
+    guard.check(Instant::now() + INTERVAL);
+    assert_eq!(stop.reason(), Some(StopReason::Memory));
+    drop((within, beyond));
+}
+
+#[test]
+fn memory_that_others_touch_is_not_blamed_on_a_run() {
+    let (guard, stop) = guard_of(16 << 20);
+    let beyond = std::thread::spawn(|| vec![1_u8; SLACK_BYTES + (64 << 20)]).join().unwrap();
+    guard.check(Instant::now());
+    assert_eq!(stop.reason(), None);
+    drop(beyond);
+}
+
+#[test]
+fn a_thread_counts_its_own_faults() {
+    let before = own_faults();
+    let touched = vec![1_u8; 8 << 20];
+    let pages = (8 << 20) / rustix::param::page_size();
+    assert!(own_faults() - before >= pages / PAGES_OF_A_FAULT, "{} of {pages}", own_faults() - before);
+    assert!(thread_faults(rustix::thread::gettid()).unwrap() >= own_faults() - 64);
+    drop(touched);
+}
