@@ -9,7 +9,6 @@ import { core, primordials } from "ext:core/mod.js";
 const {
   ArrayIsArray,
   ArrayPrototype,
-  ArrayPrototypePush,
   MathTrunc,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,

@@ -146,7 +146,10 @@ function searchesQuickly(text, pattern) {
 }
 
 function isRegExpLike(value) {
-  const flag = isObject(value) ? value[SymbolMatch] : undefined;
+  if (!isObject(value)) {
+    return false;
+  }
+  const flag = value[SymbolMatch];
   return flag === undefined ? core.isRegExp(value) : Boolean(flag);
 }
 

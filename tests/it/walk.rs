@@ -177,9 +177,20 @@ impl Surface {
         }
     }
 
-    /// The function of a call, and the call's text. Every function has its turn before one has its second.
+    /// The function of a call, and the call's text. Every function has its turn before one has its second; neighbours
+    /// in a module do not follow each other, so that a short form sees something of all.
     fn call(&self, seed: u64, number: u64) -> (&Function, String) {
-        let function = &self.functions[usize::try_from(number).unwrap() % self.functions.len()];
+        let count = self.functions.len() as u64;
+        let common = |mut left: u64, mut right: u64| {
+            while right != 0 {
+                (left, right) = (right, left % right);
+            }
+            left
+        };
+        // Any large number will do that has no factor in common.
+        let stride = (7_919..).find(|stride| common(*stride, count) == 1).unwrap_or(1);
+        let place = (number % count) * stride % count;
+        let function = &self.functions[usize::try_from(place).unwrap()];
         let mut random = Random(seed ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let count = random.below(function.parameters.max(2) + 2);
         let values: Vec<String> =

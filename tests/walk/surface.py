@@ -28,6 +28,18 @@ def note(expression, value, receiver):
 
 
 keep = []
+instances = {}
+
+
+def instance_of(expression, value):
+    """An expression for an instance, if one can be made of nothing."""
+    if id(value) not in instances:
+        try:
+            value()
+            instances[id(value)] = f"{expression}()"
+        except BaseException:
+            instances[id(value)] = "hostile.loud()"
+    return instances[id(value)]
 
 
 def members(expression, value, level):
@@ -42,22 +54,16 @@ def members(expression, value, level):
             continue
         path = f"getattr({expression}, {name!r})"
         if isinstance(member, type):
-            if id(member) in seen:
-                continue
+            if id(member) not in seen:
+                note(path, member, "None")
+                if level < 2:
+                    members(path, member, level + 1)
+        elif not callable(member):
+            continue
+        elif not isinstance(value, type) or isinstance(vars(value).get(name), (staticmethod, classmethod)):
             note(path, member, "None")
-            if level < 2:
-                members(path, member, level + 1)
-        elif callable(member) and not isinstance(value, type):
-            note(path, member, "None")
-        elif callable(member):
-            # A method, with an instance if one can be made of nothing.
-            unbound = isinstance(vars(value).get(name), (staticmethod, classmethod))
-            try:
-                value()
-                instance = f"{expression}()"
-            except BaseException:
-                instance = "hostile.loud()"
-            note(path, member, "None" if unbound else instance)
+        else:
+            note(path, member, instance_of(expression, value))
 
 
 for name in sorted(names):
