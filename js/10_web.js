@@ -35,6 +35,22 @@ const {
   Uint8Array,
 } = primordials;
 
+// What a listener throws has nobody to catch it, as in a timer. deno_web describes such an error with an op that scripts
+// do not have, and dispatches it to the global object, which has no listeners here.
+let reportError;
+const noDescription = { __proto__: null, exceptionMessage: "", frames: [{ __proto__: null }] };
+
+export function setReportError(report) {
+  reportError = report;
+}
+
+// deno_web's files take what they use of `core` when they are loaded; these three are ours.
+globalThis.__bootstrap.core = {
+  __proto__: core,
+  createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
+  destructureError: () => noDescription,
+  reportUnhandledException: (error) => reportError(error),
+};
 const url = core.loadExtScript("ext:deno_web/00_url.js");
 const encoding = core.loadExtScript("ext:deno_web/08_text_encoding.js");
 const event = core.loadExtScript("ext:deno_web/02_event.js");
@@ -43,6 +59,8 @@ const base64 = core.loadExtScript("ext:deno_web/05_base64.js");
 const exception = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 const timers = core.loadExtScript("ext:deno_web/02_timers.js");
 const performance = core.loadExtScript("ext:deno_web/15_performance.js");
+globalThis.__bootstrap.core = core;
+event.saveGlobalThisReference({ __proto__: null, dispatchEvent: () => true });
 
 boundTextEncoder(encoding.TextEncoder);
 
@@ -65,6 +83,17 @@ function checkTimer(name, callback) {
 function milliseconds(delay) {
   const number = +delay;
   return NumberIsNaN(number) ? 0 : MathTrunc(MathMin(MathMax(number, 0), LONGEST_DELAY));
+}
+
+// `AbortSignal.timeout` makes its timers here. They cannot be taken back, only waited for.
+function createSystemTimer(callback, delay, isRefed) {
+  checkTimer("AbortSignal.timeout", callback);
+  const id = core.createSystemTimer(() => {
+    SetPrototypeDelete(liveTimers, id);
+    callback();
+  }, milliseconds(delay), isRefed);
+  SetPrototypeAdd(liveTimers, id);
+  return id;
 }
 
 function setTimeout(callback, delay = 0, ...args) {

@@ -1,43 +1,57 @@
-// Refuses calls of built-in functions that loop without looking for an interrupt (found by trying
-// them on this V8: DESIGN.md 6). Defence in depth only; see README.md.
+// Guards for built-in functions that V8 cannot interrupt. V8 looks for an order to stop at the back-edge of a
+// JavaScript loop and at the entry of a JavaScript function, and nowhere in its own loops. So a call that may loop for
+// long is given something of which every step is JavaScript: a proxy in front of the receiver, an iterator of ours, a
+// loop of ours. Ordinary calls (real arrays of ordinary size) go to V8 as they are. Defence in depth only; see
+// README.md. `21_text_guards.js` has the same for text.
 
-import { primordials } from "ext:core/mod.js";
+import { core, primordials } from "ext:core/mod.js";
 
 const {
   ArrayIsArray,
+  ArrayPrototype,
+  MathTrunc,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
+  ObjectGetPrototypeOf,
+  ObjectHasOwn,
+  ObjectPrototype,
   Proxy,
   RangeError,
   ReflectApply,
   ReflectConstruct,
-  String,
-  SymbolReplace,
-  SymbolSplit,
-  SymbolMatchAll,
+  ReflectDefineProperty,
+  ReflectDeleteProperty,
+  ReflectGet,
+  ReflectGetOwnPropertyDescriptor,
+  ReflectHas,
+  ReflectSet,
+  SymbolAsyncIterator,
+  SymbolIsConcatSpreadable,
+  SymbolIterator,
+  SymbolSpecies,
   TypeError,
+  TypedArrayPrototypeGetSymbolToStringTag,
 } = primordials;
 
-// Far above what a script does on purpose; a few hundred milliseconds of work for V8.
-const MOST_GENERIC_ELEMENTS = 2 ** 24;
-const MOST_ARRAY_ELEMENTS = 2 ** 26;
-const MOST_REPLACE_CHARACTERS = 2 ** 25;
-
-function checkLength(name, value) {
-  if (value === null || (typeof value !== "object" && typeof value !== "function")) {
-    return;
-  }
-  const isArray = ArrayIsArray(value);
-  const most = isArray ? MOST_ARRAY_ELEMENTS : MOST_GENERIC_ELEMENTS;
-  const length = +value.length;
-  if (length > most) {
-    throw new RangeError(`${name} on ${length} elements, at most ${most} here`);
-  }
-}
+// Up to this many elements nothing about an array can make V8 loop for long.
+const MAX_ANY_ARRAY = 1024;
+// V8's own loop over this many elements takes less than a fifth of a second where the prototypes are the usual ones.
+const MAX_NATIVE_ELEMENTS = 2 ** 22;
+// Refused at once, far above what a script does on purpose: an array that is not sparse has room for fewer elements in
+// the largest memory limit, and what is no array has fewer still.
+const MAX_ARRAY_ELEMENTS = 2 ** 26;
+const MAX_GENERIC_ELEMENTS = 2 ** 24;
+// Comparing longer texts is no single step any more.
+const MAX_QUICK_COMPARE = 256;
+// V8 sorts this many elements by text in one go. The texts may be long.
+const MAX_NATIVE_SORT = 32;
 
 // A stand-in must look like what it stands for: same name, same length, no prototype, same attributes.
-function replace(holder, key, name, makeStandIn) {
+export function replace(holder, key, makeStandIn) {
   const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
+  if (descriptor === undefined) {
+    return;
+  }
   const original = descriptor.value;
   const standIn = makeStandIn(original);
   ObjectDefineProperty(standIn, "name", { __proto__: null, value: original.name, configurable: true });
@@ -46,105 +60,589 @@ function replace(holder, key, name, makeStandIn) {
   ObjectDefineProperty(holder, key, descriptor);
 }
 
-const GENERIC = [
-  "indexOf", "lastIndexOf", "includes", "reverse", "flat", "flatMap", "copyWithin", "some", "every", "find",
-  "findIndex", "findLast", "findLastIndex", "forEach", "map", "filter", "reduce", "reduceRight", "join", "splice",
-  "unshift", "shift", "slice", "concat", "fill", "sort", "toReversed", "toSorted", "toSpliced", "with", "toString",
-  "toLocaleString",
-];
+export function isObject(value) {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}
 
-for (let index = 0; index < GENERIC.length; index++) {
-  const name = GENERIC[index];
-  if (ObjectGetOwnPropertyDescriptor(Array.prototype, name) === undefined) {
-    continue;
+// Whether the guest has made a proxy. Only then can an array be one, and asking V8 about each costs as much as the call.
+let hasGuestProxies = false;
+
+export function isGuestProxy(value) {
+  return hasGuestProxies && core.isProxy(value);
+}
+
+// Puts a constructor of ours in front of `original`: `change` may look at the arguments and gives the ones to use.
+export function wrapConstructor(original, change) {
+  const wrapped = new Proxy(original, {
+    __proto__: null,
+    apply(target, receiver, args) {
+      return ReflectApply(target, receiver, change(args));
+    },
+    construct(target, args, newTarget) {
+      return ReflectConstruct(target, change(args), newTarget === wrapped ? target : newTarget);
+    },
+  });
+  return wrapped;
+}
+
+export function setGlobal(holder, name, value) {
+  ObjectDefineProperty(holder, name, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
+}
+
+function noteProxy(args) {
+  hasGuestProxies = true;
+  return args;
+}
+
+replace(globalThis.Proxy, "revocable", (original) => ({
+  method(target, handler) {
+    return original(target, handler, noteProxy());
+  },
+}).method);
+setGlobal(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy));
+
+// Whether V8 may loop over this value: an array, no proxy, not long, or not very long and with nothing unusual behind
+// it that each missing element would be looked for in.
+export function isOrdinaryArray(value) {
+  if (!ArrayIsArray(value) || isGuestProxy(value)) {
+    return false;
   }
-  replace(Array.prototype, name, name, (original) => ({
+  const length = value.length;
+  return length <= MAX_ANY_ARRAY ||
+    (length <= MAX_NATIVE_ELEMENTS && ObjectGetPrototypeOf(value) === ArrayPrototype &&
+      ObjectGetPrototypeOf(ArrayPrototype) === ObjectPrototype);
+}
+
+// The length of what is no ordinary array, read once as V8 reads it.
+export function lengthOf(name, value) {
+  const number = +value.length;
+  // As ToLength does, NaN included.
+  const length = number > 0 ? number - number % 1 : 0;
+  const most = ArrayIsArray(value) ? MAX_ARRAY_ELEMENTS : MAX_GENERIC_ELEMENTS;
+  if (length > most) {
+    throw new RangeError(`${name} on ${length} elements, at most ${most} here`);
+  }
+  return length || 0;
+}
+
+// `target` for V8's own functions: each of their steps goes through JavaScript, and they see the length that was
+// checked. As an array-like: whether it is iterable was asked before.
+export function steppingProxy(target, length) {
+  return new Proxy(target, {
+    __proto__: null,
+    get: (object, key) =>
+      key === "length" ? length : key === SymbolIterator ? undefined : ReflectGet(object, key, object),
+    set: (object, key, value) => ReflectSet(object, key, value, object),
+    has: (object, key) => ReflectHas(object, key),
+    deleteProperty: (object, key) => ReflectDeleteProperty(object, key),
+    defineProperty: (object, key, descriptor) => ReflectDefineProperty(object, key, descriptor),
+    getOwnPropertyDescriptor: (object, key) => ReflectGetOwnPropertyDescriptor(object, key),
+  });
+}
+
+// Calls a method of arrays with a receiver that is no ordinary array.
+function callStepping(original, name, receiver, args, callbackTakes) {
+  if (receiver === null || receiver === undefined) {
+    return ReflectApply(original, receiver, args);
+  }
+  const target = isObject(receiver) ? receiver : Object(receiver);
+  const proxy = steppingProxy(target, lengthOf(name, target));
+  const callback = args[0];
+  if (callbackTakes !== 0 && typeof callback === "function") {
+    // The callback's last argument is the receiver.
+    args[0] = callbackTakes === 3
+      ? function (value, index) {
+        return ReflectApply(callback, this, [value, index, target]);
+      }
+      : (result, value, index) => callback(result, value, index, target);
+  }
+  const result = ReflectApply(original, proxy, args);
+  return result === proxy ? target : result;
+}
+
+function guardArrayMethod(name, callbackTakes) {
+  replace(ArrayPrototype, name, (original) => ({
     method(...args) {
-      checkLength(name, this);
-      return ReflectApply(original, this, args);
+      return isOrdinaryArray(this)
+        ? ReflectApply(original, this, args)
+        : callStepping(original, name, this, args, callbackTakes);
     },
   }).method);
 }
 
-replace(Array, "from", "from", (original) => ({
+const PLAIN_METHODS = [
+  "copyWithin", "fill", "join", "reverse", "shift", "slice", "splice", "toLocaleString", "toReversed", "toSpliced",
+  "unshift", "with",
+];
+for (let index = 0; index < PLAIN_METHODS.length; index++) {
+  guardArrayMethod(PLAIN_METHODS[index], 0);
+}
+
+const CALLBACK_METHODS = [
+  "every", "filter", "find", "findIndex", "findLast", "findLastIndex", "forEach", "map", "some",
+];
+for (let index = 0; index < CALLBACK_METHODS.length; index++) {
+  guardArrayMethod(CALLBACK_METHODS[index], 3);
+}
+guardArrayMethod("reduce", 4);
+guardArrayMethod("reduceRight", 4);
+
+// Searching for a long text or a BigInt compares it with each element, which V8 does without a pause.
+function comparesQuickly(value) {
+  return typeof value === "string" ? value.length <= MAX_QUICK_COMPARE : typeof value !== "bigint";
+}
+
+const SEARCH_METHODS = ["includes", "indexOf", "lastIndexOf"];
+for (let index = 0; index < SEARCH_METHODS.length; index++) {
+  const name = SEARCH_METHODS[index];
+  replace(ArrayPrototype, name, (original) => ({
+    method(...args) {
+      return isOrdinaryArray(this) && comparesQuickly(args[0])
+        ? ReflectApply(original, this, args)
+        : callStepping(original, name, this, args, 0);
+    },
+  }).method);
+}
+
+// What `sort` does without a function to compare: by text.
+function compareAsText(left, right) {
+  const leftText = `${left}`;
+  const rightText = `${right}`;
+  return leftText < rightText ? -1 : leftText > rightText ? 1 : 0;
+}
+
+const SORT_METHODS = ["sort", "toSorted"];
+for (let index = 0; index < SORT_METHODS.length; index++) {
+  const name = SORT_METHODS[index];
+  replace(ArrayPrototype, name, (original) => ({
+    method(...args) {
+      const isOrdinary = isOrdinaryArray(this);
+      if (args[0] === undefined && !(isOrdinary && this.length <= MAX_NATIVE_SORT)) {
+        args[0] = compareAsText;
+      }
+      return isOrdinary ? ReflectApply(original, this, args) : callStepping(original, name, this, args, 0);
+    },
+  }).method);
+}
+
+// As ArraySpeciesCreate, or undefined where that is an ordinary array.
+function speciesCreate(original) {
+  if (!ArrayIsArray(original)) {
+    return undefined;
+  }
+  let constructor = original.constructor;
+  if (isObject(constructor)) {
+    constructor = constructor[SymbolSpecies];
+  }
+  return constructor === undefined || constructor === null || constructor === Array
+    ? undefined
+    : ReflectConstruct(constructor, [0]);
+}
+
+// Adds an element to a list of ours, or to one that the guest's constructor made.
+function append(list, index, value, isOurs) {
+  if (isOurs) {
+    list[index] = value;
+  } else {
+    ObjectDefineProperty(list, index, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+  }
+}
+
+function flattenInto(result, isOurs, start, source, length, depth, map, receiver) {
+  let next = start;
+  for (let index = 0; index < length; index++) {
+    if (!(index in source)) {
+      continue;
+    }
+    let element = source[index];
+    if (map !== undefined) {
+      element = ReflectApply(map, receiver, [element, index, source]);
+    }
+    if (depth > 0 && ArrayIsArray(element)) {
+      next = flattenInto(result, isOurs, next, element, lengthOf("flat", element), depth - 1);
+    } else {
+      append(result, next, element, isOurs);
+      next++;
+    }
+  }
+  return next;
+}
+
+function flatten(name, source, depth, map, receiver) {
+  const length = lengthOf(name, source);
+  const made = speciesCreate(source);
+  const result = made === undefined ? [] : made;
+  flattenInto(result, made === undefined, 0, source, length, depth, map, receiver);
+  return result;
+}
+
+replace(ArrayPrototype, "flat", (original) => ({
   method(...args) {
-    checkLength("Array.from", args[0]);
-    return ReflectApply(original, this, args);
+    if (this === null || this === undefined) {
+      return ReflectApply(original, this, args);
+    }
+    return flatten("flat", Object(this), args[0] === undefined ? 1 : MathTrunc(+args[0]));
   },
 }).method);
 
-const TypedArray = Object.getPrototypeOf(Uint8Array);
-replace(TypedArray, "from", "from", (original) => ({
+replace(ArrayPrototype, "flatMap", (original) => ({
   method(...args) {
-    checkLength("TypedArray.from", args[0]);
-    return ReflectApply(original, this, args);
+    if (this === null || this === undefined || typeof args[0] !== "function") {
+      return ReflectApply(original, this, args);
+    }
+    return flatten("flatMap", Object(this), 1, args[0], args[1]);
   },
 }).method);
 
-replace(String, "raw", "raw", (original) => ({
+// A real array of what `concat` takes from an object that is no ordinary array.
+function concatPart(value) {
+  const flag = value[SymbolIsConcatSpreadable];
+  if (!(flag === undefined ? ArrayIsArray(value) : flag)) {
+    return [value];
+  }
+  const length = lengthOf("concat", value);
+  const part = [];
+  for (let index = 0; index < length; index++) {
+    if (index in value) {
+      append(part, index, value[index], true);
+    }
+  }
+  part.length = length;
+  return part;
+}
+
+function isConcatReady(value) {
+  return !isObject(value) || (isOrdinaryArray(value) && !(SymbolIsConcatSpreadable in value));
+}
+
+replace(ArrayPrototype, "concat", (original) => ({
   method(...args) {
-    const strings = args[0];
-    if (strings !== null && strings !== undefined) {
-      checkLength("String.raw", strings.raw);
+    for (let index = 0; index < args.length; index++) {
+      if (!isConcatReady(args[index])) {
+        args[index] = concatPart(args[index]);
+      }
+    }
+    if (this === null || this === undefined || (isObject(this) && isConcatReady(this))) {
+      return ReflectApply(original, this, args);
+    }
+    return ReflectApply(original, concatPart(Object(this)), args);
+  },
+}).method);
+
+// An iterator whose steps go through JavaScript, and which does what `iterator` does.
+function steppingIterator(iterator) {
+  return {
+    __proto__: null,
+    get next() {
+      const next = iterator.next;
+      return typeof next === "function" ? (...args) => ReflectApply(next, iterator, args) : next;
+    },
+    get return() {
+      const end = iterator.return;
+      return typeof end === "function" ? (...args) => ReflectApply(end, iterator, args) : end;
+    },
+  };
+}
+
+const ArrayIteratorPrototype = ObjectGetPrototypeOf([][SymbolIterator]());
+const TypedArray = ObjectGetPrototypeOf(Uint8Array);
+const TypedArrayPrototype = TypedArray.prototype;
+const arrayValues = ArrayPrototype[SymbolIterator];
+const typedArrayValues = TypedArrayPrototype[SymbolIterator];
+const arrayIteratorNext = ArrayIteratorPrototype.next;
+
+// Whether a property still has this value. A getter in its place might say so, and say something else later.
+function stillIs(holder, key, value) {
+  const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
+  return descriptor !== undefined && descriptor.value === value;
+}
+
+// Whether going through `value` is going through the elements of an ordinary array, or of a typed one.
+function iteratesOrdinarily(value) {
+  if (!isObject(value)) {
+    return false;
+  }
+  let usual;
+  if (isOrdinaryArray(value)) {
+    usual = ObjectGetPrototypeOf(value) === ArrayPrototype && stillIs(ArrayPrototype, SymbolIterator, arrayValues);
+  } else if (TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined) {
+    const prototype = ObjectGetPrototypeOf(value);
+    usual = prototype !== null && ObjectGetPrototypeOf(prototype) === TypedArrayPrototype &&
+      !ObjectHasOwn(prototype, SymbolIterator) && stillIs(TypedArrayPrototype, SymbolIterator, typedArrayValues);
+  }
+  return usual === true && !ObjectHasOwn(value, SymbolIterator) &&
+    stillIs(ArrayIteratorPrototype, "next", arrayIteratorNext);
+}
+
+// `values`, or an iterable that gives the same and whose steps go through JavaScript.
+function steppingIterable(values) {
+  if ((!isObject(values) && typeof values !== "string") || iteratesOrdinarily(values)) {
+    return values;
+  }
+  return {
+    __proto__: null,
+    get [SymbolIterator]() {
+      const method = values[SymbolIterator];
+      return typeof method !== "function" ? method : () => {
+        const iterator = ReflectApply(method, values, []);
+        return isObject(iterator) ? steppingIterator(iterator) : iterator;
+      };
+    },
+  };
+}
+
+// Ends an iterator whose values are not wanted any more; the error that is under way is the one that counts.
+function closeQuietly(iterator) {
+  try {
+    const end = iterator.return;
+    if (end !== undefined && end !== null) {
+      ReflectApply(end, iterator, []);
+    }
+  } catch {
+    // As IteratorClose does with an abrupt completion.
+  }
+}
+
+// As `Array.from` with Array itself.
+function arrayFrom(items, map, receiver) {
+  const result = [];
+  const method = items[SymbolIterator];
+  let next = 0;
+  if (method === undefined || method === null) {
+    const source = Object(items);
+    const length = lengthOf("Array.from", source);
+    for (; next < length; next++) {
+      const value = source[next];
+      result[next] = map === undefined ? value : ReflectApply(map, receiver, [value, next]);
+    }
+    return result;
+  }
+  const iterator = ReflectApply(method, items, []);
+  if (!isObject(iterator)) {
+    throw new TypeError("Array.from: the iterator is not an object");
+  }
+  const advance = iterator.next;
+  for (;; next++) {
+    const step = ReflectApply(advance, iterator, []);
+    if (!isObject(step)) {
+      throw new TypeError("Array.from: the iterator's answer is not an object");
+    }
+    if (step.done) {
+      return result;
+    }
+    const value = step.value;
+    if (map === undefined) {
+      result[next] = value;
+      continue;
+    }
+    try {
+      result[next] = ReflectApply(map, receiver, [value, next]);
+    } catch (error) {
+      closeQuietly(iterator);
+      throw error;
+    }
+  }
+}
+
+replace(Array, "from", (original) => ({
+  method(...args) {
+    const items = args[0];
+    const map = args[1];
+    if (
+      items === null || items === undefined || (map !== undefined && typeof map !== "function") ||
+      iteratesOrdinarily(items)
+    ) {
+      return ReflectApply(original, this, args);
+    }
+    if (ArrayIsArray(items)) {
+      // A loop over it may be endless for what it is to a script.
+      lengthOf("Array.from", items);
+    }
+    if (this === Array) {
+      return arrayFrom(items, map, args[2]);
+    }
+    const method = items[SymbolIterator];
+    if (method === undefined || method === null) {
+      const target = Object(items);
+      args[0] = steppingProxy(target, lengthOf("Array.from", target));
+    } else if (typeof method === "function") {
+      args[0] = steppingIterable(items);
     }
     return ReflectApply(original, this, args);
   },
 }).method);
 
-function checkText(name, value) {
-  if (typeof value === "string" && value.length > MOST_REPLACE_CHARACTERS) {
-    throw new RangeError(`${name} on ${value.length} characters, at most ${MOST_REPLACE_CHARACTERS} here`);
+function isConstructor(value) {
+  try {
+    // Constructs an object of no use whose prototype is read from `value`; throws if that cannot construct.
+    ReflectConstruct(Object, [], value);
+    return true;
+  } catch {
+    return false;
   }
 }
 
-const TEXT = ["replace", "replaceAll", "split", "matchAll", "match"];
-for (let index = 0; index < TEXT.length; index++) {
-  const name = TEXT[index];
-  replace(String.prototype, name, name, (original) => ({
+async function fromAsync(constructor, items, map, receiver) {
+  if (map !== undefined && typeof map !== "function") {
+    throw new TypeError("Array.fromAsync: the second argument must be a function");
+  }
+  const isOurs = constructor === Array || !isConstructor(constructor);
+  const asyncMethod = items[SymbolAsyncIterator];
+  const method = asyncMethod ?? items[SymbolIterator];
+  let next = 0;
+  if (method !== undefined && method !== null) {
+    const isAsync = asyncMethod !== undefined && asyncMethod !== null;
+    const result = isOurs ? [] : new constructor();
+    const iterator = ReflectApply(method, items, []);
+    if (!isObject(iterator)) {
+      throw new TypeError("Array.fromAsync: the iterator is not an object");
+    }
+    const advance = iterator.next;
+    for (;;) {
+      const answer = ReflectApply(advance, iterator, []);
+      const step = isAsync ? await answer : answer;
+      if (!isObject(step)) {
+        throw new TypeError("Array.fromAsync: the iterator's answer is not an object");
+      }
+      if (step.done) {
+        result.length = next;
+        return result;
+      }
+      try {
+        let value = isAsync ? step.value : await step.value;
+        if (map !== undefined) {
+          value = await ReflectApply(map, receiver, [value, next]);
+        }
+        append(result, next, value, isOurs);
+      } catch (error) {
+        const end = iterator.return;
+        if (typeof end === "function") {
+          const ended = ReflectApply(end, iterator, []);
+          if (isAsync) {
+            await ended;
+          }
+        }
+        throw error;
+      }
+      next++;
+    }
+  }
+  const source = Object(items);
+  const length = lengthOf("Array.fromAsync", source);
+  const result = isOurs ? [] : new constructor(length);
+  for (; next < length; next++) {
+    let value = await source[next];
+    if (map !== undefined) {
+      value = await ReflectApply(map, receiver, [value, next]);
+    }
+    append(result, next, value, isOurs);
+  }
+  result.length = length;
+  return result;
+}
+
+// V8's own goes from microtask to microtask without a JavaScript function in between.
+replace(Array, "fromAsync", () => ({
+  method(items, map, receiver) {
+    return fromAsync(this, items, map, receiver);
+  },
+}).method);
+
+replace(TypedArray, "from", (original) => ({
+  method(...args) {
+    const items = args[0];
+    if (items !== null && items !== undefined && !iteratesOrdinarily(items)) {
+      const method = items[SymbolIterator];
+      if (method === undefined || method === null) {
+        const target = Object(items);
+        args[0] = steppingProxy(target, lengthOf("TypedArray.from", target));
+      } else {
+        args[0] = steppingIterable(items);
+      }
+    }
+    return ReflectApply(original, this, args);
+  },
+}).method);
+
+// Functions that take an iterable first and go through it by themselves.
+const TAKE_ITERABLES = [
+  [Promise, ["all", "allSettled", "any", "race"]],
+  [Object, ["fromEntries", "groupBy"]],
+  [Map, ["groupBy"]],
+  [Math, ["sumPrecise"]],
+  [Intl.ListFormat.prototype, ["format", "formatToParts"]],
+];
+for (let index = 0; index < TAKE_ITERABLES.length; index++) {
+  const holder = TAKE_ITERABLES[index][0];
+  const names = TAKE_ITERABLES[index][1];
+  for (let position = 0; position < names.length; position++) {
+    replace(holder, names[position], (original) => ({
+      method(...args) {
+        if (args.length > 0) {
+          args[0] = steppingIterable(args[0]);
+        }
+        return ReflectApply(original, this, args);
+      },
+    }).method);
+  }
+}
+
+// Methods of iterators that take many steps at once, or make iterators that do.
+const ITERATOR_METHODS = [
+  "drop", "every", "filter", "find", "flatMap", "forEach", "map", "reduce", "some", "take", "toArray",
+];
+for (let index = 0; index < ITERATOR_METHODS.length; index++) {
+  replace(Iterator.prototype, ITERATOR_METHODS[index], (original) => ({
     method(...args) {
-      checkText(name, this);
-      return ReflectApply(original, this, args);
+      return ReflectApply(original, isObject(this) ? steppingIterator(this) : this, args);
     },
   }).method);
 }
 
-const BY_SYMBOL = [SymbolReplace, SymbolSplit, SymbolMatchAll];
-for (let index = 0; index < BY_SYMBOL.length; index++) {
-  replace(RegExp.prototype, BY_SYMBOL[index], "", (original) => ({
-    method(...args) {
-      checkText(original.name, args[0]);
-      return ReflectApply(original, this, args);
+// Sets take steps through what looks like a set.
+const SET_METHODS = [
+  "difference", "intersection", "isDisjointFrom", "isSubsetOf", "isSupersetOf", "symmetricDifference", "union",
+];
+for (let index = 0; index < SET_METHODS.length; index++) {
+  replace(Set.prototype, SET_METHODS[index], (original) => ({
+    method(other) {
+      if (!isObject(other) || core.isSet(other)) {
+        return ReflectApply(original, this, [other]);
+      }
+      const stepping = {
+        __proto__: null,
+        get size() {
+          return other.size;
+        },
+        get has() {
+          const has = other.has;
+          return typeof has === "function" ? (value) => ReflectApply(has, other, [value]) : has;
+        },
+        get keys() {
+          const keys = other.keys;
+          return typeof keys !== "function" ? keys : () => {
+            const iterator = ReflectApply(keys, other, []);
+            return isObject(iterator) ? steppingIterator(iterator) : iterator;
+          };
+        },
+      };
+      return ReflectApply(original, this, [stepping]);
     },
   }).method);
 }
 
 // A resizable buffer gets its pages past the allocator that counts them.
 const OriginalArrayBuffer = ArrayBuffer;
-const FixedArrayBuffer = new Proxy(OriginalArrayBuffer, {
-  __proto__: null,
-  construct(target, args, newTarget) {
-    const options = args[1];
-    if (options !== null && typeof options === "object" && options.maxByteLength !== undefined) {
-      throw new TypeError("resizable array buffers are not available here; allocate the final size");
-    }
-    // Only the length is passed on: the options were read once and may answer otherwise next time.
-    return ReflectConstruct(target, args.length === 0 ? [] : [args[0]], newTarget === FixedArrayBuffer ? target : newTarget);
-  },
+const FixedArrayBuffer = wrapConstructor(OriginalArrayBuffer, (args) => {
+  const options = args[1];
+  if (options !== null && typeof options === "object" && options.maxByteLength !== undefined) {
+    throw new TypeError("resizable array buffers are not available here; allocate the final size");
+  }
+  // Only the length is passed on: the options were read once and may answer otherwise next time.
+  return args.length === 0 ? [] : [args[0]];
 });
-ObjectDefineProperty(globalThis, "ArrayBuffer", {
-  __proto__: null,
-  value: FixedArrayBuffer,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
-ObjectDefineProperty(OriginalArrayBuffer.prototype, "constructor", {
-  __proto__: null,
-  value: FixedArrayBuffer,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
+setGlobal(globalThis, "ArrayBuffer", FixedArrayBuffer);
+setGlobal(OriginalArrayBuffer.prototype, "constructor", FixedArrayBuffer);
 delete OriginalArrayBuffer.prototype.resize;
 
 // deno_core's wrapper of each async op looks `call` up when it is called. Whoever replaced it would be

@@ -2,8 +2,9 @@
 // host after each restore (src/js/isolate.rs), because V8 and deno_core put some of it back then.
 
 import { core, primordials } from "ext:core/mod.js";
-import "ext:cx/10_web.js";
+import { setReportError } from "ext:cx/10_web.js";
 import "ext:cx/20_guards.js";
+import "ext:cx/21_text_guards.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { describe } from "ext:cx/40_errors.js";
 import { clearServers, setServers } from "ext:cx/50_tools.js";
@@ -16,7 +17,12 @@ const { ObjectDefineProperty, Promise, PromisePrototypeThen, TypeError } = primo
 let finish;
 
 // An error in a timer, a microtask or an event listener has nobody to catch it: the run fails with it.
-core.setReportExceptionCallback((error) => finish?.("-" + describe(error)));
+function failRun(error) {
+  finish?.("-" + describe(error));
+}
+
+core.setReportExceptionCallback(failRun);
+setReportError(failRun);
 
 // A promise that nobody awaits may fail without failing the run; it must not fail silently.
 core.setUnhandledPromiseRejectionHandler((_promise, reason) => {

@@ -252,6 +252,7 @@ deno_core::extension!(
         "05_bounds.js",
         "10_web.js",
         "20_guards.js",
+        "21_text_guards.js",
         "30_json.js",
         "31_text.js",
         "32_objects.js",

@@ -5,6 +5,8 @@
 //! `python` and the directory of compiled code. Then there are honest runs in both languages, and several scripts, one
 //! after the other: a JSON array of them. The script is on stdin, the report on stdout.
 //!
+//! With the argument `walk`: many scripts, one a line; see `walk.rs`.
+//!
 //! With the argument `rest` and the directory of compiled code: what two warm interpreters give back while nothing runs.
 #![expect(
     unsafe_code,
@@ -15,6 +17,7 @@
 #[path = "../it/mock.rs"]
 #[expect(unreachable_pub, reason = "the file is a module of the integration tests as well")]
 mod mock;
+mod walk;
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -23,6 +26,12 @@ use cx::{Executor, Language, Limits, Script};
 use serde_json::json;
 
 fn main() {
+    if std::env::args().nth(1).is_some_and(|word| word == "walk") {
+        walk::walk();
+        // A lost thread runs on; leaving `main` would run destructors beside it.
+        // SAFETY: `_exit` has no preconditions.
+        unsafe { libc::_exit(0) }
+    }
     // A reply that never comes must fail the test, not hold it up.
     std::thread::spawn(|| {
         std::thread::sleep(Duration::from_secs(90));

@@ -27,6 +27,8 @@ mod consent;
 mod escape;
 /// The demo.
 mod examples;
+/// Built-in functions that V8 does not interrupt, by number.
+mod guards;
 /// The guide that agents read.
 mod guide;
 /// Values that are printed: how they look, and attacks on the code that prints them.
@@ -96,6 +98,8 @@ mod state;
 mod tidy;
 /// Servers over stdio: well, slow, dying, garbled.
 mod upstream;
+/// A walker over every function that a script can reach, with hostile receivers and arguments.
+mod walk;
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};

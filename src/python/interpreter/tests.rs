@@ -221,3 +221,123 @@ async fn unknown_imports() {
         assert!(Guest { imports, ..Guest::default() }.interpreters().is_err(), "{imports}");
     }
 }
+
+/// The door's imports and those of WASI that take numbers, for a guest that is not CPython: lowered into a memory of
+/// their own, where all text and lists are.
+const RAW_IMPORTS: &str = r#"
+    (type $operation-type (enum "tool" "full-name" "query" "emit"))
+    (import "operation" (type $operation (eq $operation-type)))
+    (type $completion-type (record (field "call" u64) (field "answer" string)))
+    (import "completion" (type $completion (eq $completion-type)))
+    (type $stream-type (enum "stdout" "stderr"))
+    (import "output-stream" (type $stream (eq $stream-type)))
+    (import "start-call" (func $start (param "operation" $operation) (param "server" string) (param "name" string)
+        (param "arguments" string) (result (tuple u64 (option string)))))
+    (import "wait" (func $wait (param "timeout-ms" (option f64)) (result (list $completion))))
+    (import "log" (func $log (param "to" $stream) (param "text" string)))
+    (import "wasi:io/poll@0.2.0" (instance $poll
+        (export "pollable" (type $p (sub resource)))
+        (export "poll" (func (param "in" (list (borrow $p))) (result (list u32))))))
+    (alias export $poll "pollable" (type $pollable))
+    (import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock
+        (alias outer 1 $pollable (type $p))
+        (export "pollable" (type $q (eq $p)))
+        (export "subscribe-duration" (func (param "when" u64) (result (own $q))))))
+    (import "wasi:random/random@0.2.0" (instance $random
+        (export "get-random-bytes" (func (param "len" u64) (result (list u8))))))
+    (core module $memory-module
+        (memory (export "memory") 640)
+        (global $bad (export "bad") (mut i32) (i32.const 0))
+        (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+            (select (global.get $bad) (i32.const 1024) (global.get $bad)))
+        (func (export "fill") (param i32)
+            (local $at i32)
+            (loop $again
+                (i32.store (local.get $at) (local.get 0))
+                (br_if $again
+                    (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 4))) (i32.const 41943040))))))
+    (core instance $memory (instantiate $memory-module))
+    (core func $start-core (canon lower (func $start) (memory $memory "memory") (realloc (func $memory "realloc"))))
+    (core func $wait-core (canon lower (func $wait) (memory $memory "memory") (realloc (func $memory "realloc"))))
+    (core func $log-core (canon lower (func $log) (memory $memory "memory")))
+    (core func $poll-core (canon lower (func $poll "poll") (memory $memory "memory") (realloc (func $memory "realloc"))))
+    (core func $subscribe-core (canon lower (func $clock "subscribe-duration")))
+    (core func $random-core
+        (canon lower (func $random "get-random-bytes") (memory $memory "memory") (realloc (func $memory "realloc"))))
+    (core instance $raw
+        (export "start" (func $start-core)) (export "wait" (func $wait-core)) (export "log" (func $log-core))
+        (export "poll" (func $poll-core)) (export "subscribe" (func $subscribe-core))
+        (export "random" (func $random-core)))"#;
+
+const RAW_MODULE: &str = r#"
+    (import "raw" "start" (func $start (param i32 i32 i32 i32 i32 i32 i32 i32)))
+    (import "raw" "wait" (func $wait (param i32 f64 i32)))
+    (import "raw" "log" (func $log (param i32 i32 i32)))
+    (import "raw" "poll" (func $poll (param i32 i32 i32)))
+    (import "raw" "subscribe" (func $subscribe (param i64) (result i32)))
+    (import "raw" "random" (func $random (param i64 i32)))
+    (import "memory" "fill" (func $fill (param i32)))
+    (import "memory" "bad" (global $bad (mut i32)))"#;
+
+/// A guest that took over its interpreter can call every import with any numbers. Each call comes to an end: the guest
+/// goes on or is stopped, and the host neither panics nor waits.
+#[tokio::test]
+async fn v_318_raw_imports_with_hostile_numbers() {
+    // 41,943,040 bytes are there.
+    const ALL: &str = "(i32.const 0) (i32.const 41943040)";
+    let bodies = [
+        // Numbers that are no operation, texts that are outside, everything as every text.
+        "(call $start (i32.const 99) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
+        "(call $start (i32.const 0) (i32.const -1) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
+        "(call $start (i32.const 0) (i32.const 0) (i32.const -1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
+        "(call $start (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const -8))",
+        "(call $start (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 9))",
+        "(call $start (i32.const 0) ALL ALL ALL (i32.const 8))",
+        "(call $start (i32.const 1) ALL ALL ALL (i32.const 8))",
+        "(call $start (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) ALL (i32.const 8))",
+        "(call $start (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) ALL (i32.const 8))",
+        // An answer that is put where the guest says, which is nowhere.
+        "(global.set $bad (i32.const -16)) (call $start (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 8))",
+        // Times that are none.
+        "(call $wait (i32.const 1) (f64.const nan) (i32.const 8))",
+        "(call $wait (i32.const 1) (f64.const -inf) (i32.const 8))",
+        "(call $wait (i32.const 1) (f64.const -1e308) (i32.const 8))",
+        "(call $wait (i32.const 7) (f64.const 0) (i32.const 8))",
+        "(call $wait (i32.const 0) (f64.const 0) (i32.const -8))",
+        "(call $log (i32.const 0) ALL)",
+        "(call $log (i32.const 2) (i32.const 0) (i32.const 0))",
+        "(call $log (i32.const 0) (i32.const 8) (i32.const -8))",
+        // One handle ten million times, a handle that is not there, a list that is not there.
+        "(call $fill (call $subscribe (i64.const 0))) (call $poll ALL_HANDLES (i32.const 8))",
+        "(call $poll (i32.const 0) (i32.const 1) (i32.const 8))",
+        "(call $poll (i32.const 0) (i32.const 0) (i32.const 8))",
+        "(call $poll (i32.const 0) (i32.const -4) (i32.const 8))",
+        "(call $random (i64.const -1) (i32.const 8))",
+        "(call $random (i64.const 1099511627776) (i32.const 8))",
+        "(global.set $bad (i32.const -16)) (call $random (i64.const 64) (i32.const 8))",
+    ];
+    for body in bodies {
+        let run =
+            format!("{} (i32.const 32)", body.replace("ALL_HANDLES", "(i32.const 0) (i32.const 10485760)"));
+        let run = run.replace("ALL", ALL);
+        let guest = Guest {
+            imports: RAW_IMPORTS,
+            with: r#"(with "raw" (instance $raw)) (with "memory" (instance $memory))"#,
+            module: RAW_MODULE,
+            run: &run,
+            ..Guest::default()
+        };
+        let started = Instant::now();
+        // Either it went on and returned its value, or it was stopped, as an error of the script's.
+        match guest.outcome().await {
+            Outcome::Returned(value) => assert_eq!(value, 7, "{body}"),
+            Outcome::Failed(error) => {
+                assert!(
+                    matches!(error.code, ErrorCode::RuntimeError | ErrorCode::MemoryLimit),
+                    "{body}: {error:?}"
+                );
+            }
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "{body}");
+    }
+}

@@ -1,0 +1,752 @@
+// Guards for built-in functions on text, expressions, locales and keys that V8 cannot interrupt: see 20_guards.js.
+
+import { core, primordials } from "ext:core/mod.js";
+import {
+  isGuestProxy,
+  isObject,
+  isOrdinaryArray,
+  lengthOf,
+  replace,
+  setGlobal,
+  steppingProxy,
+  wrapConstructor,
+} from "ext:cx/20_guards.js";
+
+const {
+  ArrayBufferIsView,
+  ArrayIsArray,
+  ArrayPrototypePush,
+  FunctionPrototypeCall,
+  Int32Array,
+  MathMin,
+  ObjectGetOwnPropertyDescriptor,
+  ObjectGetOwnPropertyNames,
+  ObjectGetPrototypeOf,
+  ObjectHasOwn,
+  RangeError,
+  ReflectApply,
+  ReflectConstruct,
+  ReflectOwnKeys,
+  RegExpPrototype,
+  RegExpPrototypeExec,
+  RegExpPrototypeTest,
+  String,
+  StringPrototype,
+  StringPrototypeCharCodeAt,
+  StringPrototypeIncludes,
+  StringPrototypeIndexOf,
+  StringPrototypeSlice,
+  SymbolMatch,
+  SymbolMatchAll,
+  SymbolReplace,
+  SymbolSpecies,
+  SymbolSplit,
+  TypedArrayPrototypeGetLength,
+  TypedArrayPrototypeGetSymbolToStringTag,
+  TypeError,
+} = primordials;
+
+// V8's own loops over this many characters take less than a fifth of a second.
+const MAX_NATIVE_CHARACTERS = 2 ** 22;
+// The most characters that are replaced, split or matched: what comes out is a part for each character at worst.
+const MAX_CHARACTERS = 2 ** 25;
+// The most characters that are escaped, or were.
+const MAX_ESCAPED_CHARACTERS = 2 ** 24;
+// Text times pattern up to which V8 searches; its search can come to that many steps.
+const MAX_NATIVE_SEARCH = 2 ** 28;
+// More marks on one letter than any language has (Unicode's stream-safe text has 30). V8 sorts them in quadratic time.
+const MAX_MARKS = 64;
+// The most locales in a list. V8 compares each with all before it.
+const MAX_LOCALES = 1000;
+// The most characters in a locale's name; the longest in use have some thirty.
+const MAX_LOCALE_CHARACTERS = 1000;
+// The most keys of an object that does not store its keys: text, and typed arrays.
+const MAX_IMPLIED_KEYS = 2 ** 20;
+
+function checkText(name, text, most) {
+  if (text.length > most) {
+    throw new RangeError(`${name} on ${text.length} characters, at most ${most} here`);
+  }
+}
+
+// `ToString`, which refuses symbols where `String` does not.
+function toText(value) {
+  return `${value}`;
+}
+
+function toLength(value) {
+  const number = +value;
+  return number > 0 ? MathMin(number - number % 1 || number, Number.MAX_SAFE_INTEGER) : 0;
+}
+
+// --- searching for text -------------------------------------------------------------------------
+
+// Where `pattern` is in `text` at or after `from`, in linear time (Knuth, Morris, Pratt). V8's own search is faster for
+// ordinary patterns and takes the product of both lengths for others.
+function find(text, pattern, from) {
+  const size = pattern.length;
+  const borders = new Int32Array(size);
+  for (let index = 1, border = 0; index < size; index++) {
+    const code = StringPrototypeCharCodeAt(pattern, index);
+    while (border > 0 && StringPrototypeCharCodeAt(pattern, border) !== code) {
+      border = borders[border - 1];
+    }
+    if (StringPrototypeCharCodeAt(pattern, border) === code) {
+      border++;
+    }
+    borders[index] = border;
+  }
+  for (let index = from, matched = 0; index < text.length; index++) {
+    const code = StringPrototypeCharCodeAt(text, index);
+    while (matched > 0 && StringPrototypeCharCodeAt(pattern, matched) !== code) {
+      matched = borders[matched - 1];
+    }
+    if (StringPrototypeCharCodeAt(pattern, matched) === code) {
+      matched++;
+    }
+    if (matched === size) {
+      return index - size + 1;
+    }
+  }
+  return -1;
+}
+
+// The same from behind: the last place at or before `from`.
+function findLast(text, pattern, from) {
+  const size = pattern.length;
+  const borders = new Int32Array(size);
+  const at = (index) => StringPrototypeCharCodeAt(pattern, size - 1 - index);
+  for (let index = 1, border = 0; index < size; index++) {
+    while (border > 0 && at(border) !== at(index)) {
+      border = borders[border - 1];
+    }
+    if (at(border) === at(index)) {
+      border++;
+    }
+    borders[index] = border;
+  }
+  for (let index = MathMin(text.length - 1, from + size - 1), matched = 0; index >= 0; index--) {
+    const code = StringPrototypeCharCodeAt(text, index);
+    while (matched > 0 && at(matched) !== code) {
+      matched = borders[matched - 1];
+    }
+    if (at(matched) === code) {
+      matched++;
+    }
+    if (matched === size) {
+      return index;
+    }
+  }
+  return -1;
+}
+
+// Whether V8 may search for `pattern`.
+function searchesQuickly(text, pattern) {
+  return pattern.length === 0 || text.length * pattern.length <= MAX_NATIVE_SEARCH;
+}
+
+function isRegExpLike(value) {
+  if (!isObject(value)) {
+    return false;
+  }
+  const flag = value[SymbolMatch];
+  return flag === undefined ? core.isRegExp(value) : Boolean(flag);
+}
+
+// Both texts of a search, made once. `undefined` where V8 may do it.
+function slowSearch(receiver, pattern) {
+  if (typeof receiver === "string" && typeof pattern === "string") {
+    return searchesQuickly(receiver, pattern) ? undefined : { __proto__: null, text: receiver, pattern };
+  }
+  if (receiver === null || receiver === undefined) {
+    return undefined;
+  }
+  return { __proto__: null, text: toText(receiver), pattern: toText(pattern) };
+}
+
+replace(StringPrototype, "indexOf", (original) => ({
+  method(pattern, from) {
+    const slow = slowSearch(this, pattern);
+    if (slow === undefined) {
+      return FunctionPrototypeCall(original, this, pattern, from);
+    }
+    const start = MathMin(toLength(from), slow.text.length);
+    return searchesQuickly(slow.text, slow.pattern)
+      ? FunctionPrototypeCall(original, slow.text, slow.pattern, start)
+      : find(slow.text, slow.pattern, start);
+  },
+}).method);
+
+replace(StringPrototype, "includes", (original) => ({
+  method(pattern, from) {
+    if (isRegExpLike(pattern)) {
+      return FunctionPrototypeCall(original, this, pattern, from);
+    }
+    const slow = slowSearch(this, pattern);
+    if (slow === undefined) {
+      return FunctionPrototypeCall(original, this, pattern, from);
+    }
+    const start = MathMin(toLength(from), slow.text.length);
+    return searchesQuickly(slow.text, slow.pattern)
+      ? FunctionPrototypeCall(original, slow.text, slow.pattern, start)
+      : find(slow.text, slow.pattern, start) !== -1;
+  },
+}).method);
+
+replace(StringPrototype, "lastIndexOf", (original) => ({
+  method(pattern, from) {
+    const slow = slowSearch(this, pattern);
+    if (slow === undefined) {
+      return FunctionPrototypeCall(original, this, pattern, from);
+    }
+    const number = +from;
+    const start = number !== number ? slow.text.length : MathMin(toLength(number), slow.text.length);
+    return searchesQuickly(slow.text, slow.pattern)
+      ? FunctionPrototypeCall(original, slow.text, slow.pattern, start)
+      : findLast(slow.text, slow.pattern, start);
+  },
+}).method);
+
+// --- replacing, splitting, matching -------------------------------------------------------------
+
+// `original(text, pattern, other)` for a pattern that is text and slow to search for.
+const BY_TEXT = {
+  __proto__: null,
+  replace: (original, text, pattern, replacement) => replaceText(original, text, pattern, replacement, 1),
+  replaceAll: (original, text, pattern, replacement) => replaceText(original, text, pattern, replacement, Infinity),
+  split(original, text, pattern, limit) {
+    const most = limit === undefined ? 2 ** 32 - 1 : limit >>> 0;
+    const parts = [];
+    let from = 0;
+    while (parts.length < most) {
+      const place = find(text, pattern, from);
+      if (place === -1) {
+        ArrayPrototypePush(parts, StringPrototypeSlice(text, from));
+        break;
+      }
+      ArrayPrototypePush(parts, StringPrototypeSlice(text, from, place));
+      from = place + pattern.length;
+    }
+    return parts;
+  },
+};
+
+function replaceText(original, text, pattern, replacement, most) {
+  const functional = typeof replacement === "function";
+  const template = functional ? undefined : toText(replacement);
+  if (template !== undefined && StringPrototypeIncludes(template, "$")) {
+    throw new RangeError(`replace of a pattern of ${pattern.length} characters by a text with \`$\` is too slow here`);
+  }
+  let result = "";
+  let from = 0;
+  for (let count = 0; count < most; count++) {
+    const place = find(text, pattern, from);
+    if (place === -1) {
+      break;
+    }
+    result += StringPrototypeSlice(text, from, place) +
+      (functional ? toText(replacement(pattern, place, text)) : template);
+    from = place + pattern.length;
+  }
+  return result + StringPrototypeSlice(text, from);
+}
+
+const BY_SYMBOL = {
+  __proto__: null,
+  match: SymbolMatch,
+  matchAll: SymbolMatchAll,
+  replace: SymbolReplace,
+  replaceAll: SymbolReplace,
+  split: SymbolSplit,
+};
+
+const TEXT = ["match", "matchAll", "replace", "replaceAll", "split"];
+for (let index = 0; index < TEXT.length; index++) {
+  const name = TEXT[index];
+  const symbol = BY_SYMBOL[name];
+  const byText = BY_TEXT[name];
+  replace(StringPrototype, name, (original) => ({
+    method(...args) {
+      if (this === null || this === undefined) {
+        return ReflectApply(original, this, args);
+      }
+      const text = typeof this === "string" ? this : toText(this);
+      checkText(name, text, MAX_CHARACTERS);
+      let pattern = args[0];
+      if (typeof pattern !== "string" && byText !== undefined) {
+        // What does it by itself looks at the text by itself.
+        if (isObject(pattern) && pattern[symbol] !== undefined && pattern[symbol] !== null) {
+          return ReflectApply(original, text, args);
+        }
+        if (name !== "split" || pattern !== undefined) {
+          pattern = toText(pattern);
+          args[0] = pattern;
+        }
+      }
+      if (byText !== undefined && pattern !== undefined && !searchesQuickly(text, pattern)) {
+        return byText(original, text, pattern, args[1]);
+      }
+      return ReflectApply(original, text, args);
+    },
+  }).method);
+}
+
+const originalExec = RegExpPrototype.exec;
+
+const flagsGetter = ObjectGetOwnPropertyDescriptor(RegExpPrototype, "flags").get;
+const globalGetter = ObjectGetOwnPropertyDescriptor(RegExpPrototype, "global").get;
+
+// Whether V8's loops over this expression's matches come forward and end: an expression with nothing of its own, and
+// text that is not long. Where `exec` or the flag `g` is the guest's, V8 can match for ever without calling the guest.
+function matchesQuickly(expression, text) {
+  return text.length <= MAX_NATIVE_CHARACTERS && ObjectGetPrototypeOf(expression) === RegExpPrototype &&
+    RegExpPrototype.exec === originalExec && ReflectOwnKeys(expression).length === 1 &&
+    ObjectGetOwnPropertyDescriptor(RegExpPrototype, "flags")?.get === flagsGetter &&
+    ObjectGetOwnPropertyDescriptor(RegExpPrototype, "global")?.get === globalGetter;
+}
+
+// RegExpExec: through `exec` if the guest has changed it.
+function execute(expression, text) {
+  const exec = expression.exec;
+  if (typeof exec !== "function" || exec === originalExec) {
+    return RegExpPrototypeExec(expression, text);
+  }
+  const result = ReflectApply(exec, expression, [text]);
+  if (result !== null && !isObject(result)) {
+    throw new TypeError("exec gave neither an object nor null");
+  }
+  return result;
+}
+
+// The place after `index`, which is two further where a character takes two.
+function advance(text, index, unicode) {
+  if (!unicode || index + 1 >= text.length) {
+    return index + 1;
+  }
+  const first = StringPrototypeCharCodeAt(text, index);
+  const second = StringPrototypeCharCodeAt(text, index + 1);
+  const isPair = first >= 0xd800 && first <= 0xdbff && second >= 0xdc00 && second <= 0xdfff;
+  return index + (isPair ? 2 : 1);
+}
+
+function isUnicode(flags) {
+  return StringPrototypeIncludes(flags, "u") || StringPrototypeIncludes(flags, "v");
+}
+
+// As RegExp.prototype[Symbol.match] for the flag `g`, step by step.
+function matchAllTexts(expression, text, flags) {
+  const unicode = isUnicode(flags);
+  expression.lastIndex = 0;
+  const found = [];
+  for (;;) {
+    const result = execute(expression, text);
+    if (result === null) {
+      return found.length === 0 ? null : found;
+    }
+    const matched = toText(result[0]);
+    ArrayPrototypePush(found, matched);
+    if (matched === "") {
+      expression.lastIndex = advance(text, toLength(expression.lastIndex), unicode);
+    }
+  }
+}
+
+// The text that stands for one match.
+function substitution(result, matched, place, text, replacement, functional) {
+  const captures = [];
+  const count = toLength(result.length);
+  for (let index = 1; index < count; index++) {
+    const capture = result[index];
+    ArrayPrototypePush(captures, capture === undefined ? capture : toText(capture));
+  }
+  const groups = result.groups;
+  if (functional) {
+    const args = [matched];
+    for (let index = 0; index < captures.length; index++) {
+      ArrayPrototypePush(args, captures[index]);
+    }
+    ArrayPrototypePush(args, place, text);
+    if (groups !== undefined) {
+      ArrayPrototypePush(args, groups);
+    }
+    return toText(ReflectApply(replacement, undefined, args));
+  }
+  if (!StringPrototypeIncludes(replacement, "$")) {
+    return replacement;
+  }
+  return expand(replacement, matched, place, text, captures, groups);
+}
+
+// As GetSubstitution.
+function expand(template, matched, place, text, captures, groups) {
+  let expanded = "";
+  let from = 0;
+  for (;;) {
+    const dollar = StringPrototypeIndexOf(template, "$", from);
+    if (dollar === -1 || dollar + 1 >= template.length) {
+      return expanded + StringPrototypeSlice(template, from);
+    }
+    expanded += StringPrototypeSlice(template, from, dollar);
+    const next = template[dollar + 1];
+    from = dollar + 2;
+    const digit = (character) => character >= "0" && character <= "9" ? +character : -1;
+    const first = digit(next);
+    if (next === "$") {
+      expanded += "$";
+    } else if (next === "&") {
+      expanded += matched;
+    } else if (next === "`") {
+      expanded += StringPrototypeSlice(text, 0, place);
+    } else if (next === "'") {
+      expanded += StringPrototypeSlice(text, MathMin(text.length, place + matched.length));
+    } else if (first !== -1) {
+      const second = from < template.length ? digit(template[from]) : -1;
+      const both = second === -1 ? 0 : first * 10 + second;
+      if (both >= 1 && both <= captures.length) {
+        expanded += captures[both - 1] ?? "";
+        from++;
+      } else if (first >= 1 && first <= captures.length) {
+        expanded += captures[first - 1] ?? "";
+      } else {
+        expanded += `$${next}`;
+      }
+    } else if (next === "<" && groups !== undefined) {
+      const end = StringPrototypeIndexOf(template, ">", from);
+      if (end === -1) {
+        expanded += "$<";
+      } else {
+        const group = groups[StringPrototypeSlice(template, from, end)];
+        expanded += group === undefined ? "" : toText(group);
+        from = end + 1;
+      }
+    } else {
+      expanded += "$";
+      from--;
+    }
+  }
+}
+
+// As RegExp.prototype[Symbol.replace], step by step.
+function replaceMatches(expression, text, replacement, flags) {
+  const functional = typeof replacement === "function";
+  const template = functional ? replacement : toText(replacement);
+  const global = StringPrototypeIncludes(flags, "g");
+  const unicode = isUnicode(flags);
+  if (global) {
+    expression.lastIndex = 0;
+  }
+  const results = [];
+  for (;;) {
+    const result = execute(expression, text);
+    if (result === null) {
+      break;
+    }
+    ArrayPrototypePush(results, result);
+    if (!global) {
+      break;
+    }
+    if (toText(result[0]) === "") {
+      expression.lastIndex = advance(text, toLength(expression.lastIndex), unicode);
+    }
+  }
+  let replaced = "";
+  let from = 0;
+  for (let index = 0; index < results.length; index++) {
+    const result = results[index];
+    const matched = toText(result[0]);
+    const place = MathMin(toLength(result.index), text.length);
+    const part = substitution(result, matched, place, text, template, functional);
+    if (place >= from) {
+      replaced += StringPrototypeSlice(text, from, place) + part;
+      from = place + matched.length;
+    }
+  }
+  return replaced + StringPrototypeSlice(text, from);
+}
+
+// As RegExp.prototype[Symbol.split], step by step.
+function splitAtMatches(expression, text, limit, flags) {
+  const sticky = StringPrototypeIncludes(flags, "y") ? flags : `${flags}y`;
+  let constructor = expression.constructor;
+  constructor = constructor === undefined ? RegExp : constructor[SymbolSpecies] ?? RegExp;
+  const splitter = ReflectConstruct(constructor, [expression, sticky]);
+  const most = limit === undefined ? 2 ** 32 - 1 : limit >>> 0;
+  const parts = [];
+  if (most === 0) {
+    return parts;
+  }
+  if (text.length === 0) {
+    if (execute(splitter, text) === null) {
+      ArrayPrototypePush(parts, text);
+    }
+    return parts;
+  }
+  const unicode = isUnicode(flags);
+  let from = 0;
+  let index = 0;
+  while (index < text.length) {
+    splitter.lastIndex = index;
+    const result = execute(splitter, text);
+    const end = result === null ? from : MathMin(toLength(splitter.lastIndex), text.length);
+    if (end === from) {
+      index = advance(text, index, unicode);
+      continue;
+    }
+    ArrayPrototypePush(parts, StringPrototypeSlice(text, from, index));
+    from = end;
+    const count = toLength(result.length);
+    for (let capture = 1; capture < count && parts.length < most; capture++) {
+      ArrayPrototypePush(parts, result[capture]);
+    }
+    if (parts.length >= most) {
+      return parts;
+    }
+    index = from;
+  }
+  ArrayPrototypePush(parts, StringPrototypeSlice(text, from));
+  return parts;
+}
+
+function guardExpression(symbol, name, steps) {
+  replace(RegExpPrototype, symbol, (original) => ({
+    method(...args) {
+      if (!isObject(this)) {
+        return ReflectApply(original, this, args);
+      }
+      const text = toText(args[0]);
+      args[0] = text;
+      checkText(name, text, MAX_CHARACTERS);
+      if (steps === undefined || matchesQuickly(this, text)) {
+        return ReflectApply(original, this, args);
+      }
+      return steps(this, text, args[1], toText(this.flags));
+    },
+  }).method);
+}
+
+guardExpression(
+  SymbolMatch,
+  "match",
+  (expression, text, _, flags) =>
+    StringPrototypeIncludes(flags, "g") ? matchAllTexts(expression, text, flags) : execute(expression, text),
+);
+guardExpression(SymbolReplace, "replace", replaceMatches);
+guardExpression(SymbolSplit, "split", splitAtMatches);
+// Gives one match at a time.
+guardExpression(SymbolMatchAll, "matchAll", undefined);
+
+// `raw` is an array-like of any length.
+replace(String, "raw", (original) => ({
+  method(...args) {
+    const strings = args[0];
+    const raw = strings === null || strings === undefined ? undefined : strings.raw;
+    if (isObject(raw) && !isOrdinaryArray(raw)) {
+      args[0] = { __proto__: null, raw: steppingProxy(raw, lengthOf("String.raw", raw)) };
+    } else if (raw !== null && raw !== undefined) {
+      args[0] = { __proto__: null, raw };
+    }
+    return ReflectApply(original, this, args);
+  },
+}).method);
+
+// These make up to nine characters of one, in one go.
+const ESCAPES = ["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape"];
+for (let index = 0; index < ESCAPES.length; index++) {
+  const name = ESCAPES[index];
+  replace(globalThis, name, (original) => ({
+    method(value) {
+      const text = toText(value);
+      checkText(name, text, MAX_ESCAPED_CHARACTERS);
+      return original(text);
+    },
+  }).method);
+}
+
+// --- normal forms -------------------------------------------------------------------------------
+
+const manyMarks = new RegExp(`\\p{M}{${MAX_MARKS + 1}}`, "u");
+// Characters that neither move nor join with what is before them.
+const apart = /[\u0000-\u024f\u0370-\u03ff\u0400-\u047f\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]/;
+
+replace(StringPrototype, "normalize", (original) => ({
+  method(...args) {
+    if (this === null || this === undefined) {
+      return ReflectApply(original, this, args);
+    }
+    const text = toText(this);
+    if (text.length <= MAX_MARKS) {
+      return ReflectApply(original, text, args);
+    }
+    if (args[0] !== undefined) {
+      args[0] = toText(args[0]);
+    }
+    checkText("normalize", text, MAX_CHARACTERS);
+    let normal = "";
+    for (let from = 0; from < text.length;) {
+      let end = from + MAX_NATIVE_CHARACTERS;
+      while (end < text.length && !RegExpPrototypeTest(apart, text[end])) {
+        end++;
+      }
+      const part = StringPrototypeSlice(text, from, end);
+      if (RegExpPrototypeTest(manyMarks, part)) {
+        throw new RangeError(`normalize of more than ${MAX_MARKS} combining marks in a row`);
+      }
+      normal += FunctionPrototypeCall(original, part, args[0]);
+      from = end;
+    }
+    return normal;
+  },
+}).method);
+
+// --- locales ------------------------------------------------------------------------------------
+
+// A list of locales that V8 may go through: its elements, read once, if they are not too many and not too long.
+function localeList(locales) {
+  if (typeof locales === "string") {
+    checkLocale(locales);
+    return locales;
+  }
+  if (!isObject(locales) || ObjectGetPrototypeOf(locales) === LocalePrototype) {
+    return locales;
+  }
+  const length = toLength(locales.length);
+  if (length > MAX_LOCALES) {
+    throw new RangeError(`${length} locales, at most ${MAX_LOCALES} here`);
+  }
+  const list = [];
+  for (let index = 0; index < length; index++) {
+    if (index in locales) {
+      const locale = locales[index];
+      if (typeof locale === "string") {
+        checkLocale(locale);
+      }
+      ArrayPrototypePush(list, locale);
+    }
+  }
+  return list;
+}
+
+function checkLocale(name) {
+  checkText("a locale", name, MAX_LOCALE_CHARACTERS);
+}
+
+const LocalePrototype = Intl.Locale.prototype;
+
+function guardLocales(holder, name, position) {
+  replace(holder, name, (original) => ({
+    method(...args) {
+      if (args.length > position) {
+        args[position] = localeList(args[position]);
+      }
+      return ReflectApply(original, this, args);
+    },
+  }).method);
+}
+
+guardLocales(Intl, "getCanonicalLocales", 0);
+const intlNames = ObjectGetOwnPropertyNames(Intl);
+for (let index = 0; index < intlNames.length; index++) {
+  const name = intlNames[index];
+  const original = Intl[name];
+  if (typeof original !== "function" || original.prototype === undefined) {
+    continue;
+  }
+  guardLocales(original, "supportedLocalesOf", 0);
+  const guarded = wrapConstructor(original, (args) => {
+    if (args.length > 0) {
+      args[0] = localeList(args[0]);
+    }
+    return args;
+  });
+  setGlobal(Intl, name, guarded);
+  setGlobal(original.prototype, "constructor", guarded);
+}
+const TAKE_LOCALES = [
+  [StringPrototype, "localeCompare", 1],
+  [StringPrototype, "toLocaleLowerCase", 0],
+  [StringPrototype, "toLocaleUpperCase", 0],
+  [Number.prototype, "toLocaleString", 0],
+  [BigInt.prototype, "toLocaleString", 0],
+  [Date.prototype, "toLocaleString", 0],
+  [Date.prototype, "toLocaleDateString", 0],
+  [Date.prototype, "toLocaleTimeString", 0],
+];
+for (let index = 0; index < TAKE_LOCALES.length; index++) {
+  guardLocales(TAKE_LOCALES[index][0], TAKE_LOCALES[index][1], TAKE_LOCALES[index][2]);
+}
+
+// --- keys ---------------------------------------------------------------------------------------
+
+// Text as an object and typed arrays have a key for each element, which V8 makes in one go.
+function checkKeys(name, value) {
+  let count = 0;
+  if (typeof value === "string") {
+    count = value.length;
+  } else if (!isObject(value)) {
+    return;
+  } else if (isGuestProxy(value)) {
+    // One without traps is asked for the keys of what is behind it.
+    const details = core.getProxyDetails(value);
+    return checkKeys(name, details === null ? undefined : details[0]);
+  } else if (ArrayBufferIsView(value)) {
+    count = TypedArrayPrototypeGetSymbolToStringTag(value) === undefined ? 0 : TypedArrayPrototypeGetLength(value);
+  } else if (ObjectHasOwn(value, "length") && core.isStringObject(value)) {
+    count = value.length;
+  }
+  if (count > MAX_IMPLIED_KEYS) {
+    throw new RangeError(`${name} of ${count} elements, at most ${MAX_IMPLIED_KEYS} here`);
+  }
+}
+
+const TAKE_KEYS = [
+  [Object, "entries", 0],
+  [Object, "freeze", 0],
+  [Object, "getOwnPropertyDescriptors", 0],
+  [Object, "getOwnPropertyNames", 0],
+  [Object, "isFrozen", 0],
+  [Object, "isSealed", 0],
+  [Object, "keys", 0],
+  [Object, "seal", 0],
+  [Object, "values", 0],
+  [Object, "defineProperties", 1],
+  [Object, "create", 1],
+  [Reflect, "ownKeys", 0],
+];
+for (let index = 0; index < TAKE_KEYS.length; index++) {
+  const holder = TAKE_KEYS[index][0];
+  const name = TAKE_KEYS[index][1];
+  const position = TAKE_KEYS[index][2];
+  replace(holder, name, (original) => ({
+    method(...args) {
+      checkKeys(name, args[position]);
+      return ReflectApply(original, this, args);
+    },
+  }).method);
+}
+replace(Object, "assign", (original) => ({
+  method(...args) {
+    for (let index = 1; index < args.length; index++) {
+      checkKeys("assign", args[index]);
+    }
+    return ReflectApply(original, this, args);
+  },
+}).method);
+
+// A list of keys is read by V8 in one go, however long it says that it is.
+replace(JSON, "stringify", (original) => ({
+  method(...args) {
+    const list = args[1];
+    if (typeof list === "object" && list !== null && ArrayIsArray(list)) {
+      const keys = [];
+      const length = list.length;
+      for (let index = 0; index < length; index++) {
+        const key = list[index];
+        if (typeof key === "string" || typeof key === "number" || typeof key === "object") {
+          ArrayPrototypePush(keys, key);
+        }
+      }
+      args[1] = keys;
+    }
+    return ReflectApply(original, this, args);
+  },
+}).method);
