@@ -56,7 +56,11 @@ const ALLOWED_OPS: &[&str] = &[
     "op_is_array_buffer_view",
     "op_is_data_view",
     "op_is_native_error",
+    "op_is_proxy",
+    "op_is_reg_exp",
+    "op_is_set",
     "op_is_shared_array_buffer",
+    "op_is_string_object",
     "op_is_typed_array",
     // the web API of js/10_web.js
     "op_base64_decode",
