@@ -233,7 +233,7 @@ pub(crate) fn check(text: &str, budget: usize) -> Result<usize, TreeError> {
 
 /// Where a part that was borrowed from a text stands in it.
 pub(crate) fn range_in(text: &str, part: &RawValue) -> std::ops::Range<usize> {
-    let start = (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
+    let start = part.get().as_ptr().addr().saturating_sub(text.as_ptr().addr()).min(text.len());
     start..(start + part.get().len()).min(text.len())
 }
 
