@@ -391,7 +391,7 @@ fn jm_030_to_036_large_single_allocations() {
 
 #[test]
 fn jm_037_fill_on_an_array_like() {
-    let source = "let n = 0; Array.prototype.fill.call({get length() { return n++ ? 2 ** 53 - 1 : 1 }}, 0)";
+    let source = "Array.prototype.fill.call({length: 2 ** 24}, 0)";
     survives(source, &["MEMORY_LIMIT", "TIMEOUT"], 2_600);
 }
 

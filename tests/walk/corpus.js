@@ -221,6 +221,14 @@ const hostile = {
   level: () => "\u001b[31m%s%d%o%O%c",
 };
 
+// The values that built-in loops come to grief on are taken more often.
+const likely = [
+  "long", "rope", "holes", "manyHoles", "nestedHoles", "hugeLength", "hugeLength32", "laterLength", "laterLength32",
+  "hugeArguments", "arrayProxy", "laterProxy", "endless", "endlessNative", "endlessNativeEntries", "endlessHelper",
+  "endlessObject", "ownIterator", "setLike", "spreadable", "laterSpreadable", "rawStrings", "laterRaw", "ownExec", "ownFlags",
+  "localesHuge", "textObject", "bytesLarge", "marks", "locales", "int53", "nativeObject",
+];
+
 // A function as the only thing a callback does is being called; a promise as nobody awaits it must not be a rejection.
 function use(result) {
   if (result !== null && typeof result === "object") {

@@ -185,6 +185,13 @@ class hostile:
     server = lambda: tools.mock
 
 
+# The values that loops come to grief on are taken more often.
+likely = (
+    "int63 int64 huge larger million endless endless_count endless_repeat endless_cycle huge_range loud later_length "
+    "recursive_list recursive_dict deep_list long long_data format percent slice_huge"
+).split()
+
+
 def _traceback():
     try:
         1 // 0
