@@ -36,7 +36,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -315,9 +315,9 @@ async fn accept(
                     if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
                         let open = endpoint.connections.open(peer, permit);
                         serving.spawn(serve_connection(stream, endpoint.clone(), open));
-                    } else if endpoint.connections.make_room(peer) {
+                    } else if let Some(permit) = endpoint.connections.make_room(peer) {
                         metrics::count_evicted("connection");
-                        serving.spawn(serve_after_eviction(stream, endpoint.clone(), peer, Arc::clone(&permits)));
+                        serving.spawn(serve_after_eviction(stream, endpoint.clone(), peer, permit));
                     } else {
                         serving.spawn(send_away(stream));
                     }
@@ -335,8 +335,13 @@ async fn accept(
 
 /// Serves a connection as soon as the one that was evicted for it has ended. As many wait as have been evicted and not
 /// ended yet.
-async fn serve_after_eviction(stream: TcpStream, endpoint: Endpoint, peer: PeerKey, permits: Arc<Semaphore>) {
-    match timeout(MAX_EVICTION_WAIT, permits.acquire_owned()).await {
+async fn serve_after_eviction(
+    stream: TcpStream,
+    endpoint: Endpoint,
+    peer: PeerKey,
+    permit: oneshot::Receiver<OwnedSemaphorePermit>,
+) {
+    match timeout(MAX_EVICTION_WAIT, permit).await {
         Ok(Ok(permit)) => {
             let open = endpoint.connections.open(peer, permit);
             serve_connection(stream, endpoint, open).await;

@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
@@ -38,6 +38,8 @@ pub(super) struct Connection {
     state: Mutex<State>,
     /// It has to end for a new connection.
     evicted: CancellationToken,
+    /// The connection that gets its permit.
+    successor: Mutex<Option<oneshot::Sender<OwnedSemaphorePermit>>>,
 }
 
 struct State {
@@ -66,8 +68,8 @@ pub(super) struct OpenConnection {
     pub(super) connection: Arc<Connection>,
     connections: Arc<Connections>,
     number: u64,
-    /// Given back after the connection is no longer listed.
-    _permit: OwnedSemaphorePermit,
+    /// `None` only while this is dropped.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Connections {
@@ -92,28 +94,38 @@ impl Connections {
                 has_answered: false,
             }),
             evicted: CancellationToken::new(),
+            successor: Mutex::default(),
         });
         let mut open = self.open.lock();
         open.last_number += 1;
         let number = open.last_number;
         open.by_number.insert(number, Arc::clone(&connection));
-        OpenConnection { connection, connections: Arc::clone(self), number, _permit: permit }
+        OpenConnection { connection, connections: Arc::clone(self), number, permit: Some(permit) }
     }
 
-    /// Evicts a connection for `newcomer` and returns whether there was one. It gives its permit back when it has ended.
-    pub(super) fn make_room(&self, newcomer: PeerKey) -> bool {
+    /// Evicts a connection for `newcomer`, if there is one that may be. The receiver gets its permit when it has ended:
+    /// no other connection can take that, as it could from the semaphore.
+    pub(super) fn make_room(&self, newcomer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
         let open = self.open.lock();
         let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
         let held = staying.map(Connection::held).collect();
-        let Some(connection) = select_for_eviction(held, newcomer, self.most) else { return false };
+        let connection = select_for_eviction(held, newcomer, self.most)?;
+        let (sender, permit) = oneshot::channel();
+        // Before it is listed no longer, which takes the same lock: it finds its successor when it ends.
+        *connection.successor.lock() = Some(sender);
         connection.evicted.cancel();
-        true
+        Some(permit)
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.connections.open.lock().by_number.remove(&self.number);
+        let successor = self.connection.successor.lock().take();
+        if let Some((successor, permit)) = successor.zip(self.permit.take()) {
+            // A successor that waits no longer gives the permit back.
+            let _given_back = successor.send(permit);
+        }
     }
 }
 
@@ -209,3 +221,6 @@ impl HttpBody for AnswerBody {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests;
