@@ -129,6 +129,18 @@ pub(super) fn result_text(result: ServerResult) -> Option<String> {
     }
 }
 
+/// Calls a tool as [`Connection`](super::client::Connection) does: rmcp's own way expects a result that it has read.
+#[cfg(test)]
+pub(super) async fn call_tool(
+    peer: &rmcp::Peer<rmcp::RoleClient>,
+    parameters: rmcp::model::CallToolRequestParams,
+) -> Result<serde_json::Value, rmcp::ServiceError> {
+    let request = rmcp::model::CallToolRequest::new(parameters);
+    let result = peer.send_request(rmcp::model::ClientRequest::CallToolRequest(request)).await?;
+    let text = result_text(result).ok_or(rmcp::ServiceError::UnexpectedResponse)?;
+    Ok(serde_json::from_str(&text).expect("the test's server sends JSON"))
+}
+
 /// A page of a list of tools, each as it stands in the text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -245,7 +245,7 @@ async fn connect(server: &McpServer, authorization: Arc<Authorization>) -> Resul
 }
 
 async fn call(running: &Running) -> Result<(), ToolError> {
-    match running.call_tool(rmcp::model::CallToolRequestParams::new("t")).await {
+    match crate::mcp::convert::call_tool(running, rmcp::model::CallToolRequestParams::new("t")).await {
         Ok(_) => Ok(()),
         Err(rmcp::ServiceError::McpError(error)) => Err(tool_error(&error).unwrap()),
         Err(error) => panic!("{error}"),
