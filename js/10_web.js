@@ -44,13 +44,19 @@ export function setReportError(report) {
   reportError = report;
 }
 
-// deno_web's files take what they use of `core` when they are loaded; these three are ours.
-globalThis.__bootstrap.core = {
-  __proto__: core,
-  createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
-  destructureError: () => noDescription,
-  reportUnhandledException: (error) => reportError(error),
-};
+// deno_web's files are given this `core` when they are loaded; three of its functions are ours.
+core.ops.op_set_captured_bootstrap({
+  __proto__: null,
+  primordials,
+  internals: globalThis.__bootstrap.internals,
+  core: {
+    __proto__: core,
+    createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
+    destructureError: () => noDescription,
+    reportUnhandledException: (error) => reportError(error),
+  },
+});
+
 const url = core.loadExtScript("ext:deno_web/00_url.js");
 const encoding = core.loadExtScript("ext:deno_web/08_text_encoding.js");
 const event = core.loadExtScript("ext:deno_web/02_event.js");
@@ -59,7 +65,6 @@ const base64 = core.loadExtScript("ext:deno_web/05_base64.js");
 const exception = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 const timers = core.loadExtScript("ext:deno_web/02_timers.js");
 const performance = core.loadExtScript("ext:deno_web/15_performance.js");
-globalThis.__bootstrap.core = core;
 event.saveGlobalThisReference({ __proto__: null, dispatchEvent: () => true });
 
 boundTextEncoder(encoding.TextEncoder);

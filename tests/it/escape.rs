@@ -156,18 +156,18 @@ fn jc_009_uninterruptible_generic_builtins() {
     assert_eq!(report["lost"], 0);
 }
 
-/// A length that answers differently the second time gets past the guards: the reply still comes,
-/// the thread is counted as lost, and the others go on.
+/// V8's own loop over a built-in function that takes long gets past the guards: the reply still comes, the thread is
+/// counted as lost, and the others go on.
+const WEDGE: &str =
+    "const b = new Uint8Array(2 ** 24); new Array(2 ** 20).fill(0).forEach(b.indexOf.bind(b, 1))";
+
 #[test]
 fn jc_009_without_guards() {
-    for name in ["indexOf", "includes", "lastIndexOf", "some", "reverse"] {
-        let source = format!(
-            "let n = 0; Array.prototype.{name}.call({{get length() {{ return n++ ? 2 ** 53 - 1 : 1 }}}}, () => 0)"
-        );
-        let report = canary(&source, 1_000, 64);
-        assert_eq!(report["hostile"]["error"]["code"], "TIMEOUT", "{name}: {report:#}");
-        assert!(report["hostileMs"].as_u64().unwrap() < 2_000, "{name}: {report:#}");
-        assert_eq!(report["lost"], 1, "{name}: {report:#}");
+    for source in [WEDGE, &WEDGE.replace("indexOf", "fill")] {
+        let report = canary(source, 1_000, 64);
+        assert_eq!(report["hostile"]["error"]["code"], "TIMEOUT", "{source}: {report:#}");
+        assert!(report["hostileMs"].as_u64().unwrap() < 2_000, "{source}: {report:#}");
+        assert_eq!(report["lost"], 1, "{source}: {report:#}");
     }
 }
 
@@ -193,9 +193,8 @@ fn jc_010_the_same_with_huge_arrays() {
 #[tokio::test]
 async fn jc_011_several_wedgers_at_once() {
     let (executor, _) = executor();
-    let wedge = "let n = 0; Array.prototype.indexOf.call({get length() { return n++ ? 2 ** 53 - 1 : 1 }}, 1)";
     let limits = Limits { wall_time: Duration::from_millis(300), ..DEFAULT };
-    let runs = (0..3).map(|_| executor.run(Script::typescript(wedge).limits(limits)));
+    let runs = (0..3).map(|_| executor.run(Script::typescript(WEDGE).limits(limits)));
     for result in futures::future::join_all(runs).await {
         assert_eq!(result.unwrap().error().unwrap().code, ErrorCode::Timeout);
     }

@@ -51,7 +51,7 @@ async fn v_307_what_a_listener_throws_ends_the_run() {
 
 #[tokio::test]
 async fn v_308_timers_of_abort_signals_count() {
-    let (code, message) = failure("const k = []; for (;;) k.push(AbortSignal.timeout(1e9))").await;
+    let (code, message) = failure("for (;;) AbortSignal.timeout(1e9)").await;
     assert_eq!(code, ErrorCode::RuntimeError);
     assert!(message.contains("10000 timers"), "{message}");
     // They go when they are over.
