@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn v_303_the_scanner_never_weighs_less_than_the_tree() {
-        smoke("transpile", 3_000, super::bounds);
+        smoke("bounds", 3_000, super::bounds);
     }
 
     #[test]
