@@ -82,7 +82,9 @@ pub(crate) fn bounds(data: &[u8]) {
     let source = String::from_utf8_lossy(data);
     on_large_stack(|| {
         let Ok(weight) = bounds::weight(&source) else { return };
-        let Ok(tree) = parse::tree(&source) else { return };
+        // swc's own assertions, which a build for fuzzing has, fail for `<!--` and a line of `/`.
+        let parsed = std::panic::catch_unwind(|| parse::tree(&source));
+        let Ok(Ok(tree)) = parsed else { return };
         let mut height = Height::default();
         tree.visit_with(&mut height);
         assert!(
@@ -335,7 +337,7 @@ mod tests {
 
     #[test]
     fn v_303_the_scanner_never_weighs_less_than_the_tree() {
-        smoke("transpile", 3_000, super::bounds);
+        smoke("bounds", 3_000, super::bounds);
     }
 
     #[test]

@@ -28,13 +28,16 @@ const LEVELS: [usize; 5] = [1_990, 990, 400, 160, 60];
 /// As the product has it.
 const STACK_BYTES: usize = 256 << 20;
 
+/// Writes a case of about so many bytes.
+type Source = Box<dyn Fn(usize) -> String>;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let is_nested = arguments.first().is_some_and(|mode| mode == "nested");
     let number =
         |index: usize, default| arguments.get(index).and_then(|text| text.parse().ok()).unwrap_or(default);
     let range = number(1, 0)..number(2, usize::MAX);
-    let mut cases: Vec<(String, Box<dyn Fn(usize) -> String>)> = Vec::new();
+    let mut cases: Vec<(String, Source)> = Vec::new();
     for trigger in TRIGGERS {
         if is_nested {
             for nest in NESTS {
