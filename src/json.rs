@@ -430,9 +430,9 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_str<E: serde::de::Error>(mut self, value: &str) -> Result<(), E> {
         let text = if value.is_empty() { 0 } else { STRING_COST + value.len() };
         if self.is_key {
-            self.meter.add(ENTRY_COST + text)?
+            self.meter.add(ENTRY_COST + text)?;
         } else {
-            self.value(text)?
+            self.value(text)?;
         }
         match self.copy {
             Some(copy) => serde_json::to_writer(copy, value).map_err(E::custom),

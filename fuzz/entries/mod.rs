@@ -18,11 +18,9 @@ pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
     let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).expect("a seed")).collect();
     assert!(!seeds.is_empty(), "{name} has no seeds");
     let run = |bytes: &[u8]| {
+        // The panic itself has said what is wrong.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| target(bytes)));
-        if let Err(panic) = result {
-            eprintln!("{name} fails for {:?}", String::from_utf8_lossy(bytes));
-            std::panic::resume_unwind(panic);
-        }
+        assert!(result.is_ok(), "{name} fails for {:?}", String::from_utf8_lossy(bytes));
     };
     seeds.iter().for_each(|seed| run(seed));
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

@@ -392,7 +392,7 @@ fn walk(surface: &Surface, calls: u64, seed: u64) -> BTreeMap<(String, Fault), S
                     {
                         found.lock().unwrap().entry(key).or_insert(script);
                     }
-                    if first % (BATCH * 256) == 0 && calls > SHORT {
+                    if first.is_multiple_of(BATCH * 256) && calls > SHORT {
                         let (so_far, seconds) = (found.lock().unwrap().len(), started.elapsed().as_secs());
                         write_log(&format!("{first} of {calls} calls after {seconds} s, {so_far} findings"));
                     }

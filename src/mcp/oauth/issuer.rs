@@ -67,7 +67,7 @@ pub(super) enum IssuerError {
     #[error(
         "the metadata at `{location}` has the issuer `{found}`, expected `{expected}` (RFC 8414, section 3.3)"
     )]
-    Elsewhere { location: Url, found: String, expected: String },
+    Elsewhere { location: Box<Url>, found: String, expected: String },
     #[error("the metadata of the authorization server is not what was fetched")]
     Unproven,
     #[error("the authorization server `{0}` has no metadata that can be used")]
@@ -119,7 +119,7 @@ impl Document {
         // own nevertheless: what is remembered is the text.
         if *issuer != expected && issuer.strip_suffix('/') != Some(&expected) {
             let (location, found) = (self.location.clone(), issuer.clone());
-            return Err(IssuerError::Elsewhere { location, found, expected });
+            return Err(IssuerError::Elsewhere { location: Box::new(location), found, expected });
         }
         Ok(Binding { issuer: issuer.clone(), token_origin: self.endpoints.token_origin()? })
     }

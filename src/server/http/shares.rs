@@ -21,9 +21,12 @@ pub(super) enum PeerKey {
 
 impl From<IpAddr> for PeerKey {
     fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            address if address.is_loopback() => Self::Local,
-            address @ IpAddr::V4(_) => Self::Address(address),
+        let address = address.to_canonical();
+        if address.is_loopback() {
+            return Self::Local;
+        }
+        match address {
+            IpAddr::V4(_) => Self::Address(address),
             IpAddr::V6(address) => {
                 let [a, b, c, d, e, f, g, h, ..] = address.octets();
                 Self::Network(u64::from_be_bytes([a, b, c, d, e, f, g, h]))

@@ -322,7 +322,7 @@ fn conversation(random: &mut Random) -> Conversation {
             }
             36..40 => made.text.push_str("{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n"),
             40..44 => {
-                made.text.push_str("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n\n")
+                made.text.push_str("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n\n");
             }
             _ => {
                 made.text.push_str(&ping(made.requests));
