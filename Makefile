@@ -7,9 +7,7 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo test soak soak-attackers lint doc deny bench component v8 interop
-.PHONY: demo test soak lint doc deny bench component v8 interop fuzz growth differential
-.PHONY: demo test soak walk lint doc deny bench component v8 interop
+.PHONY: demo test soak soak-attackers walk lint doc deny bench component v8 interop fuzz growth differential
 
 ## Build the command and run the example scripts against the example server.
 demo: v8
@@ -33,6 +31,7 @@ soak: v8
 ## grows, and honest runs take at most five times as long. A short form is part of `test`.
 soak-attackers: v8
 	CX_SOAK_SECONDS=$(or $(CX_SOAK_SECONDS),1200) cargo test --release --locked --test it soak_attackers:: -- --nocapture --test-threads 1
+
 ## 200,000 calls of everything that a script can reach, with hostile receivers and arguments, in each language. A short form
 ## is part of `test`.
 walk: v8
