@@ -7,6 +7,8 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
+.PHONY: demo test soak soak-attackers lint doc deny bench component v8 interop
+.PHONY: demo test soak lint doc deny bench component v8 interop fuzz growth differential
 .PHONY: demo test soak walk lint doc deny bench component v8 interop
 
 ## Build the command and run the example scripts against the example server.
@@ -27,6 +29,10 @@ test: v8 interop
 soak: v8
 	CX_SOAK_RUNS=10000 cargo test --release --locked --test it soak:: -- --nocapture --test-threads 1
 
+## Twenty minutes of attackers and honest clients on one server, over HTTP and then over pipes: nothing is lost, nothing
+## grows, and honest runs take at most five times as long. A short form is part of `test`.
+soak-attackers: v8
+	CX_SOAK_SECONDS=$(or $(CX_SOAK_SECONDS),1200) cargo test --release --locked --test it soak_attackers:: -- --nocapture --test-threads 1
 ## 200,000 calls of everything that a script can reach, with hostile receivers and arguments, in each language. A short form
 ## is part of `test`.
 walk: v8
@@ -56,3 +62,28 @@ v8:
 
 interop:
 	@tests/interop/install.sh $(CX_INTEROP_DIR)
+
+## Run each fuzz target for so long, from its seeds and from what earlier runs found. Needs a nightly toolchain and
+## `cargo install cargo-fuzz`. A short form of each is part of `test`.
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events config schema arguments image
+
+fuzz: export CARGO_TARGET_DIR = $(CACHE)/fuzz-target
+fuzz:
+	@for target in $(FUZZ_TARGETS); do \
+	  mkdir -p fuzz/corpus/$$target; \
+	  cargo +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	    -max_total_time=$(FUZZ_SECONDS) -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 || exit 1; \
+	done
+
+## Measure how the time to transpile grows with the source: each construct in a row and nested, up to 1 MB.
+growth:
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example growth row
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example growth nested
+
+## Compare what generated programs do with what they do when TypeScript's own compiler compiled them.
+PROGRAMS ?= 5000
+differential:
+	cd fuzz/differential && npm ci --ignore-scripts
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example generate $(PROGRAMS) $(SEED) | \
+	  node differential/compare.mjs

@@ -1,8 +1,8 @@
 //! What `cx serve` costs a client: latency as its distribution, a tool call beside the same call without cx, the start
-//! of a process, many runs at once, and memory at rest. Drives the command over its pipes, with lines written by hand.
+//! of a process, many runs at once, throughput over the number of runs at once, and memory at rest. Drives the command over its pipes, with lines written by hand.
 //!
 //! Needs the command and the example server (`cargo build --release --bin cx --example chaos`). Arguments name what to
-//! measure: `start`, `latency`, `calls`, `many`, `memory`; without any it is all of these. `typescript` and `python` are
+//! measure: `start`, `latency`, `calls`, `many`, `curve`, `memory`; without any it is all of these. `typescript` and `python` are
 //! for a profiler: only such runs, one after another, and the process's number.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(
@@ -24,6 +24,13 @@ const STARTS: usize = 20;
 /// Runs in flight at the same time, and how many in all.
 const AT_ONCE: usize = 50;
 const MANY: usize = 2_000;
+/// The curve: how many runs are in flight, for how long each number is measured, and in how many rounds, by turns, so that
+/// a machine whose speed changes does so for all of them.
+const IN_FLIGHT: [usize; 7] = [1, 2, 4, 8, 16, 64, 100];
+const CURVE_RUNS: usize = 600;
+const CURVE_ROUNDS: usize = 5;
+/// After so long without runs, memory is what it was before.
+const SETTLED: Duration = Duration::from_secs(4);
 /// Runs of the mode for a profiler.
 const PROFILED: usize = 20_000;
 /// How long an idle process is left alone before its memory is read.
@@ -193,8 +200,14 @@ fn main() {
     first.end();
 
     println!("{:<46} {:>8} {:>8} {:>8}", "milliseconds", "p50", "p95", "p99");
-    let parts: [(&str, Part); 5] =
-        [("start", start), ("latency", latency), ("calls", calls), ("many", many), ("memory", memory)];
+    let parts: [(&str, Part); 6] = [
+        ("start", start),
+        ("latency", latency),
+        ("calls", calls),
+        ("many", many),
+        ("curve", curve),
+        ("memory", memory),
+    ];
     for (name, measure) in parts {
         if named.is_empty() || named.iter().any(|named| named == name) {
             measure(home);
@@ -289,15 +302,42 @@ fn many(home: &Path) {
     let mut client = Client::of_cx(home);
     client.wait_until_warm(TYPESCRIPT);
     client.wait_until_warm(PYTHON);
-    let mut begun = vec![Instant::now(); MANY];
+    let (mut times, runs_a_second) = at_once(&mut client, AT_ONCE, MANY, both);
+    row(&format!("{AT_ONCE} runs at once, half of them Python"), &mut times);
+    println!("{:<46} {runs_a_second:>8.0}", "  runs a second, none of which failed");
+    client.end();
+}
+
+/// A tool, and a script that doubles its input.
+type Script = (&'static str, &'static str);
+
+fn typescript(_number: usize) -> Script {
+    (TYPESCRIPT, "return input * 2")
+}
+
+fn python(_number: usize) -> Script {
+    (PYTHON, "inputs * 2")
+}
+
+fn both(number: usize) -> Script {
+    if number.is_multiple_of(2) { typescript(number) } else { python(number) }
+}
+
+/// Keeps `in_flight` runs in flight until there were `count`. Returns how long each took, and runs a second.
+fn at_once(
+    client: &mut Client,
+    in_flight: usize,
+    count: usize,
+    script: fn(usize) -> Script,
+) -> (Vec<Duration>, f64) {
+    let mut begun = vec![Instant::now(); count];
     let mut times = Vec::new();
     let first = client.last_id + 1;
     let mut next = 0;
     let started = Instant::now();
-    while times.len() < MANY {
-        while next < MANY && next - times.len() < AT_ONCE {
-            let (tool, code) =
-                if next % 2 == 0 { (TYPESCRIPT, "return input * 2") } else { (PYTHON, "inputs * 2") };
+    while times.len() < count {
+        while next < count && next - times.len() < in_flight {
+            let (tool, code) = script(next);
             let arguments = json!({ "code": code, "input": next });
             let line = client.line("tools/call", &json!({ "name": tool, "arguments": arguments }));
             begun[next] = Instant::now();
@@ -311,9 +351,42 @@ fn many(home: &Path) {
         assert_eq!(answer["result"]["structuredContent"]["value"], number * 2, "{answer}");
         times.push(begun[number].elapsed());
     }
-    let seconds = started.elapsed().as_secs_f64();
-    row(&format!("{AT_ONCE} runs at once, half of them Python"), &mut times);
-    println!("{:<46} {:>8.0}", "  runs a second, none of which failed", MANY as f64 / seconds);
+    (times, count as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Runs a second for each number of runs in flight, as a share of the best, and what the memory comes back to.
+fn curve(home: &Path) {
+    let mut client = Client::of_cx(home);
+    for tool in [TYPESCRIPT, PYTHON] {
+        client.wait_until_warm(tool);
+    }
+    let (before, _) = resident(&client);
+    for (name, script) in
+        [("TypeScript", typescript as fn(usize) -> Script), ("Python", python), ("half and half", both)]
+    {
+        let mut rates: [Vec<f64>; IN_FLIGHT.len()] = std::array::from_fn(|_| Vec::new());
+        for _ in 0..CURVE_ROUNDS {
+            for (in_flight, rates) in IN_FLIGHT.iter().zip(&mut rates) {
+                rates.push(at_once(&mut client, *in_flight, CURVE_RUNS, script).1);
+            }
+        }
+        let medians = rates.map(|mut rates| {
+            rates.sort_by(f64::total_cmp);
+            rates[rates.len() / 2]
+        });
+        let best = medians.iter().copied().fold(0.0, f64::max);
+        for (in_flight, rate) in IN_FLIGHT.iter().zip(medians) {
+            println!(
+                "{:<46} {rate:>8.0} {:>8.2}",
+                format!("{name}, {in_flight} at once: a second, of the best"),
+                rate / best
+            );
+        }
+    }
+    let (loaded, _) = resident(&client);
+    std::thread::sleep(SETTLED);
+    let (settled, _) = resident(&client);
+    println!("{:<46} {before:>8.1} {loaded:>8.1} {settled:>8.1}", "megabytes before, under load, 4 s later");
     client.end();
 }
 

@@ -9,7 +9,7 @@ import {
   boundedURLSearchParams,
   boundTextEncoder,
 } from "ext:cx/05_bounds.js";
-import { structuredClone } from "ext:cx/15_clone.js";
+import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
   MathMax,

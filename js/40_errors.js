@@ -2,6 +2,7 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import { fromJson } from "ext:cx/30_json.js";
+import { inspect } from "ext:cx/35_inspect.js";
 
 const {
   ArrayIsArray,
@@ -18,7 +19,6 @@ const {
 } = primordials;
 
 const ErrorPrototype = Error.prototype;
-const { inspect } = core.loadExtScript("ext:deno_web/01_console.js");
 
 // What of a thrown value goes to the host. Its reply carries it to a model.
 const MOST_CHARACTERS = 8_192;
@@ -85,7 +85,7 @@ function isError(value) {
 
 function text(value) {
   try {
-    return shortened(typeof value === "string" ? value : inspect(value, { depth: 3, colors: false }));
+    return shortened(typeof value === "string" ? value : inspect(value, { __proto__: null, depth: 3 }));
   } catch {
     // A revoked proxy, or a property that throws.
   }

@@ -1,4 +1,4 @@
-// What a script shows: `console` and `emit`.
+// `emit`: what a script shows beside its value.
 
 import { core, primordials } from "ext:core/mod.js";
 import { toJson } from "ext:cx/30_json.js";
@@ -15,23 +15,7 @@ const {
   Uint8Array,
 } = primordials;
 
-const { Console, setNoColorFns } = core.loadExtScript("ext:deno_web/01_console.js");
 const { forgivingBase64Encode } = core.loadExtScript("ext:deno_web/00_infra.js");
-
-// Output goes to models and files; colour is for whoever prints it.
-setNoColorFns(() => true, () => true);
-
-const console = new Console((text, level) => core.ops.op_cx_log(level, text));
-// It would print a terminal's control sequence.
-console.clear = () => {};
-
-ObjectDefineProperty(globalThis, "console", {
-  __proto__: null,
-  value: console,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
 
 const BLOCKS = { __proto__: null, text: "text", image: "data", audio: "data", resource: "resource", resource_link: "uri" };
 

@@ -9,6 +9,7 @@ import { fromJson, toJson } from "ext:cx/30_json.js";
 import { describe } from "ext:cx/40_errors.js";
 import { clearServers, setServers } from "ext:cx/50_tools.js";
 import "ext:cx/55_state.js";
+import "ext:cx/58_console.js";
 import "ext:cx/60_output.js";
 
 const { ObjectDefineProperty, Promise, PromisePrototypeThen, TypeError } = primordials;
@@ -75,11 +76,15 @@ function run(main) {
 // its way through these files: a quarter of a millisecond, and as much again with its first call.
 async function rehearse() {
   start('{"servers":[["a-b","aB","aB"]],"input":{}}');
-  const { callMCPTool, call_tool, searchTools, tools } = globalThis;
+  const { callMCPTool, call_tool, console, searchTools, tools } = globalThis;
   await run(async () => {
     call_tool("a-b", "c", { d: 1 });
     await searchTools("c");
     await callMCPTool("mcp__a-b__c");
+    console.log("a");
+    console.log("a %s", "b", 1, true, null);
+    console.log([{ a: "b", c: [1, 2, 3, 4, 5, 6, 7], d: { e: undefined } }], new Map([["a", new Set([1])]]), () => 1);
+    console.error(new TypeError("rehearsal"), { a: "b".repeat(80) });
     return { e: [await tools.aB.c({ d: 1 })] };
   });
   await run(async () => await tools.aB.fails({ d: "a" }));

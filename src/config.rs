@@ -261,5 +261,8 @@ pub(crate) fn read_mcp_config(path: &Path) -> Result<Vec<McpServer>, ConfigError
     Ok(config.servers)
 }
 
+#[cfg(any(test, fuzzing))]
+#[path = "../fuzz/entries/config.rs"]
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,7 @@ use crate::execution::{
     OutputListener, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::history::History;
+use crate::json::{self, Json, TreeError};
 use crate::limits::Limits;
 use crate::state::{RunState, StateCall};
 use crate::tools::approval::{Approver, Effects};
@@ -35,8 +36,18 @@ const MOST_WAITING_CALLS: u32 = 10_000;
 /// How many bytes of arguments all unfinished calls may hold, as a multiple of one call's limit.
 const WAITING_ARGUMENTS: usize = 4;
 
-/// What a kept content block costs beside its text.
+/// With so many pieces of output, lines of one level that follow each other are kept as one piece: each costs some 60
+/// bytes beside its text, and all have to be dropped before the next run.
+const MAX_SEPARATE_ENTRIES: usize = 10_000;
+
+/// What a piece beyond them costs, counted against [`Limits::output_bytes`].
+const ENTRY_OVERHEAD_BYTES: usize = 64;
+
+/// What a kept content block costs beside its text: the entry, its allocations, and their share of a vector that grows.
 const BLOCK_OVERHEAD_BYTES: usize = 256;
+
+/// What a tool says of its failure, if that is more than a script may receive: enough to read.
+const MAX_CUT_MESSAGE_BYTES: usize = 16 << 10;
 
 /// One run's share of the host. Shared by the script's thread, the watchdog and the waiting caller;
 /// every decision about a call is made here, so no engine can forget one.
@@ -45,8 +56,8 @@ pub(crate) struct ExecutionContext {
     pub(crate) limits: Limits,
     /// The script's name in stack traces.
     pub(crate) name: String,
-    /// The script's `input` as JSON text.
-    pub(crate) input: Option<String>,
+    /// The script's `input`.
+    pub(crate) input: Option<Json>,
     /// When the run was asked for.
     queued: Instant,
     /// Runs since the run got its thread.
@@ -128,7 +139,7 @@ pub(crate) struct ContextOptions {
     pub(crate) language: Language,
     pub(crate) limits: Limits,
     pub(crate) name: String,
-    pub(crate) input: Option<String>,
+    pub(crate) input: Option<Json>,
     pub(crate) catalog: Arc<Catalog>,
     /// The executor's and the run's. Both must permit a call.
     pub(crate) policies: [Arc<Policy>; 2],
@@ -430,18 +441,24 @@ impl ExecutionContext {
             on_progress: self.progress_listener(resolved),
         };
         let result = resolved.dispatcher().call(request).await?;
-        let value = result.into_value(
-            resolved.definition().output_schema.as_ref().map(crate::tools::Schema::to_value).as_ref(),
-        )?;
+        let value = result.into_value(resolved.definition().output_schema.as_ref());
+        let value = value.map_err(|error| self.bounded(error))?;
+        self.check_result_bytes("the result", value.text().len())?;
         resolved.observe(&value);
-        self.result_text(&value)
+        Ok(value.into_text())
     }
 
-    /// A result as the script gets it, if it may.
-    fn result_text(&self, value: &Value) -> Result<String, ToolError> {
-        let text = value.to_string();
-        self.check_result_bytes("the result", text.len())?;
-        Ok(text)
+    /// An error that a tool reports, as the script gets it: of what is larger than a result may be only the begin.
+    fn bounded(&self, mut error: ToolError) -> ToolError {
+        let most = self.limits.result_bytes;
+        if error.message.len() > most {
+            error.message.truncate(error.message.floor_char_boundary(most.min(MAX_CUT_MESSAGE_BYTES)));
+            error.message.push('…');
+        }
+        if error.content.as_ref().is_some_and(|content| content.text().len() > most) {
+            error.content = None;
+        }
+        error
     }
 
     /// Whether the script may get `what`, JSON text of so many bytes.
@@ -461,12 +478,14 @@ impl ExecutionContext {
         arguments: Map<String, Value>,
         argument_bytes: usize,
     ) -> Result<String, ToolError> {
-        let text = resolved.sample().and_then(|sample| self.result_text(&sample))?;
+        let text = resolved.sample()?.into_text();
+        self.check_result_bytes("the result", text.len())?;
         let (server, tool) = (resolved.server.to_string(), resolved.tool.to_string());
         let record = self.begin_record(&server, &tool, argument_bytes, ToolCallStatus::Stubbed);
         self.end_record(record, ToolCallStatus::Stubbed, text.len());
         // As it is printed, which is not as the script wrote it.
-        let bytes = serde_json::to_string(&arguments).map_or(0, |text| text.len());
+        let arguments = Json::from(Value::Object(arguments));
+        let bytes = arguments.text().len();
         let mut ledger = self.ledger.lock();
         if ledger.planned.len() < PlannedCall::KEPT && ledger.planned_bytes + bytes <= PlannedCall::KEPT_BYTES
         {
@@ -565,11 +584,11 @@ impl ExecutionContext {
         self: &Arc<Self>,
         server: &str,
         request: ServerRequest,
-    ) -> Result<Value, ToolError> {
+    ) -> Result<String, ToolError> {
         let argument_bytes = match &request {
             ServerRequest::ReadResource { uri } => uri.len(),
             ServerRequest::GetPrompt { name, arguments } => {
-                name.len() + Value::Object(arguments.clone()).to_string().len()
+                name.len() + serde_json::to_string(arguments).map_or(0, |text| text.len())
             }
             ServerRequest::ListResources | ServerRequest::ListPrompts => 0,
         };
@@ -600,16 +619,11 @@ impl ExecutionContext {
             () = self.cancel.cancelled() => Err(over()),
         };
         let text = answer.and_then(|value| {
-            let text = value.to_string();
-            self.check_result_bytes("the answer", text.len())?;
-            Ok((value, text))
+            self.check_result_bytes("the answer", value.text().len())?;
+            Ok(value.into_text())
         });
-        let (value, text) = match text {
-            Ok((value, text)) => (Ok(value), Ok(text)),
-            Err(error) => (Err(error.clone()), Err(error)),
-        };
         self.record_result(record, &text);
-        value.map_err(|error| error.for_tool(name, method))
+        text.map_err(|error| error.for_tool(name, method))
     }
 
     /// The permitted tools that match `query`, best first; all of them, in order, for an empty query.
@@ -663,8 +677,12 @@ impl ExecutionContext {
             if ledger.over {
                 return;
             }
-            let room = self.limits.output_bytes - ledger.output_bytes;
-            // An empty line costs memory too.
+            let is_many = ledger.output.len() >= MAX_SEPARATE_ENTRIES;
+            let joins = is_many
+                && matches!(ledger.output.last(), Some(Output::Log { level: last, .. }) if *last == level);
+            let overhead = if is_many && !joins { ENTRY_OVERHEAD_BYTES } else { 0 };
+            let room = (self.limits.output_bytes - ledger.output_bytes).saturating_sub(overhead);
+            // A line's end is printed too.
             let cost = text.len() + 1;
             if cost > room {
                 let kept = text.floor_char_boundary(room);
@@ -675,13 +693,21 @@ impl ExecutionContext {
                 }
                 text.truncate(kept);
             } else {
-                ledger.output_bytes += cost;
+                ledger.output_bytes += cost + overhead;
             }
-            let entry = Output::Log { level, text };
-            ledger.output.push(entry.clone());
+            let entry = self.on_output.is_some().then(|| Output::Log { level, text: text.clone() });
+            match ledger.output.last_mut() {
+                Some(Output::Log { text: last, .. }) if joins => {
+                    last.push('\n');
+                    last.push_str(&text);
+                }
+                _ => ledger.output.push(Output::Log { level, text }),
+            }
             entry
         };
-        self.pass_on(&entry);
+        if let Some(entry) = entry {
+            self.pass_on(&entry);
+        }
     }
 
     /// Keeps and passes on a content block.
@@ -689,7 +715,8 @@ impl ExecutionContext {
     /// # Errors
     ///
     /// `ResultTooLarge` when all blocks together are larger than one result may be.
-    pub(crate) fn emit(&self, block: Value, bytes: usize) -> Result<(), ToolError> {
+    pub(crate) fn emit(&self, block: Json) -> Result<(), ToolError> {
+        let bytes = block.text().len();
         let entry = Output::Emit(block);
         {
             let mut ledger = self.ledger.lock();
@@ -776,15 +803,18 @@ fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
     if text.is_empty() {
         return Ok(Map::new());
     }
-    match serde_json::from_str(text) {
+    match json::tree(text, json::budget(text.len())) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(other) => Err(invalid(format!(
             "expected the arguments as one object, as in `{{\"path\": \"a.txt\"}}`: {}",
             kind(&other)
         ))),
+        Err(error @ TreeError::TooMany { .. }) => Err(invalid(format!(
+            "the arguments are {error}: send less in one call, or as one string of JSON if the tool takes that"
+        ))),
         // What JSON.stringify makes is JSON except for lone surrogates and too many levels.
-        Err(error) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
+        Err(TreeError::Invalid(error)) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
     }
 }
 

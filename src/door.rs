@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::compute::Turn;
 use crate::context::{ExecutionContext, ToolName};
 use crate::execution::LogLevel;
+use crate::json::{self, Json};
 use crate::state::StateCall;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
@@ -48,7 +49,8 @@ impl RunDoor {
         request: &str,
     ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
         let context = Arc::clone(&self.context);
-        let request = serde_json::from_str::<Query>(request);
+        let request = json::check(request, json::budget(request.len()))
+            .and_then(|_cost| Ok(serde_json::from_str::<Query>(request)?));
         let answer = async move {
             let request = request
                 .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
@@ -68,6 +70,11 @@ impl RunDoor {
         if text.ends_with('\n') {
             text.pop();
         }
+        self.log_line(level, text);
+    }
+
+    /// Prints text that has no newline of the printing's at its end.
+    pub(crate) fn log_line(&self, level: LogLevel, text: String) {
         self.context.log(level, text);
     }
 
@@ -75,13 +82,13 @@ impl RunDoor {
     pub(crate) fn emit(&self, block: &str) -> Result<String, ToolError> {
         let most = self.context.limits.result_bytes;
         if block.len() > most {
-            // Before it is parsed: as a value it is many times as large.
+            // Before it is read.
             let message = format!("a script may emit {most} bytes in all");
             return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
         }
-        let value = serde_json::from_str(block)
+        let block = Json::parse(block)
             .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, format!("emit: {error}")))?;
-        self.context.emit(value, block.len())?;
+        self.context.emit(block)?;
         Ok(String::new())
     }
 
@@ -149,6 +156,20 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         // These answer with JSON text.
         Query::Run { id } => return context.earlier_run(&id),
         Query::State { call } => return context.state(call).await,
+        Query::ListResources { server } => {
+            return context.request(&server, ServerRequest::ListResources).await;
+        }
+        Query::ReadResource { server, uri } => {
+            return context.request(&server, ServerRequest::ReadResource { uri }).await;
+        }
+        Query::ListPrompts { server } => return context.request(&server, ServerRequest::ListPrompts).await,
+        Query::GetPrompt { server, name, arguments } => {
+            return context.request(&server, ServerRequest::GetPrompt { name, arguments }).await;
+        }
+        Query::Schema { name } => {
+            let tool = context.tool(tool_name(name)).await?;
+            return Ok(tool.map_or_else(|| "null".to_owned(), |tool| tool.schema().into_text()));
+        }
         Query::Help { topic } => help::text(context, topic.as_deref()).await.map(Value::from),
         Query::Names { server } => {
             let tools = context.tools(&server).await?;
@@ -168,7 +189,12 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             let tools = context.search(&query, server.as_deref(), limit).await?;
             let tools = tools.iter();
             match detail.as_str() {
-                "full" => Ok(tools.map(|tool| tool.schema()).collect()),
+                // Schemas are text, of which trees would be a dozen times as large.
+                "full" => {
+                    let schemas: Vec<_> = tools.map(|tool| tool.schema()).collect();
+                    return serde_json::to_string(&schemas)
+                        .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()));
+                }
                 "descriptions" => Ok(tools.map(|tool| tool.summary()).collect()),
                 "names" => Ok(tools.map(|tool| tool.summary()["name"].take()).collect()),
                 other => Err(ToolError::new(
@@ -178,18 +204,6 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             }
         }
         Query::Servers => Ok(context.server_names().iter().map(|name| Value::from(&**name)).collect()),
-        Query::ListResources { server } => context.request(&server, ServerRequest::ListResources).await,
-        Query::ReadResource { server, uri } => {
-            context.request(&server, ServerRequest::ReadResource { uri }).await
-        }
-        Query::ListPrompts { server } => context.request(&server, ServerRequest::ListPrompts).await,
-        Query::GetPrompt { server, name, arguments } => {
-            context.request(&server, ServerRequest::GetPrompt { name, arguments }).await
-        }
-        Query::Schema { name } => {
-            let tool = context.tool(tool_name(name)).await?;
-            Ok(tool.map_or(Value::Null, |tool| tool.schema()))
-        }
     };
     answer.map(|value| value.to_string())
 }

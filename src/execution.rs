@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::json::Json;
 use crate::limits::Limits;
 use crate::state::DefaultScope;
 use crate::tools::approval::Approver;
@@ -29,7 +30,7 @@ pub struct Script {
     pub(crate) language: Language,
     pub(crate) source: String,
     pub(crate) name: String,
-    pub(crate) input: Option<Value>,
+    pub(crate) input: Option<Json>,
     pub(crate) limits: Option<Limits>,
     pub(crate) allow: Option<Vec<String>>,
     pub(crate) deny: Vec<String>,
@@ -120,10 +121,11 @@ impl Script {
         self
     }
 
-    /// The JSON value that the script sees as `input` (Python: `inputs`). Without it that is `null` (`None`).
+    /// The JSON value that the script sees as `input` (Python: `inputs`): a [`Value`], or text that is JSON already
+    /// ([`Json::parse`]), which takes a fraction of the memory. Without it that is `null` (`None`).
     #[must_use]
-    pub fn input(mut self, input: Value) -> Self {
-        self.input = Some(input);
+    pub fn input(mut self, input: impl Into<Json>) -> Self {
+        self.input = Some(input.into());
         self
     }
 
@@ -284,7 +286,8 @@ impl fmt::Debug for Script {
 pub struct ExecuteResult {
     /// The value, or why there is none.
     pub outcome: Outcome,
-    /// What the script printed and emitted, in order, up to [`Limits::output_bytes`].
+    /// What the script printed and emitted, in order, up to [`Limits::output_bytes`]. Beyond the first 10,000 pieces,
+    /// lines of one level that follow each other are one piece, with newlines between them.
     pub logs: Vec<Output>,
     /// Every tool call, in the order in which the calls were made. Calls beyond the first
     /// [`ToolCallRecord::KEPT`] are only counted in [`Usage::tool_calls`].
@@ -298,8 +301,14 @@ pub struct ExecuteResult {
 }
 
 impl ExecuteResult {
-    /// The value that the script returned, or `None` if it failed.
+    /// The value that the script returned, as a tree. `None` if it failed, or if a tree of its value would take more
+    /// than [`Json::value`] allows; [`ExecuteResult::value_json`] has any.
     pub fn value(&self) -> Option<&Value> {
+        self.value_json().and_then(Json::value)
+    }
+
+    /// The value that the script returned, as text, or `None` if it failed.
+    pub fn value_json(&self) -> Option<&Json> {
         match &self.outcome {
             Outcome::Returned(value) => Some(value),
             Outcome::Failed(_) => None,
@@ -319,7 +328,7 @@ impl ExecuteResult {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The script's value; `undefined` arrives as `null`.
-    Returned(Value),
+    Returned(Json),
     /// The script failed or hit a limit.
     Failed(ScriptError),
 }
@@ -450,7 +459,7 @@ pub enum Output {
     },
     /// A content block that the script passed to `emit`: `{type: "text", text}`,
     /// `{type: "image", mimeType, data}` or another of MCP's kinds.
-    Emit(Value),
+    Emit(Json),
 }
 
 /// The severity of a printed line.
@@ -549,8 +558,8 @@ pub struct PlannedCall {
     pub server: String,
     /// The tool's name on that server.
     pub tool: String,
-    /// The arguments that would have been sent.
-    pub arguments: Map<String, Value>,
+    /// The arguments that would have been sent, an object.
+    pub arguments: Json,
 }
 
 impl PlannedCall {

@@ -175,7 +175,7 @@ impl Executor {
                 language: script.language,
                 limits,
                 name: script.name,
-                input: script.input.map(|input| input.to_string()),
+                input: script.input,
                 catalog: Arc::clone(&self.inner.catalog),
                 policies: [Arc::clone(&self.inner.policy), Arc::new(policy)],
                 approver: script.approver.or_else(|| self.inner.approver.clone()),

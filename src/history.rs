@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::execution::{ExecuteResult, Output, ToolCallRecord};
+use crate::json::Json;
 use crate::report::error_json;
 
 /// Letters of ids: none that needs escaping in an address, none that differ by case only.
@@ -78,7 +79,7 @@ impl History {
         let run = KeptRun {
             id: new_id()?,
             output: shown(result),
-            value: result.value().map(Value::to_string),
+            value: result.value_json().map(Json::to_string),
             error: result.error().map(|error| error_json(error).to_string()),
             calls: result.tool_calls.iter().map(call_json).collect::<Value>().to_string(),
             owner: owner.to_owned(),
@@ -173,11 +174,11 @@ fn shown(result: &ExecuteResult) -> String {
         }
         match entry {
             Output::Log { text: line, .. } => text.push_str(line),
-            Output::Emit(block) => match block["text"].as_str() {
-                Some(emitted) => text.push_str(emitted),
+            Output::Emit(block) => match block.string_field("text") {
+                Some(emitted) => text.push_str(&emitted),
                 None => {
-                    let kind = block["type"].as_str().unwrap_or("block");
-                    let mime_type = block["mimeType"].as_str().unwrap_or("no type");
+                    let kind = block.string_field("type").unwrap_or_else(|| "block".to_owned());
+                    let mime_type = block.string_field("mimeType").unwrap_or_else(|| "no type".to_owned());
                     // Writing to a string cannot fail.
                     let _ = write!(text, "[{kind}: {mime_type}]");
                 }

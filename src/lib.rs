@@ -54,7 +54,7 @@
 //!     )
 //!     .await?;
 //!
-//! assert_eq!(result.outcome, Outcome::Returned(json!("Reykjavik")));
+//! assert_eq!(result.outcome, Outcome::Returned(json!("Reykjavik").into()));
 //! assert_eq!(result.printed(), "asked for 3 cities");
 //! assert_eq!(result.tool_calls.len(), 3);
 //!
@@ -124,9 +124,13 @@ mod error;
 mod execution;
 mod executor;
 mod failure;
+#[cfg(test)]
+#[path = "../fuzz/entries/mod.rs"]
+mod fuzzing;
 mod guide;
 mod history;
 mod js;
+mod json;
 mod limits;
 mod lines;
 mod mcp;
@@ -151,6 +155,7 @@ pub use execution::{
 };
 pub use executor::{Executor, ExecutorBuilder, RunStats};
 pub use history::{History, HistoryLimits, KeptRun};
+pub use json::Json;
 pub use limits::Limits;
 /// Signing in to servers behind an address.
 pub use mcp::oauth as auth;

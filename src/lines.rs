@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 mod scan;
 
@@ -134,6 +134,10 @@ pub(crate) struct LineQueue {
 struct Waiting {
     bytes: AtomicUsize,
     answers: AtomicUsize,
+    /// Batches that have been written, wrapping.
+    writes: AtomicUsize,
+    /// Notified after each batch.
+    written: Notify,
 }
 
 struct Message {
@@ -156,6 +160,21 @@ impl LineQueue {
     /// Answers that have not been written yet.
     pub(crate) fn waiting_answers(&self) -> usize {
         self.waiting.answers.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that have not been written yet.
+    pub(crate) fn unwritten_bytes(&self) -> usize {
+        self.waiting.bytes.load(Ordering::Relaxed)
+    }
+
+    /// A number that changes with each write, to tell a slow peer from one that does not read.
+    pub(crate) fn writes(&self) -> usize {
+        self.waiting.writes.load(Ordering::Relaxed)
+    }
+
+    /// Completes after the next write, or at once if there was one since the last completion. For one task only.
+    pub(crate) async fn written(&self) {
+        self.waiting.written.notified().await;
     }
 
     /// Queues a message and its newline.
@@ -198,6 +217,8 @@ async fn write_messages(
         writer.flush().await?;
         waiting.bytes.fetch_sub(batch.len(), Ordering::Relaxed);
         waiting.answers.fetch_sub(answers, Ordering::Relaxed);
+        waiting.writes.fetch_add(1, Ordering::Relaxed);
+        waiting.written.notify_one();
         batch.clear();
         batch.shrink_to(KEPT_LINE_BUFFER);
     }

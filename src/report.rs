@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::execution::{ExecuteResult, Output, PlannedCall, ScriptError, ToolCallStatus};
+use crate::json::Json;
 use crate::tools::names::full_name;
 
 impl ExecuteResult {
@@ -30,22 +32,74 @@ impl ExecuteResult {
     /// `awaitingApproval` and `stubbed`.
     ///
     /// `value` is there, as `null`, when a script that succeeded returned nothing.
+    ///
+    /// A value, blocks and planned calls that are too large for a tree ([`Json::value`]) are `null`;
+    /// [`ExecuteResult::to_json_text`] has them.
     pub fn to_json(&self) -> Value {
+        let tree = |json: &Json| json.value().cloned().unwrap_or_default();
+        let mut report = self.without_values();
+        let emitted: Vec<Value> = self.emitted().map(tree).collect();
+        if !emitted.is_empty() {
+            report.insert("emitted".to_owned(), emitted.into());
+        }
+        if let Some(value) = self.value_json() {
+            report.insert("value".to_owned(), tree(value));
+        }
+        if let Some(planned) = self.planned() {
+            report.insert("plannedCalls".to_owned(), planned.iter().map(tree).collect());
+        }
+        in_order(report)
+    }
+
+    /// The same as JSON text. Unlike a tree it takes no more memory than the result itself.
+    pub fn to_json_text(&self) -> String {
+        let mut report = self.without_values();
+        let emitted: Vec<&Json> = self.emitted().collect();
+        for (field, is_there) in [("value", self.value_json().is_some()), ("emitted", !emitted.is_empty())] {
+            if is_there {
+                report.insert(field.to_owned(), Value::Null);
+            }
+        }
+        let planned = self.planned().unwrap_or_default();
+        let Value::Object(report) = in_order(report) else { return String::new() };
+        let fields = report.iter().map(|(name, value)| {
+            (
+                name.as_str(),
+                match name.as_str() {
+                    "value" => Field::Json(self.value_json()),
+                    "emitted" => Field::Blocks(&emitted),
+                    "plannedCalls" => Field::Calls(&planned),
+                    _ => Field::Plain(value),
+                },
+            )
+        });
+        // Texts and numbers are always JSON.
+        serde_json::to_string(&Fields(fields.collect())).unwrap_or_default()
+    }
+
+    /// The content blocks that the script emitted, in order.
+    pub(crate) fn emitted(&self) -> impl Iterator<Item = &Json> {
+        self.logs.iter().filter_map(|entry| match entry {
+            Output::Emit(block) => Some(block),
+            Output::Log { .. } => None,
+        })
+    }
+
+    /// The calls that a dry run would have made, as `{tool, arguments}` each.
+    pub(crate) fn planned(&self) -> Option<Vec<Json>> {
+        self.planned_calls.as_ref().map(|planned| planned.iter().map(planned_json).collect())
+    }
+
+    /// The report without `value`, `emitted` and what is in `plannedCalls`, which can be large.
+    pub(crate) fn without_values(&self) -> Map<String, Value> {
         let mut report = Map::new();
         let mut put = |name: &str, value: Value| {
             report.insert(name.to_owned(), value);
         };
         put("success", self.error().is_none().into());
-        if let Some(value) = self.value() {
-            put("value", value.clone());
-        }
         let output = self.printed();
         if !output.is_empty() {
             put("output", output.into());
-        }
-        let emitted: Vec<Value> = self.logs.iter().filter_map(emitted).collect();
-        if !emitted.is_empty() {
-            put("emitted", emitted.into());
         }
         if self.usage.output_bytes_dropped > 0 {
             put("outputBytesDropped", self.usage.output_bytes_dropped.into());
@@ -61,13 +115,13 @@ impl ExecuteResult {
             put("toolCallsMade", self.usage.tool_calls.into());
             put("toolCallSummary", self.call_summary());
         }
-        if let Some(planned) = &self.planned_calls {
-            put("plannedCalls", planned.iter().map(planned_json).collect());
+        if self.planned_calls.is_some() {
+            put("plannedCalls", Value::Array(Vec::new()));
         }
         if self.usage.planned_calls_dropped > 0 {
             put("plannedCallsDropped", self.usage.planned_calls_dropped.into());
         }
-        Value::Object(report)
+        report
     }
 
     /// What the script printed, a line after the other.
@@ -135,14 +189,41 @@ impl Summary {
     }
 }
 
-fn planned_json(call: &PlannedCall) -> Value {
-    json!({ "tool": full_name(&call.server, &call.tool), "arguments": call.arguments })
+fn planned_json(call: &PlannedCall) -> Json {
+    #[derive(Serialize)]
+    struct Planned<'a> {
+        tool: String,
+        arguments: &'a Json,
+    }
+    let planned = Planned { tool: full_name(&call.server, &call.tool), arguments: &call.arguments };
+    // Texts and JSON are always JSON.
+    Json::of(&planned).unwrap_or_else(|_| Value::Null.into())
 }
 
-fn emitted(entry: &Output) -> Option<Value> {
-    match entry {
-        Output::Emit(block) => Some(block.clone()),
-        Output::Log { .. } => None,
+/// Puts `success`, `value`, `output` and `emitted` first.
+pub(crate) fn in_order(mut report: Map<String, Value>) -> Value {
+    let first = ["success", "value", "output", "emitted"];
+    let mut ordered: Map<String, Value> =
+        first.iter().filter_map(|&name| Some((name.to_owned(), report.shift_remove(name)?))).collect();
+    ordered.extend(report);
+    Value::Object(ordered)
+}
+
+/// One field of a report.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Field<'a> {
+    Json(Option<&'a Json>),
+    Blocks(&'a [&'a Json]),
+    Calls(&'a [Json]),
+    Plain(&'a Value),
+}
+
+struct Fields<'a>(Vec<(&'a str, Field<'a>)>);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
     }
 }
 

@@ -26,6 +26,7 @@ use self::entries::{Entry, Written};
 use self::error::StateError;
 use self::file::StateFile;
 use crate::error::Error;
+use crate::json::Json;
 use crate::tools::ToolError;
 use crate::tools::names::hidden_text;
 
@@ -302,10 +303,10 @@ impl StateCall {
                 Ok(entry_text(entries::get(connection, scope, &key, today)?.as_ref(), tagged))
             }
             Self::Set { key, value, expected } => {
-                // Parsed by the rules for arguments of tools, and written again: nothing else gets into the file.
-                let value = serde_json::from_str::<Value>(&value)
+                // Read by the rules for arguments of tools, and written again: nothing else gets into the file.
+                let value = Json::parse(&value)
                     .map_err(|error| StateError::Invalid(format!("the value is not valid JSON: {error}")))?
-                    .to_string();
+                    .into_text();
                 match entries::set(connection, scope, &key, &value, expected.as_deref(), today)? {
                     Written::Yes => Ok("true".to_owned()),
                     Written::Differs(entry) => Ok(entry_text(entry.as_ref(), true)),

@@ -177,9 +177,7 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
 /// Holds a lock that all processes respect, until the file is dropped: the kernel releases it also when its holder
 /// dies. Waits for two seconds at most.
 pub(crate) fn lock(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NO_FOLLOW);
-    let file = options.open(path)?;
+    let file = open_lock(path)?;
     let deadline = Instant::now() + LONGEST_WAIT;
     loop {
         match file.try_lock() {
@@ -192,6 +190,12 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
     }
+}
+
+/// Opens the file of a lock, and makes it if need be. Who must wait for longer than [`lock`] does tries it from there.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NO_FOLLOW).open(path)
 }
 
 /// Makes an empty file that only the person can read, or checks that the one that is there is a plain file of theirs.

@@ -177,11 +177,15 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// The watchdog's thread. `maintain` is called at each tick while there are runs.
-    pub(crate) fn run(&self, maintain: impl Fn()) {
+    /// The watchdog's thread. `maintain` is called at each tick while there are runs, `settled` when there have been none
+    /// for a second.
+    pub(crate) fn run(&self, maintain: impl Fn(), settled: impl Fn()) {
         let mut idle_ticks = 0;
         let mut current: Vec<Arc<Watched>> = Vec::new();
         loop {
+            if idle_ticks > LINGER_TICKS {
+                settled();
+            }
             {
                 let mut runs = self.runs.lock();
                 if runs.watched.is_empty() && runs.closed {

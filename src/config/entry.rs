@@ -50,7 +50,7 @@ pub(super) const SERVER_KEYS: &[&str] = &[
 ];
 
 /// Every key of `oauth`.
-pub(super) const OAUTH_KEYS: &[&str] = &["clientId", "clientSecret", "scopes", "clientCredentials"];
+pub(super) const OAUTH_KEYS: &[&str] = &["clientId", "clientSecret", "issuer", "scopes", "clientCredentials"];
 
 /// Every key of `rateLimit`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];
@@ -99,6 +99,7 @@ pub(super) enum Target {
 pub(super) struct OAuthEntry {
     pub(super) client_id: Option<Text>,
     pub(super) client_secret: Option<Text>,
+    pub(super) issuer: Option<Text>,
     pub(super) scopes: Vec<String>,
     pub(super) client_credentials: bool,
 }
@@ -370,9 +371,19 @@ fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
     let key = fields.key.child("oauth");
     let mut fields = Fields { key: &key, members, findings: &mut *fields.findings };
     fields.check_names(OAUTH_KEYS);
+    if !fields.has(&["issuer"])
+        && let Some((_, secret)) = fields.find(&["clientSecret"])
+    {
+        let expected = "the key `issuer` beside `clientSecret`";
+        let finding = Finding::unexpected(fields.key, secret.place, expected, "a secret without it");
+        let hint = "`issuer` is the authorization server that the secret is for, such as https://login.example.com: \
+                    the secret is sent nowhere else";
+        fields.findings.push(finding.hint(hint));
+    }
     Some(OAuthEntry {
         client_id: fields.read(&["clientId"], At::text),
         client_secret: fields.read(&["clientSecret"], At::text),
+        issuer: fields.read(&["issuer"], At::text),
         scopes: fields.read(&["scopes"], At::strings).unwrap_or_default(),
         client_credentials: fields.read(&["clientCredentials"], At::boolean).unwrap_or(false),
     })
@@ -435,9 +446,11 @@ impl Entry {
                 for (name, text) in headers {
                     pairs.push((name.clone(), expand(text, Role::Secret)));
                 }
+                let issuer_text = oauth.as_ref().and_then(|oauth| oauth.issuer.as_ref());
                 let oauth = oauth.as_ref().map(|oauth| OAuth {
                     client_id: oauth.client_id.as_ref().map(|text| expand(text, Role::Secret)),
                     client_secret: oauth.client_secret.as_ref().map(|text| expand(text, Role::Secret)),
+                    issuer: oauth.issuer.as_ref().map(|text| expand(text, Role::Address)),
                     scopes: oauth.scopes.clone(),
                     client_credentials: oauth.client_credentials,
                 });
@@ -445,6 +458,10 @@ impl Entry {
                     return Err(findings);
                 }
                 let parsed = parse_url(url, &address).map_err(|finding| vec![finding])?;
+                let issuer = oauth.as_ref().and_then(|oauth| oauth.issuer.as_deref());
+                if let (Some(issuer), Some(text)) = (issuer, issuer_text) {
+                    check_issuer(text, issuer).map_err(|finding| vec![finding])?;
+                }
                 for ((_, value), (_, text)) in pairs.iter().zip(headers) {
                     if http::HeaderValue::try_from(value.as_str()).is_err() {
                         let expected = "a header's value without control characters";
@@ -493,4 +510,22 @@ fn parse_url(text: &Text, address: &str) -> Result<Url, Finding> {
         return Err(unexpected("another scheme"));
     }
     Ok(url)
+}
+
+/// An issuer is compared as text with what metadata says, so it must be one that metadata can say (RFC 8414, section 2).
+fn check_issuer(text: &Text, issuer: &str) -> Result<(), Finding> {
+    let expected = "an issuer such as `https://login.example.com`, without query and fragment";
+    let unexpected = |found: &str| Finding::unexpected(&text.key, text.place, expected, found);
+    let url = parse_url(text, issuer).map_err(|_| unexpected("another"))?;
+    let has_more = url.query().is_some() || url.fragment().is_some();
+    if has_more || !url.username().is_empty() || url.password().is_some() {
+        return Err(unexpected("more than that"));
+    }
+    // As metadata has it: `https://Login.Example.com:443` would never be found.
+    let is_as_written = url.as_str() == issuer || url.as_str().strip_suffix('/') == Some(issuer);
+    if !is_as_written {
+        return Err(unexpected("another spelling")
+            .hint(format!("did you mean `{}`?", url.as_str().trim_end_matches('/'))));
+    }
+    Ok(())
 }

@@ -21,7 +21,7 @@ impl Environment {
         )
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn of<const N: usize>(variables: [(&str, &str); N]) -> Self {
         Self(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
     }

@@ -68,6 +68,7 @@ impl Config {
                 "oauth": http.oauth.as_ref().map(|oauth| json!({
                     "clientId": oauth.client_id.as_ref().map(|_| mask::MASK),
                     "clientSecret": oauth.client_secret.as_ref().map(|_| mask::MASK),
+                    "issuer": oauth.issuer,
                     "scopes": oauth.scopes,
                     "clientCredentials": oauth.client_credentials,
                 })),

@@ -161,6 +161,45 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
     }
 }
 
+/// THREATS v 346.
+#[test]
+fn v_346_a_secret_is_configured_with_its_issuer() {
+    let expected =
+        "expected an issuer such as `https://login.example.com`, without query and fragment, found";
+    for (oauth, problem) in [
+        (
+            r#"{"clientId": "x", "clientSecret": "y"}"#,
+            "`.oauth`: expected the key `issuer` beside `clientSecret`, found a secret without it | `issuer` is the \
+             authorization server that the secret is for, such as https://login.example.com: the secret is sent nowhere \
+             else"
+                .to_owned(),
+        ),
+        (r#"{"issuer": "login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
+        (r#"{"issuer": "ftp://login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
+        (r#"{"issuer": "https://a@login.example.com"}"#, format!("`.oauth.issuer`: {expected} more than that")),
+        (r#"{"issuer": "https://login.example.com/?b"}"#, format!("`.oauth.issuer`: {expected} more than that")),
+        (r#"{"issuer": "https://login.example.com#c"}"#, format!("`.oauth.issuer`: {expected} more than that")),
+        (
+            r#"{"issuer": "https://Login.example.com:443/x"}"#,
+            format!(
+                "`.oauth.issuer`: {expected} another spelling | did you mean `https://login.example.com/x`?"
+            ),
+        ),
+    ] {
+        let entry = format!(r#"{{"url": "https://example.com/", "oauth": {oauth}}}"#);
+        assert_eq!(entry_error(&entry), problem, "{oauth}");
+    }
+    for issuer in ["https://login.example.com", "https://login.example.com/", "https://login.example.com/a/"]
+    {
+        let oauth = format!(r#"{{"clientId": "x", "clientSecret": "y", "issuer": "{issuer}"}}"#);
+        let text =
+            format!(r#"{{"mcpServers": {{"a": {{"url": "https://example.com/", "oauth": {oauth}}}}}}}"#);
+        let servers = parse(&text).unwrap();
+        let McpTransport::Http(http) = &servers[0].transport else { panic!("a server with an address") };
+        assert_eq!(http.oauth.as_ref().unwrap().issuer.as_deref(), Some(issuer));
+    }
+}
+
 /// THREATS 185 and 188.
 #[test]
 fn cf_185_a_mistake_in_the_frame_is_named_too() {

@@ -214,6 +214,9 @@ fn server_lines(entry: &Entry, lines: &mut Vec<String>) {
                 for (name, text) in secrets {
                     text.iter().for_each(|text| line("signs in with", &named(name, &text.raw)));
                 }
+                if let Some(issuer) = &oauth.issuer {
+                    line("signs in at", &issuer.raw);
+                }
                 if oauth.client_credentials {
                     line("signs in", "by itself, without a person");
                 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 fn printing(bytes: usize) -> ExecuteResult {
     ExecuteResult {
-        outcome: Outcome::Returned(7.into()),
+        outcome: Outcome::Returned(serde_json::Value::from(7).into()),
         logs: vec![Output::Log { level: LogLevel::Info, text: "x".repeat(bytes) }],
         tool_calls: Vec::new(),
         planned_calls: None,

@@ -10,6 +10,7 @@ use super::ops::Door;
 use crate::context::{ExecutionContext, ToolName};
 use crate::door::{RunDoor, text, tool_name};
 use crate::execution::LogLevel;
+use crate::json::Json;
 use crate::tools::names::{typescript_binding, typescript_name};
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -48,7 +49,9 @@ impl Door for RunDoor {
                     answer.push('}');
                 }
                 Err(error) => {
-                    answer.push_str(&json!({ "ok": false, "error": error.to_wire() }).to_string());
+                    answer.push_str(r#"{"ok":false,"error":"#);
+                    answer.push_str(&error.to_wire());
+                    answer.push('}');
                 }
             }
         }
@@ -71,7 +74,7 @@ impl Door for RunDoor {
             2 => LogLevel::Warn,
             _ => LogLevel::Error,
         };
-        Self::log(self, level, text);
+        Self::log_line(self, level, text);
     }
 
     fn emit(&self, block: &str) -> String {
@@ -104,6 +107,6 @@ pub(crate) fn start_options(context: &ExecutionContext) -> String {
         .map(|name| [name.to_string(), typescript_name(name), typescript_binding(name)])
         .collect();
     let servers = json!(servers);
-    let input = context.input.as_deref().unwrap_or("null");
+    let input = context.input.as_ref().map_or("null", Json::text);
     format!(r#"{{"servers":{servers},"input":{input}}}"#)
 }

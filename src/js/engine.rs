@@ -1,19 +1,22 @@
 //! V8 as an engine: TypeScript is stripped, then runs in an isolate.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::isolate::{Isolate, RawOutcome};
 use super::loader::export_names;
 use super::platform;
 use super::report::{Evidence, set_place, strip_failed};
-use super::strip::{Stripped, strip};
+use super::strip::{StripErrorKind, Stripped, strip};
 use crate::context::ExecutionContext;
 use crate::execution::{ErrorCode, Outcome, ScriptError};
 use crate::failure;
 use crate::pool::{Engine, Instance};
 use crate::tools::names::nearest;
-use crate::watchdog::Stop;
+use crate::watchdog::{Stop, StopReason};
 
 /// Makes isolates.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +39,16 @@ impl Engine for V8Engine {
     }
 
     fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Stripped, Box<ScriptError>> {
-        strip(source, context.limits.source_bytes).map_err(|error| Box::new(strip_failed(error, source)))
+        let stopped = || context.cancel.is_cancelled() || Instant::now() >= context.deadline();
+        strip(source, context.limits.source_bytes, &stopped).map_err(|error| {
+            Box::new(match error.kind {
+                StripErrorKind::Stopped => {
+                    let late = Instant::now() >= context.deadline();
+                    failure::stopped(late.then_some(StopReason::Timeout), context)
+                }
+                StripErrorKind::Syntax | StripErrorKind::Transpile => strip_failed(error, source),
+            })
+        })
     }
 }
 
@@ -84,21 +96,28 @@ async fn check_imports(
     source: &str,
     stripped: &Stripped,
 ) -> Result<(), ScriptError> {
+    // Each server's names are made once: a script may import from it in thousands of lines.
+    let mut exported: HashMap<&str, Vec<String>> = HashMap::new();
     for import in &stripped.imports {
         let server = import.specifier.strip_prefix("mcp:").unwrap_or_default();
-        let listing = Arc::clone(context).in_runtime(async { context.tools(server).await });
-        let tools = tokio::select! {
-            biased;
-            tools = listing => tools,
-            () = context.cancel.cancelled() => return Err(failure::stopped(None, context)),
+        let exports = match exported.entry(server) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let listing = Arc::clone(context).in_runtime(async { context.tools(server).await });
+                let tools = tokio::select! {
+                    biased;
+                    () = context.cancel.cancelled() => return Err(failure::stopped(None, context)),
+                    tools = listing => tools,
+                };
+                let tools = tools.map_err(|error| {
+                    let mut failed = ScriptError::new(ErrorCode::SyntaxError, error.message);
+                    failed.tool_code = Some(error.code);
+                    set_place(&mut failed, source, Some(import.place));
+                    failed
+                })?;
+                unknown.insert(tools.iter().flat_map(export_names).collect())
+            }
         };
-        let tools = tools.map_err(|error| {
-            let mut failed = ScriptError::new(ErrorCode::SyntaxError, error.message);
-            failed.tool_code = Some(error.code);
-            set_place(&mut failed, source, Some(import.place));
-            failed
-        })?;
-        let exports: Vec<String> = tools.iter().flat_map(export_names).collect();
         for name in &import.names {
             if name.name == "default" || exports.contains(&name.name) {
                 continue;

@@ -36,8 +36,11 @@ const ALIGNMENT: usize = 16;
 /// Counts one isolate's memory and stops its run at the limit.
 pub(crate) struct MemoryMeter {
     limit: AtomicUsize,
-    /// Heap, external strings and V8's own allocations, as of when they were last read.
+    /// The heap and what V8 allocates beside it, as of when they were last read.
     heap: AtomicUsize,
+    /// External strings, and buffers that are not ours, as of when they were last read. For a while after a collection
+    /// the buffers that it has freed are among them.
+    external: AtomicUsize,
     buffers: AtomicUsize,
     refused: AtomicBool,
     /// Whether the isolate has been asked to read its statistics and has not yet.
@@ -50,6 +53,7 @@ impl MemoryMeter {
         Self {
             limit: AtomicUsize::new(limit),
             heap: AtomicUsize::new(0),
+            external: AtomicUsize::new(0),
             buffers: AtomicUsize::new(0),
             refused: AtomicBool::new(false),
             is_reading: AtomicBool::new(false),
@@ -62,9 +66,9 @@ impl MemoryMeter {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Heap as of when it was last read, and buffers as of now.
+    /// Buffers as of now, and the rest as of when it was last read.
     pub(crate) fn used(&self) -> usize {
-        self.heap.load(Ordering::Relaxed) + self.buffers.load(Ordering::Relaxed)
+        [&self.heap, &self.external, &self.buffers].iter().map(|part| part.load(Ordering::Relaxed)).sum()
     }
 
     /// Whether a buffer was ever refused.
@@ -77,8 +81,8 @@ impl MemoryMeter {
         let statistics = isolate.get_heap_statistics();
         // V8 counts the buffers of our allocator as external memory too, beside those that it was handed.
         let external = statistics.external_memory().saturating_sub(self.buffers.load(Ordering::Relaxed));
-        let bytes = statistics.used_heap_size() + external + statistics.malloced_memory();
-        self.heap.store(bytes, Ordering::Relaxed);
+        self.external.store(external, Ordering::Relaxed);
+        self.heap.store(statistics.used_heap_size() + statistics.malloced_memory(), Ordering::Relaxed);
         self.used() > self.limit.load(Ordering::Relaxed)
     }
 
@@ -100,6 +104,7 @@ impl MemoryMeter {
 
     /// Stops the run if what a collection has left of the heap, and buffers, are beyond the limit.
     fn note_collected(&self, heap: usize) {
+        self.heap.store(heap, Ordering::Relaxed);
         if heap + self.buffers.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) {
             self.stop.request(StopReason::Memory);
         }

@@ -12,4 +12,4 @@ mod memory;
 mod ops;
 mod platform;
 mod report;
-mod strip;
+pub(crate) mod strip;

@@ -1,14 +1,15 @@
 //! The ops: the only functions of the host that a script's code can reach.
 //!
 //! Thin on purpose. Each takes text, hands it to the [`Door`] and returns text; an answer that
-//! begins with `!` is an error (no JSON text does). build.rs compiles this file too, because the
+//! begins with `!` is an error (no JSON text does). Four look at a value for the formatting of values
+//! and say what JavaScript cannot see of it. build.rs compiles this file too, because the
 //! startup snapshot is made with the very ops that read it; hence the trait, which keeps the rest
 //! of the crate out of build.rs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use deno_core::{Extension, OpState, op2};
+use deno_core::{Extension, OpState, op2, v8};
 use deno_error::JsErrorBox;
 use futures::future::LocalBoxFuture;
 
@@ -110,6 +111,117 @@ fn op_cx_random(state: Rc<RefCell<OpState>>, #[buffer] bytes: &mut [u8]) -> Resu
     Ok(())
 }
 
+/// What kind of value V8 says this is, in the numbers of `js/32_objects.js`. Runs nothing of a script and allocates
+/// nothing, whatever the value.
+#[op2(fast, no_side_effects)]
+fn op_cx_kind(value: &v8::Value) -> u32 {
+    if !value.is_object() {
+        return 0;
+    }
+    if value.is_proxy() {
+        return 1;
+    }
+    if value.is_array() {
+        return 2;
+    }
+    if value.is_function() {
+        return match (value.is_async_function(), value.is_generator_function()) {
+            (false, false) => 3,
+            (true, false) => 4,
+            (false, true) => 5,
+            (true, true) => 6,
+        };
+    }
+    let kinds = [
+        value.is_map(),
+        value.is_set(),
+        value.is_typed_array(),
+        value.is_map_iterator(),
+        value.is_set_iterator(),
+        value.is_arguments_object(),
+        value.is_reg_exp(),
+        value.is_date(),
+        value.is_native_error(),
+        value.is_array_buffer(),
+        value.is_data_view(),
+        value.is_promise(),
+        value.is_weak_set(),
+        value.is_weak_map(),
+        value.is_module_namespace_object(),
+        value.is_number_object(),
+        value.is_string_object(),
+        value.is_boolean_object(),
+        value.is_big_int_object(),
+        value.is_symbol_object(),
+        value.is_generator_object(),
+    ];
+    kinds.iter().zip(7..).find_map(|(is, kind)| is.then_some(kind)).unwrap_or(0)
+}
+
+/// Only enumerable properties.
+const KEYS_ENUMERABLE: u32 = 1;
+/// No indices.
+const KEYS_WITHOUT_INDICES: u32 = 2;
+
+/// The keys of an object's own properties, names before symbols. An index is a number, so that no text is made for each
+/// element of a long list. The list is in the guest's heap, as the properties are. Not for proxies, whose traps would run.
+#[op2]
+fn op_cx_keys<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    object: v8::Local<'s, v8::Object>,
+    bits: u32,
+) -> v8::Local<'s, v8::Value> {
+    let property_filter = match bits & KEYS_ENUMERABLE {
+        0 => v8::PropertyFilter::ALL_PROPERTIES,
+        _ => v8::PropertyFilter::ONLY_ENUMERABLE,
+    };
+    let index_filter = match bits & KEYS_WITHOUT_INDICES {
+        0 => v8::IndexFilter::IncludeIndices,
+        _ => v8::IndexFilter::SkipIndices,
+    };
+    let wanted = v8::GetPropertyNamesArgs {
+        mode: v8::KeyCollectionMode::OwnOnly,
+        property_filter,
+        index_filter,
+        key_conversion: v8::KeyConversionMode::KeepNumbers,
+    };
+    v8::tc_scope!(let scope, scope);
+    let keys = if object.is_proxy() { None } else { object.get_property_names(scope, wanted) };
+    keys.unwrap_or_else(|| v8::Array::new(scope, 0)).into()
+}
+
+/// What is inside of a proxy (its target and its handler, or null twice) or of a promise (0 for pending, 1 for fulfilled,
+/// 2 for rejected; and what it came to). The array is made whole: setting its elements would call a setter that a script
+/// has put on `Array.prototype`.
+#[op2]
+fn op_cx_details<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    value: v8::Local<'s, v8::Value>,
+) -> v8::Local<'s, v8::Value> {
+    let details = if let Ok(proxy) = v8::Local::<v8::Proxy>::try_from(value) {
+        [proxy.get_target(scope), proxy.get_handler(scope)]
+    } else if let Ok(promise) = v8::Local::<v8::Promise>::try_from(value) {
+        let (state, result) = match promise.state() {
+            v8::PromiseState::Pending => (0, v8::undefined(scope).into()),
+            v8::PromiseState::Fulfilled => (1, promise.result(scope)),
+            v8::PromiseState::Rejected => (2, promise.result(scope)),
+        };
+        [v8::Integer::new(scope, state).into(), result]
+    } else {
+        [v8::null(scope).into(), v8::null(scope).into()]
+    };
+    v8::Array::new_with_elements(scope, &details).into()
+}
+
+/// The class that V8 made an object of, whatever its prototype has become. V8's own text, not a copy.
+#[op2]
+fn op_cx_constructor_name<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    object: v8::Local<'s, v8::Object>,
+) -> v8::Local<'s, v8::Value> {
+    v8::Local::new(scope, object.get_constructor_name()).into()
+}
+
 /// Stands in for every op that scripts must not have.
 #[op2(fast)]
 fn op_cx_refused() -> Result<(), JsErrorBox> {
@@ -128,6 +240,10 @@ deno_core::extension!(
         op_cx_log,
         op_cx_emit,
         op_cx_random,
+        op_cx_kind,
+        op_cx_keys,
+        op_cx_details,
+        op_cx_constructor_name,
         op_cx_refused,
     ],
     esm_entry_point = "ext:cx/90_bootstrap.js",
@@ -135,13 +251,21 @@ deno_core::extension!(
         dir "js",
         "05_bounds.js",
         "10_web.js",
-        "15_clone.js",
         "20_guards.js",
         "21_text_guards.js",
         "30_json.js",
+        "31_text.js",
+        "32_objects.js",
+        "33_layout.js",
+        "34_stack.js",
+        "35_inspect.js",
+        "36_entries.js",
+        "37_bases.js",
+        "38_clone.js",
         "40_errors.js",
         "50_tools.js",
         "55_state.js",
+        "58_console.js",
         "60_output.js",
         "90_bootstrap.js",
     ],

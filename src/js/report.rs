@@ -7,6 +7,7 @@ use super::strip::{Place, Positions, StripError, StripErrorKind};
 use crate::context::ExecutionContext;
 use crate::execution::{ErrorCode, Outcome, ScriptError};
 use crate::failure;
+use crate::json::Json;
 use crate::tools::ToolErrorCode;
 use crate::watchdog::StopReason;
 
@@ -37,7 +38,7 @@ impl Evidence<'_> {
     /// The run's outcome.
     pub(crate) fn outcome(&self, raw: RawOutcome) -> Outcome {
         match raw {
-            RawOutcome::Value(text) => match serde_json::from_str(&text) {
+            RawOutcome::Value(text) => match Json::parse(&text) {
                 Ok(value) => Outcome::Returned(value),
                 Err(error) => Outcome::Failed(failure::not_json(&error)),
             },
@@ -146,6 +147,8 @@ pub(crate) fn strip_failed(error: StripError, source: &str) -> ScriptError {
     let code = match error.kind {
         StripErrorKind::Syntax => ErrorCode::SyntaxError,
         StripErrorKind::Transpile => ErrorCode::TranspileError,
+        // The engine makes this error itself: it knows which limit was reached.
+        StripErrorKind::Stopped => ErrorCode::Cancelled,
     };
     let mut failed = ScriptError { hint: error.hint, ..ScriptError::new(code, error.message) };
     set_place(&mut failed, source, error.place);

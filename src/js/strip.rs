@@ -4,11 +4,14 @@
 //! `await` and `return` are then just what they are in a function, and a static import is an `await import` at its
 //! top. The author's text is parsed on its own and printed from the tree, so nothing in it can end the wrapper.
 //!
-//! Nothing of the source is executed or read from elsewhere here. swc cannot be cancelled and overflows the stack
-//! on deep nesting, so its time is bounded by the size of the source and its depth by `bounds`; callers run
-//! [`strip`] on a thread with a stack of [`STACK_BYTES`].
+//! Nothing of the source is executed or read from elsewhere here. swc cannot be interrupted, some of its passes
+//! take quadratic time or more, and it overflows the stack on deep nesting. So `bounds` limits depth and parsing
+//! before there is a tree, `work` counts on the tree what the passes would do, `print` limits what comes out, and
+//! between passes the caller is asked whether the run goes on. Callers run [`strip`] on a thread with a stack of
+//! [`STACK_BYTES`].
 
 mod bounds;
+mod constants;
 mod emit;
 mod fence;
 mod lower;
@@ -16,9 +19,14 @@ mod messages;
 mod namespaces;
 mod parse;
 mod positions;
+mod print;
 mod refuse;
 mod value;
+mod work;
 
+#[cfg(any(test, fuzzing))]
+#[path = "../../fuzz/entries/transpile.rs"]
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +42,10 @@ use swc_common::BytePos;
 /// Stack that [`strip`] needs for the deepest source that `bounds` lets pass, in a build without optimisation.
 /// Only what is used is ever committed.
 pub(crate) const STACK_BYTES: usize = 256 << 20;
+
+/// Most parts inside of Markdown fences that are tried one after the other. Answers of models hold a few; each
+/// attempt has a fixed cost.
+const MAX_FENCES: usize = 100;
 
 /// What V8 is given, and how to find the author's place in it.
 #[derive(Debug)]
@@ -80,8 +92,10 @@ pub(crate) struct Place {
 pub(crate) enum StripErrorKind {
     /// The text is not TypeScript, or more than the bounds allow.
     Syntax,
-    /// It is TypeScript that cannot be run here.
+    /// It is TypeScript that cannot be run here, or that would take too much work.
     Transpile,
+    /// The caller's check said that the run has been stopped.
+    Stopped,
 }
 
 /// Why there is no JavaScript, for the author.
@@ -107,11 +121,35 @@ impl fmt::Display for StripError {
     }
 }
 
+/// Asked between passes whether the run has been stopped. A pass itself cannot be interrupted.
+#[derive(Clone, Copy)]
+pub(super) struct Cancellation<'a>(&'a dyn Fn() -> bool);
+
+impl Cancellation<'_> {
+    /// Returns an error of the kind [`Stopped`](StripErrorKind::Stopped) once the run has been stopped.
+    fn check(self) -> Result<(), StripError> {
+        if !(self.0)() {
+            return Ok(());
+        }
+        Err(StripError {
+            kind: StripErrorKind::Stopped,
+            message: "the run was stopped".to_owned(),
+            place: None,
+            hint: None,
+        })
+    }
+}
+
 /// Strips the types off `source` and wraps it into an async function.
 ///
 /// Needs a stack of [`STACK_BYTES`]. Text inside a Markdown fence is taken out of it if the fence comes first, or if
-/// the whole is not TypeScript.
-pub(crate) fn strip(source: &str, max_bytes: usize) -> Result<Stripped, StripError> {
+/// the whole is not TypeScript. `stopped` is called between passes; once it returns true, no further pass runs.
+pub(crate) fn strip(
+    source: &str,
+    max_bytes: usize,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Stripped, StripError> {
+    let cancellation = Cancellation(stopped);
     if source.len() > max_bytes {
         return Err(StripError {
             kind: StripErrorKind::Syntax,
@@ -122,9 +160,9 @@ pub(crate) fn strip(source: &str, max_bytes: usize) -> Result<Stripped, StripErr
     }
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     if let Some(part) = fence::leading(source) {
-        return strip_part(part);
+        return strip_part(part, cancellation);
     }
-    let whole = strip_part(Part { text: source, lines_before: 0 });
+    let whole = strip_part(Part { text: source, lines_before: 0 }, cancellation);
     let Err(error) = &whole else {
         return whole;
     };
@@ -132,26 +170,36 @@ pub(crate) fn strip(source: &str, max_bytes: usize) -> Result<Stripped, StripErr
         return whole;
     }
     let line = error.place.map_or(0, |place| place.line);
-    let mut fenced = fence::fenced(source).into_iter().map(|part| (part.lines_before, strip_part(part)));
+    let parts = fence::fenced(source).into_iter().take(MAX_FENCES);
+    let mut fenced = parts.map(|part| (part.lines_before, strip_part(part, cancellation)));
     let first = fenced.next();
-    if let Some((_, stripped @ Ok(_))) = first {
-        return stripped;
+    let ends = |result: &Result<Stripped, StripError>| {
+        result.as_ref().map_or_else(|error| error.kind == StripErrorKind::Stopped, |_| true)
+    };
+    if let Some((_, result)) = &first
+        && ends(result)
+    {
+        return first.map_or(whole, |(_, result)| result);
     }
     // Where it was the prose that did not parse, what is wrong with the code is of more use.
     let reported = match first {
         Some((before, result)) if line <= before => result,
         _ => whole,
     };
-    fenced.map(|(_, result)| result).find(Result::is_ok).unwrap_or(reported)
+    fenced.map(|(_, result)| result).find(ends).unwrap_or(reported)
 }
 
-fn strip_part(part: Part<'_>) -> Result<Stripped, StripError> {
+fn strip_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Stripped, StripError> {
+    cancellation.check()?;
     bounds::check(part.text).map_err(|refusal| refused(part, refusal))?;
+    cancellation.check()?;
     // A panic in swc is a defect of swc that some source found. It may cross here because nothing that is broken
     // by it lives on: the closure owns the tree, the marks live in `Globals` of this call, and the thread-local
     // slots that point to them are restored while unwinding.
-    let result =
-        catch_unwind(AssertUnwindSafe(|| parse::parse(part).and_then(|parsed| emit::emit(part, parsed))));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let parsed = parse::parse(part)?;
+        emit::emit(part, parsed, cancellation)
+    }));
     result.unwrap_or_else(|_| {
         Err(StripError {
             kind: StripErrorKind::Transpile,
@@ -163,9 +211,18 @@ fn strip_part(part: Part<'_>) -> Result<Stripped, StripError> {
 }
 
 fn refused(part: Part<'_>, refusal: Refusal) -> StripError {
-    let (at, message, hint) = match refusal {
-        Refusal::TooDeep { at } => (at, "nested too deeply", "split it into functions or statements"),
+    let (kind, at, message, hint) = match refusal {
+        Refusal::TooDeep { at } => {
+            (StripErrorKind::Syntax, at, "nested too deeply", "split it into functions or statements")
+        }
+        Refusal::TooMuchWork { at } => (
+            StripErrorKind::Transpile,
+            at,
+            work::MESSAGE,
+            "nest less deeply up to here, pass large data as `input`, or split the script",
+        ),
         Refusal::Unclear { at } => (
+            StripErrorKind::Syntax,
             at,
             "too many `/` that may divide or begin a regular expression",
             "put regular expressions into constants",
@@ -173,7 +230,7 @@ fn refused(part: Part<'_>, refusal: Refusal) -> StripError {
     };
     let byte = FIRST_BYTE + BytePos(u32::try_from(at).unwrap_or(u32::MAX - FIRST_BYTE.0));
     StripError {
-        kind: StripErrorKind::Syntax,
+        kind,
         message: message.to_owned(),
         place: Some(place_of(part.text, part.lines_before, byte)),
         hint: Some(hint.to_owned()),

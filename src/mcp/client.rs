@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResponse, CancelledNotification,
-    CancelledNotificationParam, ClientRequest, CustomRequest, ErrorCode, PaginatedRequestParams,
-    ProtocolVersion, RequestId, ServerResult, SubscriptionFilter,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ErrorCode,
+    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, RequestId, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
@@ -16,7 +16,8 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use rmcp::{Peer, RoleClient};
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
@@ -28,8 +29,10 @@ use super::convert::{self, ListBuilder};
 use super::http::{self, Deadlines, HttpState};
 use super::lines::{LineTransport, NO_ANSWER};
 use super::oauth::Authorization;
+use super::pages::{ListCut, Pages};
 use super::settings::{HttpTransport, StdioTransport};
 use super::signals::{Client, Signals};
+use crate::json::{self, Json};
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolList, ToolResult};
 
 /// Listing reads memory in every server known. This is for all pages together.
@@ -41,8 +44,7 @@ pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 const PROBE_TIME: Duration = Duration::from_secs(2);
 
 /// No server is known to have more; an endless list stops here.
-const MOST_PAGES: usize = 100;
-const MOST_TOOLS: usize = 10_000;
+pub(super) const MOST_TOOLS: usize = 10_000;
 
 /// How long the rest of a dead server's output may take to be read: it is in the pipe already.
 const DRAIN_TIME: Duration = Duration::from_millis(250);
@@ -105,6 +107,8 @@ pub(super) struct Connection {
     has_answered: AtomicBool,
     /// Whether its end has been held against the server.
     is_counted: AtomicBool,
+    /// Why its last list that was cut short was.
+    list_problem: Mutex<Option<String>>,
     /// No more answers will come.
     ended: CancellationToken,
     /// The owner wants the server to end.
@@ -214,6 +218,7 @@ impl Connection {
             signals: signals.clone(),
             has_answered: AtomicBool::new(false),
             is_counted: AtomicBool::new(false),
+            list_problem: Mutex::default(),
             ended: ended.clone(),
             stop: CancellationToken::new(),
             end: OnceLock::new(),
@@ -277,16 +282,13 @@ impl Connection {
     pub(super) async fn call(
         &self,
         tool: &str,
-        arguments: Map<String, Value>,
+        arguments: Json,
         on_progress: Option<ProgressListener>,
     ) -> Result<ToolResult, CallFailure> {
-        let parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let response = match on_progress {
-            None => self.peer.call_tool_once(parameters).await,
-            Some(listener) => self.call_with_progress(parameters, listener).await,
-        };
+        let request = convert::call_request(tool, arguments);
+        let response = self.exchange(request, on_progress).await;
         let result = match response {
-            Ok(response) => convert::tool_result(&self.server, response),
+            Ok(text) => convert::tool_result(&self.server, &text),
             Err(ServiceError::McpError(error)) => Err(convert::call_error(&self.server, tool, &error)),
             Err(error) => {
                 let is_unsent = matches!(error, ServiceError::TransportSend(_));
@@ -300,19 +302,16 @@ impl Connection {
 
     /// Sends any other request once and returns its result as it is. Dropping the future tells the
     /// server that nobody waits any more.
-    pub(super) async fn request(&self, method: &str, parameters: Value) -> Result<Value, CallFailure> {
+    pub(super) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
+        let text = self.request_text(method, parameters).await?;
+        let unreadable = |error: serde_json::Error| convert::unreadable(&self.server, &error.to_string());
+        Json::parse(&text).map_err(|error| CallFailure { error: unreadable(error), is_unsent: false })
+    }
+
+    async fn request_text(&self, method: &str, parameters: Value) -> Result<String, CallFailure> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
-        let answered = async {
-            let handle =
-                self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-            let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
-            let response = handle.await_response().await;
-            guard.id = None;
-            response
-        };
-        let result = match answered.await {
-            Ok(ServerResult::CustomResult(result)) => Ok(result.0),
-            Ok(_) => Err(convert::unreadable(&self.server, "it answers another question")),
+        let result = match self.exchange(request, None).await {
+            Ok(text) => Ok(text),
             Err(ServiceError::McpError(error)) => Err(convert::call_error(&self.server, method, &error)),
             Err(error) => {
                 let is_unsent = matches!(error, ServiceError::TransportSend(_));
@@ -323,49 +322,89 @@ impl Connection {
         result.map_err(|error| CallFailure { error, is_unsent: false })
     }
 
-    /// Everything that a list method gives, as one array, within the bounds of a list of tools.
-    pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Value, CallFailure> {
-        let mut items: Vec<Value> = Vec::new();
-        let mut bytes = 0;
-        let mut cursors: Vec<String> = Vec::new();
-        loop {
-            let parameters = cursors.last().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let mut page = self.request(method, parameters).await?;
-            bytes += page.to_string().len();
-            if let Value::Array(more) = page[key].take() {
-                items.extend(more);
-            }
-            let next = page["nextCursor"].as_str().map(str::to_owned);
-            let Some(next) = next.filter(|next| !cursors.contains(next)) else { break };
-            if cursors.len() + 1 >= MOST_PAGES || items.len() >= MOST_TOOLS || bytes >= convert::SERVER_BYTES
-            {
-                tracing::warn!(server = &*self.server, method, "the list does not end");
-                break;
-            }
-            cursors.push(next);
-        }
-        items.truncate(MOST_TOOLS);
-        Ok(Value::Array(items))
-    }
-
-    async fn call_with_progress(
+    /// Sends a request whose answer goes through rmcp as text, and returns that.
+    async fn exchange(
         &self,
-        parameters: CallToolRequestParams,
-        listener: ProgressListener,
-    ) -> Result<CallToolResponse, ServiceError> {
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
-        let options = PeerRequestOptions::no_options();
-        let handle = self.peer.send_cancellable_request(request, options).await?;
-        let _listening = self.signals.listen(handle.progress_token.clone(), listener);
+        request: ClientRequest,
+        on_progress: Option<ProgressListener>,
+    ) -> Result<String, ServiceError> {
+        let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let _listening =
+            on_progress.map(|listener| self.signals.listen(handle.progress_token.clone(), listener));
         let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
         let response = handle.await_response().await;
         guard.id = None;
-        match response? {
-            ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
-            ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
-            ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
-            _ => Err(ServiceError::UnexpectedResponse),
+        convert::result_text(response?).ok_or(ServiceError::UnexpectedResponse)
+    }
+
+    /// Everything that a list method gives, as one array, within the bounds of a list of tools.
+    pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Json, CallFailure> {
+        let unreadable = |error: serde_json::Error| CallFailure {
+            error: convert::unreadable(&self.server, &error.to_string()),
+            is_unsent: false,
+        };
+        let mut all = String::from("[");
+        let mut count = 0;
+        let mut pages = Pages::new();
+        let mut parameters = json!({});
+        let cut = loop {
+            let page = self.request_text(method, parameters).await?;
+            let mut next = None;
+            let mut items = Ok(Vec::new());
+            json::each_field(&page, |field, value| {
+                if field == key && value.get().starts_with('[') {
+                    // One more than there may be tells that there are more.
+                    items = json::items(value.get(), MOST_TOOLS + 1 - count);
+                } else if field == "nextCursor" {
+                    next = serde_json::from_str::<String>(value.get()).ok();
+                }
+            })
+            .map_err(unreadable)?;
+            let mut cut = None;
+            for item in items.map_err(unreadable)? {
+                if count >= MOST_TOOLS {
+                    cut = Some(ListCut::ManyEntries { most: MOST_TOOLS });
+                    break;
+                }
+                if all.len() + item.get().len() > convert::SERVER_BYTES {
+                    cut = Some(ListCut::Large { most: convert::SERVER_BYTES });
+                    break;
+                }
+                if count > 0 {
+                    all.push(',');
+                }
+                all.push_str(item.get());
+                count += 1;
+            }
+            if cut.is_some() {
+                break cut;
+            }
+            let Some(next) = next else { break None };
+            match pages.follow(next) {
+                Ok(cursor) => parameters = json!({ "cursor": cursor }),
+                Err(cut) => break Some(cut),
+            }
+        };
+        if let Some(cut) = cut {
+            self.note_cut(method, &pages, cut);
         }
+        all.push(']');
+        Json::parse(&all).map_err(unreadable)
+    }
+
+    /// Notes that a list goes on where nobody follows it. What was listed so far can be used.
+    fn note_cut(&self, method: &str, pages: &Pages, cut: ListCut) {
+        let (server, page) = (&*self.server, pages.number());
+        let problem = format!(
+            "server `{server}`: the list of `{method}` is cut at page {page}, and what is on later pages is missing: {cut}"
+        );
+        tracing::warn!(server, method, page, "{problem}");
+        *self.list_problem.lock() = Some(problem);
+    }
+
+    /// Why a list was cut short, once.
+    pub(super) fn take_list_problem(&self) -> Option<String> {
+        self.list_problem.lock().take()
     }
 
     /// Lists all tools, within bounds.
@@ -388,11 +427,12 @@ impl Connection {
     async fn list_pages(&self) -> Result<ToolList, ToolError> {
         let mut list = ListBuilder::new(&self.server);
         let mut ttl = None;
-        let mut cursors: Vec<String> = Vec::new();
-        loop {
-            let cursor = cursors.last().cloned();
+        let mut pages = Pages::new();
+        let mut cursor = None;
+        let cut = loop {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.peer.list_tools(Some(page)).await {
+            let request = ListToolsRequest::with_param(page);
+            let page = match self.exchange(ClientRequest::ListToolsRequest(request), None).await {
                 Ok(page) => page,
                 // A server of prompts or resources only, which has said so.
                 Err(ServiceError::McpError(error))
@@ -403,31 +443,21 @@ impl Connection {
                 Err(ServiceError::McpError(error)) => return Err(convert::list_error(&self.server, &error)),
                 Err(error) => return Err(self.lost(error, "it listed its tools").await),
             };
+            let page = convert::read_tools(&page, MOST_TOOLS + 1)
+                .map_err(|error| convert::unreadable(&self.server, &error.to_string()))?;
             // The shortest of all pages holds for the whole.
-            let page_ttl = page.ttl_ms.map(Duration::from_millis);
-            ttl = [ttl, page_ttl].into_iter().flatten().min();
-            for tool in page.tools {
-                if list.len() >= MOST_TOOLS || list.is_full() {
-                    tracing::warn!(
-                        server = &*self.server,
-                        kept = list.len(),
-                        "the server has too many tools"
-                    );
-                    return Ok(list.finish(ttl));
-                }
-                list.push(tool);
+            ttl = [ttl, page.ttl].into_iter().flatten().min();
+            if let Some(cut) = push_all(&mut list, page.tools) {
+                break cut;
             }
             let Some(next) = page.next_cursor else { return Ok(list.finish(ttl)) };
-            if cursors.contains(&next) || cursors.len() + 1 >= MOST_PAGES {
-                tracing::warn!(
-                    server = &*self.server,
-                    pages = cursors.len() + 1,
-                    "the list of tools does not end"
-                );
-                return Ok(list.finish(ttl));
+            match pages.follow(next) {
+                Ok(next) => cursor = Some(next),
+                Err(cut) => break cut,
             }
-            cursors.push(next);
-        }
+        };
+        self.note_cut("tools/list", &pages, cut);
+        Ok(list.finish(ttl))
     }
 
     fn has_tools(&self) -> bool {
@@ -453,6 +483,20 @@ impl Connection {
             }
         }
     }
+}
+
+/// Adds the tools of a page. Returns why there is no room for all of them, if there is none.
+fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut> {
+    for tool in tools {
+        if list.len() >= MOST_TOOLS {
+            return Some(ListCut::ManyEntries { most: MOST_TOOLS });
+        }
+        if list.is_full() {
+            return Some(ListCut::Large { most: convert::SERVER_BYTES });
+        }
+        list.push(tool);
+    }
+    None
 }
 
 /// Why there is no connection though there is a process.

@@ -1,17 +1,20 @@
 //! Between the protocol's types and the vocabulary of `tools`.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ClientRequest, CreateTaskResult, CustomResult, DiscoverResult,
-    ErrorCode, ErrorData, InitializeResult, InputRequiredResult, JsonObject, ListToolsResult, ServerResult,
-    Tool,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, CustomResult,
+    DiscoverResult, ErrorCode, ErrorData, GetExtensions as _, InitializeResult, JsonObject, JsonRpcMessage,
+    ServerResult, ToolAnnotations,
 };
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::json::{self, Json, TreeError};
 use crate::tools::names::{hidden_text, visible};
 use crate::tools::{Schema, ToolDefinition, ToolError, ToolErrorCode, ToolResult};
 
@@ -29,11 +32,17 @@ const SCHEMA_BYTES: usize = 256 * 1024;
 /// What all definitions of one server may take together: an index over them is kept in memory.
 pub(super) const SERVER_BYTES: usize = 16 * 1024 * 1024;
 
+/// Bytes of a schema as the server wrote it, whitespace and escapes included, that are looked at.
+const WRITTEN_SCHEMA_BYTES: usize = 4 * SCHEMA_BYTES;
+
+/// What a schema may take as a tree: a dozen times [`SCHEMA_BYTES`], as honest schemas of that size do.
+pub(super) const SCHEMA_TREE_BYTES: usize = 4 << 20;
+
 /// The longest name kept. Names longer than this are no names.
 const NAME_BYTES: usize = 256;
 
 /// How much of a server's own error message is passed on.
-const MESSAGE_BYTES: usize = 16 * 1024;
+pub(super) const MESSAGE_BYTES: usize = 16 * 1024;
 
 /// What an outgoing request expects, which decides how its answer is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +57,37 @@ pub(super) enum Expected {
     Other,
 }
 
+/// The arguments of a call as JSON text, carried beside a request whose own are empty. rmcp would keep them as a tree,
+/// and make a second one when it writes them.
+#[derive(Clone)]
+struct CallArguments(Json);
+
+/// A request to call a tool.
+pub(super) fn call_request(tool: &str, arguments: Json) -> ClientRequest {
+    let parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(JsonObject::new());
+    let mut request = CallToolRequest::new(parameters);
+    request.extensions.insert(CallArguments(arguments));
+    ClientRequest::CallToolRequest(request)
+}
+
+/// A message as it is sent.
+///
+/// # Errors
+///
+/// When it cannot be written, which no message of ours is known for.
+pub(super) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_json::Error> {
+    /// How the empty arguments of [`call_request`] are written. Inside of a string the quotes would be escaped, and
+    /// nothing else of the message has such a field.
+    const EMPTY: &[u8] = br#""arguments":{}"#;
+    let body = serde_json::to_vec(message)?;
+    let JsonRpcMessage::Request(request) = message else { return Ok(body) };
+    let Some(CallArguments(arguments)) = request.request.extensions().get() else { return Ok(body) };
+    let place = body.windows(EMPTY.len()).position(|bytes| bytes == EMPTY);
+    let place = place.ok_or_else(|| serde_json::Error::custom("the call has no arguments"))?;
+    let (before, after) = (&body[..place + EMPTY.len() - 2], &body[place + EMPTY.len()..]);
+    Ok([before, arguments.text().as_bytes(), after].concat())
+}
+
 /// What the answer to a request must be.
 pub(super) fn expected(request: &ClientRequest) -> Expected {
     match request.method() {
@@ -60,63 +100,97 @@ pub(super) fn expected(request: &ClientRequest) -> Expected {
     }
 }
 
-/// Reads a result as what its request expects.
+/// Reads a result as what its request expects. What may be large goes through rmcp as text ([`result_text`]), because
+/// rmcp's types hold trees.
 ///
-/// rmcp itself would try every result type in turn and take the first that fits, at the cost of a
-/// copy; and one malformed tool would make it refuse the whole list.
-pub(super) fn read_result(expected: Expected, result: &RawValue) -> Result<ServerResult, serde_json::Error> {
+/// # Errors
+///
+/// When the result is not what is expected, or would take far more memory than its text.
+pub(super) fn read_result(expected: Expected, result: &RawValue) -> Result<ServerResult, TreeError> {
     let text = result.get();
+    if matches!(expected, Expected::ListTools | Expected::CallTool | Expected::Other) {
+        return Ok(ServerResult::CustomResult(CustomResult(Value::String(text.to_owned()))));
+    }
+    json::check(text, json::budget(text.len()))?;
     Ok(match expected {
         Expected::Discover => ServerResult::DiscoverResult(serde_json::from_str::<DiscoverResult>(text)?),
         Expected::Initialize => {
             ServerResult::InitializeResult(serde_json::from_str::<InitializeResult>(text)?)
         }
-        Expected::ListTools => ServerResult::ListToolsResult(read_tools(text)?),
-        Expected::CallTool => match serde_json::from_str::<CallToolResult>(text) {
-            Ok(result) => ServerResult::CallToolResult(result),
-            Err(error) => {
-                if let Ok(result) = serde_json::from_str::<InputRequiredResult>(text) {
-                    ServerResult::InputRequiredResult(result)
-                } else if let Ok(result) = serde_json::from_str::<CreateTaskResult>(text) {
-                    ServerResult::CreateTaskResult(result)
-                } else {
-                    return Err(error);
-                }
-            }
-        },
-        Expected::Listen => serde_json::from_str(text)?,
-        Expected::Other => ServerResult::CustomResult(CustomResult(serde_json::from_str(text)?)),
+        _ => serde_json::from_str(text)?,
     })
 }
 
-fn read_tools(text: &str) -> Result<ListToolsResult, serde_json::Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Page<'a> {
-        #[serde(borrow)]
-        tools: Vec<&'a RawValue>,
-        next_cursor: Option<String>,
-        /// Negative values mean that the list holds for no time at all.
-        ttl_ms: Option<i64>,
+/// The text of a result that [`read_result`] has not looked into.
+pub(super) fn result_text(result: ServerResult) -> Option<String> {
+    match result {
+        ServerResult::CustomResult(CustomResult(Value::String(text))) => Some(text),
+        _ => None,
     }
-    let page: Page<'_> = serde_json::from_str(text)?;
-    let mut result = ListToolsResult::with_all_items(Vec::new());
-    result.next_cursor = page.next_cursor;
-    result.ttl_ms = page.ttl_ms.map(|milliseconds| u64::try_from(milliseconds).unwrap_or(0));
-    let mut malformed = 0_usize;
-    for tool in page.tools {
-        match serde_json::from_str::<Tool>(tool.get()) {
-            Ok(tool) => result.tools.push(tool),
-            Err(error) => {
-                malformed += 1;
-                tracing::debug!(%error, "a malformed tool definition");
-            }
-        }
-    }
-    if malformed > 0 {
-        tracing::warn!(malformed, "malformed tool definitions were left out");
-    }
-    Ok(result)
+}
+
+/// Calls a tool as [`Connection`](super::client::Connection) does: rmcp's own way expects a result that it has read.
+#[cfg(test)]
+pub(super) async fn call_tool(
+    peer: &rmcp::Peer<rmcp::RoleClient>,
+    parameters: rmcp::model::CallToolRequestParams,
+) -> Result<serde_json::Value, rmcp::ServiceError> {
+    let request = rmcp::model::CallToolRequest::new(parameters);
+    let result = peer.send_request(rmcp::model::ClientRequest::CallToolRequest(request)).await?;
+    let text = result_text(result).ok_or(rmcp::ServiceError::UnexpectedResponse)?;
+    Ok(serde_json::from_str(&text).expect("the test's server sends JSON"))
+}
+
+/// A page of a list of tools, each as it stands in the text.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenPage<'a> {
+    #[serde(borrow)]
+    tools: &'a RawValue,
+    next_cursor: Option<String>,
+    /// Negative values mean that the list holds for no time at all.
+    ttl_ms: Option<i64>,
+}
+
+/// A page of a list of tools. Its tools are read one by one, by [`ListBuilder::push`].
+pub(super) struct ToolPage<'a> {
+    pub(super) tools: Vec<&'a RawValue>,
+    pub(super) next_cursor: Option<String>,
+    pub(super) ttl: Option<Duration>,
+}
+
+/// Reads a page of a list of tools, and of its tools at most `most`.
+///
+/// # Errors
+///
+/// When it is no such page.
+pub(super) fn read_tools(text: &str, most: usize) -> Result<ToolPage<'_>, serde_json::Error> {
+    let page: WrittenPage<'_> = serde_json::from_str(text)?;
+    let ttl = page.ttl_ms.map(|milliseconds| Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)));
+    Ok(ToolPage { tools: json::items(page.tools.get(), most)?, next_cursor: page.next_cursor, ttl })
+}
+
+/// A tool as a server describes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenTool<'a> {
+    name: String,
+    #[serde(borrow)]
+    description: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    input_schema: &'a RawValue,
+    #[serde(borrow)]
+    output_schema: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+}
+
+/// The tree of a schema, if it is an object that does not take too much.
+pub(super) fn schema_tree(schema: &RawValue) -> Option<Value> {
+    let text = schema.get();
+    let tree =
+        if text.len() > WRITTEN_SCHEMA_BYTES { None } else { json::tree(text, SCHEMA_TREE_BYTES).ok() };
+    tree.filter(Value::is_object)
 }
 
 /// One server's list of tools as it is put together from pages, held to its bounds.
@@ -125,11 +199,12 @@ pub(super) struct ListBuilder<'a> {
     names: HashSet<String>,
     bytes: usize,
     definitions: Vec<ToolDefinition>,
+    malformed: usize,
 }
 
 impl<'a> ListBuilder<'a> {
     pub(super) fn new(server: &'a str) -> Self {
-        Self { server, names: HashSet::new(), bytes: 0, definitions: Vec::new() }
+        Self { server, names: HashSet::new(), bytes: 0, definitions: Vec::new(), malformed: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -141,9 +216,18 @@ impl<'a> ListBuilder<'a> {
         self.bytes >= SERVER_BYTES
     }
 
-    /// Adds a tool, without what is too much of it. A second tool of the same name is left out.
-    pub(super) fn push(&mut self, tool: Tool) {
-        let name = tool.name.into_owned();
+    /// Adds a tool, without what is too much of it. What is no tool, and a second tool of the same name, is left out.
+    pub(super) fn push(&mut self, tool: &RawValue) {
+        let tool = match serde_json::from_str::<WrittenTool<'_>>(tool.get()) {
+            Ok(tool) if tool.input_schema.get().starts_with('{') => tool,
+            malformed => {
+                self.malformed += 1;
+                let problem = malformed.err().map(|error| error.to_string());
+                tracing::debug!(server = self.server, problem, "a malformed tool definition");
+                return;
+            }
+        };
+        let name = tool.name;
         if name.is_empty() || name.len() > NAME_BYTES {
             let bytes = name.len();
             tracing::warn!(server = self.server, bytes, "a tool with an unusable name was left out");
@@ -154,12 +238,13 @@ impl<'a> ListBuilder<'a> {
             return;
         }
         let description = tool.description.map(|text| shortened(&visible(&text), DESCRIPTION_BYTES));
-        let input_schema = self.schema(&name, &tool.input_schema).unwrap_or_else(Schema::any_object);
-        let output_schema = tool.output_schema.and_then(|schema| self.schema(&name, &schema));
-        let annotations = tool.annotations.and_then(|annotations| serde_json::to_value(annotations).ok());
+        let input_schema = self.schema(&name, tool.input_schema).unwrap_or_else(Schema::any_object);
+        let output_schema = tool.output_schema.and_then(|schema| self.schema(&name, schema));
         // A title is free text too.
-        let annotations =
-            annotations.filter(|annotations: &Value| annotations.to_string().len() <= DESCRIPTION_BYTES);
+        let annotations = tool.annotations.filter(|annotations| annotations.get().len() <= DESCRIPTION_BYTES);
+        let annotations = annotations
+            .and_then(|annotations| serde_json::from_str::<ToolAnnotations>(annotations.get()).ok())
+            .and_then(|annotations| serde_json::to_value(annotations).ok());
         self.bytes += name.len() + description.as_ref().map_or(0, String::len);
         self.bytes += annotations.as_ref().map_or(0, |annotations| annotations.to_string().len());
         self.definitions.push(ToolDefinition { name, description, input_schema, output_schema, annotations });
@@ -167,20 +252,25 @@ impl<'a> ListBuilder<'a> {
 
     /// The schema, unless it is too large: arguments and results are then not checked, which is
     /// better than a tool that is missing.
-    fn schema(&mut self, tool: &str, schema: &JsonObject) -> Option<Schema> {
-        let mut schema = Value::Object(schema.clone());
-        show_hidden(&mut schema);
-        let text = serde_json::to_string(&schema).ok()?;
-        let bytes = text.len();
-        if bytes > SCHEMA_BYTES {
+    fn schema(&mut self, tool: &str, schema: &RawValue) -> Option<Schema> {
+        let text = schema_tree(schema).map(|mut schema| {
+            show_hidden(&mut schema);
+            schema.to_string()
+        });
+        let Some(text) = text.filter(|text| text.len() <= SCHEMA_BYTES) else {
+            let bytes = schema.get().len();
             tracing::warn!(server = self.server, tool, bytes, "a schema was too large and was left out");
             return None;
-        }
-        self.bytes += bytes;
+        };
+        self.bytes += text.len();
         serde_json::from_str(&text).ok()
     }
 
     pub(super) fn finish(self, ttl: Option<Duration>) -> crate::tools::ToolList {
+        if self.malformed > 0 {
+            let malformed = self.malformed;
+            tracing::warn!(server = self.server, malformed, "malformed tool definitions were left out");
+        }
         crate::tools::ToolList { tools: self.definitions, ttl }
     }
 }
@@ -206,27 +296,122 @@ fn show_hidden(schema: &mut Value) {
     }
 }
 
-/// A finished call's result in the vocabulary's terms.
+/// The result of `tools/call`, each part as it stands in the text.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenResult<'a> {
+    #[serde(borrow)]
+    result_type: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    /// An explicit `null` is a result.
+    #[serde(borrow, default, deserialize_with = "present")]
+    structured_content: Option<&'a RawValue>,
+    is_error: Option<bool>,
+    // What a server asks for instead of answering.
+    #[serde(borrow)]
+    input_requests: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_state: Option<&'a RawValue>,
+    #[serde(borrow)]
+    task_id: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// The result of a call in the vocabulary's terms.
 ///
 /// Content blocks keep MCP's own keys, so images, audio and resources reach the script as they are.
-pub(super) fn tool_result(server: &str, response: CallToolResponse) -> Result<ToolResult, ToolError> {
-    let CallToolResponse::Complete(result) = response else {
-        return Err(ToolError::new(
+pub(super) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolError> {
+    let read = |text: &str| -> Result<Option<ToolResult>, serde_json::Error> {
+        let result: WrittenResult<'_> = serde_json::from_str(text)?;
+        let is_complete = result.result_type.as_deref().is_none_or(|kind| kind == "complete");
+        let is_empty =
+            result.content.is_none() && result.structured_content.is_none() && result.is_error.is_none();
+        let asks = [result.input_requests, result.request_state, result.task_id].iter().any(Option::is_some);
+        match (is_complete, is_empty) {
+            (true, false) => {}
+            _ if asks => return Ok(None),
+            _ => {
+                return Err(serde_json::Error::custom(
+                    "expected `content`, `structuredContent` or `isError`",
+                ));
+            }
+        }
+        if let Some(content) = result.content {
+            json::each_item(content.get(), check_block)?;
+        }
+        let parsed = |part: Option<&RawValue>| part.map(|part| Json::parse(part.get())).transpose();
+        Ok(Some(ToolResult {
+            content: parsed(result.content)?,
+            structured: parsed(result.structured_content)?,
+            is_error: result.is_error.unwrap_or(false),
+        }))
+    };
+    match read(text) {
+        Ok(Some(result)) => Ok(result),
+        Ok(None) => Err(ToolError::new(
             ToolErrorCode::UpstreamProtocol,
             format!("server `{server}` asks for input or starts a task, which this client does not support"),
-        ));
-    };
-    let content = result
-        .content
-        .into_iter()
-        .map(serde_json::to_value)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| unreadable(server, &error.to_string()))?;
-    Ok(ToolResult {
-        content,
-        structured: result.structured_content,
-        is_error: result.is_error.unwrap_or(false),
-    })
+        )),
+        Err(error) => Err(unreadable(server, &error.to_string())),
+    }
+}
+
+/// Whether a content block is one of the protocol's, with what its kind must have.
+fn check_block(block: &RawValue) -> Result<(), serde_json::Error> {
+    /// A string, which is looked at by nobody here.
+    struct Text;
+    impl<'de> Deserialize<'de> for Text {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let raw = <&RawValue>::deserialize(deserializer)?;
+            if raw.get().starts_with('"') { Ok(Self) } else { Err(D::Error::custom("expected a string")) }
+        }
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Block<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+        text: Option<Text>,
+        data: Option<Text>,
+        mime_type: Option<Text>,
+        #[serde(borrow)]
+        resource: Option<&'a RawValue>,
+        uri: Option<Text>,
+        name: Option<Text>,
+    }
+    #[derive(Deserialize)]
+    struct Contents {
+        uri: Option<Text>,
+        text: Option<Text>,
+        blob: Option<Text>,
+    }
+    let missing = |field: &str| Err(serde_json::Error::custom(format!("missing field `{field}`")));
+    let found: Block<'_> = serde_json::from_str(block.get())?;
+    match &*found.kind {
+        "text" if found.text.is_none() => missing("text"),
+        "image" | "audio" if found.data.is_none() => missing("data"),
+        "image" | "audio" if found.mime_type.is_none() => missing("mimeType"),
+        "resource_link" if found.uri.is_none() => missing("uri"),
+        "resource_link" if found.name.is_none() => missing("name"),
+        "resource" => {
+            let Some(resource) = found.resource else { return missing("resource") };
+            let contents: Contents = serde_json::from_str(resource.get())?;
+            match contents {
+                Contents { uri: None, .. } => missing("uri"),
+                Contents { text: None, blob: None, .. } => missing("text"),
+                _ => Ok(()),
+            }
+        }
+        "text" | "image" | "audio" | "resource_link" => Ok(()),
+        other => {
+            let shown: String = other.chars().take(40).collect();
+            Err(serde_json::Error::custom(format!("unknown type of content: `{shown}`")))
+        }
+    }
 }
 
 /// An answer that is not what the protocol says.
@@ -298,7 +483,7 @@ fn says_unknown_tool(message: &str, tool: &str) -> bool {
             && is_missing.iter().any(|words| message.contains(words)))
 }
 
-fn shortened(text: &str, most: usize) -> String {
+pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }

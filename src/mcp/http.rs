@@ -23,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use client::{HttpClient, cause, pool};
 pub(super) use events::Events;
+#[cfg(fuzzing)]
+pub(crate) use events::fuzzing::events as fuzz_events;
 pub(super) use failure::{Problem, is_own_code, sign_in, tool_error};
 #[cfg(test)]
 pub(super) use headers::base64;

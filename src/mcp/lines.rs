@@ -24,9 +24,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, expected, read_result};
-use super::message::{Envelope, ProgressNotification, answer_to, read_error};
+use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, encoded, expected, read_result};
+use super::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use super::signals::Signals;
+use crate::json::TreeError;
 use crate::lines::{
     FoundId, IdScan, LONGEST_LINE, LONGEST_SKIPPED_LINE, LineQueue, LineReader, Piece, trimmed,
 };
@@ -142,6 +143,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     fn read_notification(&self, method: &str, line: &[u8]) -> Read {
         match method {
             "notifications/tools/list_changed" => self.signals.tools_changed(),
+            _ if line.len() > MAX_NOTIFICATION_BYTES => {}
             "notifications/progress" => {
                 if let Ok(ProgressNotification { params }) = serde_json::from_slice(line) {
                     self.signals.progress(params);
@@ -169,9 +171,9 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         let answer = match (envelope.result, envelope.error) {
             (Some(result), None) => read_result(expected, result)
                 .map(|result| JsonRpcMessage::response(result, RequestId::Number(id))),
-            (_, Some(error)) => {
-                read_error(error).map(|error| JsonRpcMessage::error(error, Some(RequestId::Number(id))))
-            }
+            (_, Some(error)) => read_error(error)
+                .map(|error| JsonRpcMessage::error(error, Some(RequestId::Number(id))))
+                .map_err(TreeError::from),
             (None, None) => {
                 return self.failed(id, UNREADABLE_ANSWER, "it has neither a result nor an error".to_owned());
             }
@@ -243,7 +245,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             self.pending.remove(&id);
         }
         let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        outgoing.push(serde_json::to_vec(message)?, false)?;
+        outgoing.push(encoded(message)?, false)?;
         if let JsonRpcMessage::Request(request) = message
             && let RequestId::Number(id) = request.id
         {
@@ -296,3 +298,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
         Ok(())
     }
 }
+
+#[cfg(any(test, fuzzing))]
+#[path = "../../fuzz/entries/mcp_lines.rs"]
+pub(crate) mod fuzzing;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::convert::{MESSAGE_BYTES, shortened};
 use super::http::is_own_code;
 
 /// The top level of an incoming message; what is inside is read when it is known what it must be.
@@ -21,6 +22,9 @@ pub(super) struct Envelope<'a> {
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
+
+/// Longer notifications are ignored, except that a list has changed: parsed, one could take 90 times its bytes.
+pub(super) const MAX_NOTIFICATION_BYTES: usize = 64 * 1024;
 
 /// How far a call has come.
 #[derive(Deserialize)]
@@ -48,11 +52,21 @@ pub(super) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
 /// A server's error. The codes under which the transports report their own findings are not its to
 /// use.
 pub(super) fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Error> {
-    let mut error: ErrorData = serde_json::from_str(error.get())?;
-    if is_own_code(error.code) {
-        error.code = ErrorCode::INTERNAL_ERROR;
+    #[derive(Deserialize)]
+    struct Written<'a> {
+        code: ErrorCode,
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
     }
-    Ok(error)
+    let written: Written<'_> = serde_json::from_str(error.get())?;
+    // Nobody is shown more than that, and a tree of more could be large.
+    let data = written.data.filter(|data| data.get().len() <= MESSAGE_BYTES);
+    let data = data.map(|data| serde_json::from_str(data.get())).transpose()?;
+    let message = shortened(&written.message, MESSAGE_BYTES);
+    let code = if is_own_code(written.code) { ErrorCode::INTERNAL_ERROR } else { written.code };
+    Ok(ErrorData::new(code, message, data))
 }
 
 #[cfg(test)]

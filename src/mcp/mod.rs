@@ -18,6 +18,7 @@ mod http;
 mod lines;
 mod message;
 pub mod oauth;
+mod pages;
 mod server;
 mod settings;
 mod signals;
@@ -27,6 +28,11 @@ mod stats;
 pub(crate) use pool::McpServers;
 pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
 pub use stats::{ServerState, ServerStats};
+
+#[cfg(fuzzing)]
+pub(crate) use http::fuzz_events;
+#[cfg(fuzzing)]
+pub(crate) use lines::fuzzing::server_lines as fuzz_server_lines;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,9 @@
 //! A run never opens a browser and never waits for a person. It uses the tokens that `cx auth login`
 //! left, renews them when they expire, and otherwise says what to do.
 
+mod address;
 mod http;
+mod issuer;
 mod login;
 mod tokens;
 
@@ -12,19 +14,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::http::HeaderValue;
+use ::http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use rmcp::transport::auth::{
-    AuthError as RmcpError, AuthorizationManager, ClientCredentialsConfig, OAuthClientConfig,
-    StoredCredentials,
+    AuthError as RmcpError, AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource,
+    ClientCredentialsConfig, OAuthClientConfig,
 };
 use tokio::time::timeout;
-use url::{Host, Url};
+use url::Url;
 
 pub use login::{AuthError, AuthStatus, login, logout, status};
-use tokens::{Remembered, TokenStore, secret};
 
+use self::address::is_private;
 use self::http::OAuthHttp;
+use self::issuer::{Binding, Document, Endpoints, IssuerError, SignInError, is_same_issuer};
+use self::tokens::{Remembered, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
 use super::http::sign_in;
 use super::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
@@ -177,7 +181,7 @@ impl Authorization {
             }
             if loaded.is_some() {
                 *self.known.lock() = Known::Nothing;
-                return self.renew_now().await;
+                return self.renew_now(loaded).await;
             }
         }
         Ok(None)
@@ -194,15 +198,23 @@ impl Authorization {
         }
     }
 
+    /// What is stored, if it is of the authorization server that is configured.
+    async fn stored(&self) -> Option<StoredSignIn> {
+        let stored = self.tokens.load().await?;
+        let issuer = &stored.binding.issuer;
+        let is_of = |configured: &String| is_same_issuer(configured, issuer);
+        self.config.issuer.as_ref().is_none_or(is_of).then_some(stored)
+    }
+
     /// Loads what is stored, and renews it if it has expired.
     async fn load(&self) -> Result<Option<Token>, ToolError> {
-        let stored = self.tokens.load().await;
+        let stored = self.stored().await;
         match stored.as_ref().and_then(secret) {
             Some(secret) if secret.remaining.is_none_or(|remaining| remaining > EARLY) => {
-                Ok(self.keep(&secret.access_token, secret.remaining))
+                Ok(self.keep(&secret))
             }
-            Some(_) => self.renew_now().await,
-            None if self.config.client_credentials => self.renew_now().await,
+            Some(secret) => self.renew_now(Token::new(&secret.access_token)).await,
+            None if self.config.client_credentials => self.renew_now(None).await,
             None => {
                 *self.known.lock() = Known::Absent(Instant::now());
                 Ok(None)
@@ -210,66 +222,96 @@ impl Authorization {
         }
     }
 
-    fn keep(&self, access_token: &str, remaining: Option<Duration>) -> Option<Token> {
-        let token = Token::new(access_token)?;
+    fn keep(&self, secret: &Secret) -> Option<Token> {
+        let token = Token::new(&secret.access_token)?;
         // A time that does not fit is far away.
-        let expires = remaining.and_then(|remaining| Instant::now().checked_add(remaining));
+        let expires = secret.remaining.and_then(|remaining| Instant::now().checked_add(remaining));
         *self.known.lock() = Known::Token(token.clone(), expires);
         Some(token)
     }
 
-    /// Gets a new token with what is stored or configured. The caller holds `renewing`.
-    async fn renew_now(&self) -> Result<Option<Token>, ToolError> {
-        let renewed = timeout(RENEWAL_TIME, self.exchange()).await;
-        match renewed {
+    /// Gets a new token in the place of `stale`, with what is stored or configured. The caller holds `renewing`.
+    ///
+    /// One process at a time does so: where refresh tokens are used once, a second use of one signs the user out.
+    async fn renew_now(&self, stale: Option<Token>) -> Result<Option<Token>, ToolError> {
+        let lock = self.tokens.lock().await.map_err(|error| self.not_renewed(&error.into()))?;
+        if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
+            return Ok(self.keep(&secret));
+        }
+        let lock = Arc::new(lock);
+        match timeout(RENEWAL_TIME, self.exchange(&lock)).await {
             Ok(Ok(())) => {}
-            Ok(Err(RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_))) => {
-                // Another process may have used the same renewal a moment ago.
-                let stored = self.tokens.load().await;
-                if let Some(secret) = stored.as_ref().and_then(secret)
-                    && secret.remaining.is_some_and(|remaining| remaining > EARLY)
-                {
-                    return Ok(self.keep(&secret.access_token, secret.remaining));
+            Ok(Err(SignInError::Protocol(
+                RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_),
+            ))) => {
+                // Another machine that has the same home may have used the refresh token a moment ago.
+                if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
+                    return Ok(self.keep(&secret));
                 }
                 *self.known.lock() = Known::Absent(Instant::now());
                 return Ok(None);
             }
-            Ok(Err(error)) => {
-                return Err(
-                    self.unavailable(&format!("did not renew the sign-in: {}", login::described(&error)))
-                );
-            }
+            Ok(Err(error)) => return Err(self.not_renewed(&error)),
             Err(_elapsed) => {
                 let seconds = RENEWAL_TIME.as_secs();
                 return Err(self.unavailable(&format!("did not renew the sign-in within {seconds} s")));
             }
         }
-        let stored = self.tokens.load().await;
-        let Some(secret) = stored.as_ref().and_then(secret) else {
+        let Some(secret) = self.stored().await.as_ref().and_then(secret) else {
             return Err(ToolError::new(ToolErrorCode::UpstreamUnavailable, sign_in(&self.server)));
         };
-        Ok(self.keep(&secret.access_token, secret.remaining))
+        Ok(self.keep(&secret))
     }
 
-    async fn exchange(&self) -> Result<(), RmcpError> {
-        if !is_private(&self.url) {
-            // Before anything secret is sent, and not only before the token is.
-            let problem = "is behind `http`, where what is sent could be read; use `https`";
-            return Err(RmcpError::InternalError(problem.to_owned()));
+    /// The stored token, if it has taken the place of `stale` and has not expired.
+    async fn renewed_by_others(&self, stale: Option<&Token>) -> Option<Secret> {
+        let secret = self.stored().await.as_ref().and_then(secret)?;
+        let token = Token::new(&secret.access_token)?;
+        let is_new = stale.is_none_or(|stale| stale.0 != token.0);
+        (is_new && secret.remaining.is_none_or(|remaining| !remaining.is_zero())).then_some(secret)
+    }
+
+    async fn exchange(&self, lock: &Arc<RenewalLock>) -> Result<(), SignInError> {
+        check_before(&self.url, &self.config)?;
+        let stored = self.stored().await;
+        let bound = stored.as_ref().map(|stored| &stored.binding);
+        if bound.is_none() && !self.config.client_credentials {
+            return Err(RmcpError::AuthorizationRequired.into());
         }
-        let mut manager = manager(&self.url, &self.tokens).await?;
+        let Discovered { mut manager, binding, .. } = discover(&self.url, &self.config, bound).await?;
+        let (tokens, lock) = (Arc::clone(&self.tokens), Some(Arc::clone(lock)));
+        manager.set_credential_store(Remembered { tokens, binding, lock });
         if self.config.client_credentials {
             return client_credentials(&mut manager, &self.url, &self.config).await;
         }
         if !manager.initialize_from_store().await? {
-            return Err(RmcpError::AuthorizationRequired);
+            return Err(RmcpError::AuthorizationRequired.into());
         }
         if let (Some(id), Some(secret)) = (&self.config.client_id, &self.config.client_secret) {
             // The store has no secrets of clients.
             let client = OAuthClientConfig::new(id, "http://127.0.0.1").with_client_secret(secret);
             manager.configure_client(client)?;
         }
-        manager.refresh_token().await.map(drop)
+        Ok(manager.refresh_token().await.map(drop)?)
+    }
+
+    /// The error for a sign-in that could not be renewed. Where a new sign-in is the remedy it says how.
+    fn not_renewed(&self, error: &SignInError) -> ToolError {
+        let problem = login::described(error);
+        match error {
+            SignInError::Issuer(IssuerError::Changed { .. } | IssuerError::TokenEndpointMoved { .. }) => {
+                self.unavailable(&format!(
+                    "did not renew the sign-in: {problem}. If the change is meant, sign in again: run `cx auth login {}`",
+                    self.server
+                ))
+            }
+            SignInError::Issuer(IssuerError::NotConfigured { .. }) => self.unavailable(&format!(
+                "did not renew the sign-in: {problem}. If the change is meant, change `oauth.issuer` and sign in again: \
+                 run `cx auth login {}`",
+                self.server
+            )),
+            _ => self.unavailable(&format!("did not renew the sign-in: {problem}")),
+        }
     }
 
     fn unavailable(&self, problem: &str) -> ToolError {
@@ -278,12 +320,85 @@ impl Authorization {
     }
 }
 
-/// The state machine of one exchange, over our own HTTP and our own store.
-async fn manager(url: &Url, tokens: &Arc<TokenStore>) -> Result<AuthorizationManager, RmcpError> {
+/// Checks what is configured, before anything is sent.
+fn check_before(url: &Url, config: &OAuth) -> Result<(), SignInError> {
+    if !is_private(url) {
+        // Before anything secret is sent, and not only before the token is.
+        return Err(IssuerError::Readable.into());
+    }
+    Ok(issuer::check_secret(config)?)
+}
+
+/// rmcp's state machine for one exchange, which knows its authorization server.
+struct Discovered {
+    manager: AuthorizationManager,
+    endpoints: Endpoints,
+    binding: Binding,
+}
+
+/// Finds the authorization server of the server at `url`, and checks that credentials may go there: that its metadata
+/// is its own, and that it is the one that is configured, or that they are `bound` to.
+async fn discover(url: &Url, config: &OAuth, bound: Option<&Binding>) -> Result<Discovered, SignInError> {
     let http = OAuthHttp::new(url).map_err(|error| RmcpError::InternalError(error.message))?;
-    let mut manager = AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::new(http)).await?;
-    manager.set_credential_store(Remembered(Arc::clone(tokens)));
-    Ok(manager)
+    let http = Arc::new(http);
+    let mut manager =
+        AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::<OAuthHttp>::clone(&http))
+            .await?;
+    let found = match manager.resolve_metadata().await {
+        Ok(resolved) => prove(url, &http, resolved.metadata, resolved.source).map_err(SignInError::from),
+        Err(error) => Err(error.into()),
+    };
+    let expected = bound.map(|bound| &bound.issuer).or(config.issuer.as_ref());
+    let (mut metadata, binding) = match (found, expected) {
+        (Ok(found), None) => found,
+        (Ok(found), Some(expected)) if is_same_issuer(&found.1.issuer, expected) => found,
+        // rmcp takes the first of several authorization servers. The server may name the one that counts as well.
+        (_, Some(expected)) if http.has_named(expected) => fetch(&http, expected).await?,
+        (found, _) => found?,
+    };
+    binding.check_configured(config)?;
+    if let Some(bound) = bound {
+        binding.check(bound)?;
+        // rmcp compares the texts, and takes the slash after an origin for a difference.
+        metadata.issuer = metadata.issuer.map(|_| bound.issuer.clone());
+    }
+    let endpoints = Endpoints::from(&metadata);
+    http.permit(&endpoints);
+    manager.set_metadata(metadata);
+    Ok(Discovered { manager, endpoints, binding })
+}
+
+/// The binding of metadata that rmcp has found, if the document that it comes from proves it. rmcp does not compare
+/// every location with the issuer.
+fn prove(
+    url: &Url,
+    http: &OAuthHttp,
+    metadata: AuthorizationMetadata,
+    source: AuthorizationMetadataSource,
+) -> Result<(AuthorizationMetadata, Binding), IssuerError> {
+    let endpoints = Endpoints::from(&metadata);
+    if source == AuthorizationMetadataSource::LegacyEndpointFallback {
+        let binding = endpoints.binding_of_server(url)?;
+        return Ok((metadata, binding));
+    }
+    match http.document() {
+        Some(document) if document.endpoints == endpoints => Ok((metadata, document.binding()?)),
+        _ => Err(IssuerError::Unproven),
+    }
+}
+
+/// Fetches the metadata of an issuer.
+async fn fetch(http: &OAuthHttp, issuer: &str) -> Result<(AuthorizationMetadata, Binding), SignInError> {
+    for location in issuer::locations(issuer) {
+        let Ok(response) = http.get(&location).await else { continue };
+        if response.status() != StatusCode::OK {
+            continue;
+        }
+        let Ok(metadata) = serde_json::from_slice::<AuthorizationMetadata>(response.body()) else { continue };
+        let binding = Document { location, endpoints: Endpoints::from(&metadata) }.binding()?;
+        return Ok((metadata, binding));
+    }
+    Err(IssuerError::Unavailable(issuer.to_owned()).into())
 }
 
 /// Signs in as the client itself.
@@ -291,14 +406,12 @@ async fn client_credentials(
     manager: &mut AuthorizationManager,
     url: &Url,
     config: &OAuth,
-) -> Result<(), RmcpError> {
+) -> Result<(), SignInError> {
     let (Some(client_id), Some(client_secret)) = (config.client_id.clone(), config.client_secret.clone())
     else {
         let problem = "client credentials need `clientId` and `clientSecret`";
-        return Err(RmcpError::ClientCredentialsError(problem.to_owned()));
+        return Err(RmcpError::ClientCredentialsError(problem.to_owned()).into());
     };
-    let resolution = manager.resolve_metadata().await?;
-    manager.set_metadata(resolution.metadata);
     let mut resource = url.clone();
     resource.set_fragment(None);
     let config = ClientCredentialsConfig::ClientSecret {
@@ -309,37 +422,11 @@ async fn client_credentials(
     };
     manager.validate_client_credentials_metadata(&config)?;
     manager.configure_client_credentials(&config)?;
-    manager.exchange_client_credentials(&config).await.map(drop)
-}
-
-/// Whether nobody on the way can read what is sent there.
-fn is_private(url: &Url) -> bool {
-    url.scheme() == "https" || is_here(url)
-}
-
-/// Whether it is on this machine.
-fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
-/// Whether `server` may send this client, or the person's browser, to `url`: behind `https`, or to
-/// where the server itself is. What a server elsewhere says must not reach this machine's own ports.
-fn may_send_to(server: &Url, url: &Url) -> bool {
-    let is_at_home = url.origin() == server.origin() || (is_here(server) && is_here(url));
-    match url.scheme() {
-        "https" => !is_here(url) || is_at_home,
-        "http" => is_at_home,
-        _ => false,
-    }
+    Ok(manager.exchange_client_credentials(&config).await.map(drop)?)
 }
 
 /// Whether there is a token at all in what was stored.
-fn has_token(stored: Option<&StoredCredentials>) -> bool {
+fn has_token(stored: Option<&StoredSignIn>) -> bool {
     stored.and_then(secret).is_some()
 }
 

@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all, poll_fn, ready};
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::McpServer;
 use super::server::Server;
 use super::stats::ServerStats;
+use crate::json::Json;
 use crate::tools::{
     ServerRequest, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
 };
@@ -130,7 +130,7 @@ impl ToolDispatcher for McpServers {
         request: ServerRequest,
         deadline: Instant,
         cancel: CancellationToken,
-    ) -> BoxFuture<'_, Result<Value, ToolError>> {
+    ) -> BoxFuture<'_, Result<Json, ToolError>> {
         match self.server(&server) {
             Ok(server) => {
                 let mut call = Arc::clone(server).request(request, deadline, cancel).boxed();

@@ -23,6 +23,7 @@ use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
 use super::signals::Signals;
 use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
+use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
 
 /// How long a call waits at least before it says anything about its server, unless the server has less time for its
@@ -158,6 +159,8 @@ impl Server {
     pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
         let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
         tracing::debug!(server = &*self.name, tool = &*tool, "call");
+        // The tree is needed no more, and is a dozen times as large.
+        let arguments = Json::from(Value::Object(arguments));
         let work = move |connection: Arc<Connection>| {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
             async move { connection.call(&tool, arguments, on_progress).await }.boxed()
@@ -171,18 +174,22 @@ impl Server {
         request: ServerRequest,
         deadline: Instant,
         cancel: CancellationToken,
-    ) -> Result<Value, ToolError> {
+    ) -> Result<Json, ToolError> {
+        let server = Arc::clone(&self);
         let work = move |connection: Arc<Connection>| {
-            let request = request.clone();
+            let (server, request) = (Arc::clone(&server), request.clone());
             async move {
                 let method = request.method();
-                match request {
-                    ServerRequest::ListResources => connection.list_all(method, "resources").await,
-                    ServerRequest::ListPrompts => connection.list_all(method, "prompts").await,
+                let key = match request {
+                    ServerRequest::ListResources => "resources",
+                    ServerRequest::ListPrompts => "prompts",
                     ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
-                        connection.request(method, Value::Object(request.parameters())).await
+                        return connection.request(method, Value::Object(request.parameters())).await;
                     }
-                }
+                };
+                let listed = connection.list_all(method, key).await;
+                server.note_list_problem(&connection);
+                listed
             }
             .boxed()
         };
@@ -439,11 +446,19 @@ impl Server {
         let (server, listed) = (Arc::clone(self), Arc::clone(connection));
         let result = drive(&self.handle, async move {
             let list = listed.list().await?;
+            server.note_list_problem(&listed);
             Ok(server.keep(list))
         });
         state.listing =
             Some(Listing { connection: Arc::clone(connection), list_changes, result: result.clone() });
         result
+    }
+
+    /// Shows in `health` that a list is not whole, if it is not.
+    fn note_list_problem(&self, connection: &Connection) {
+        if let Some(problem) = connection.take_list_problem() {
+            self.state.lock().last_error = Some(problem);
+        }
     }
 
     /// The list as it is kept: the last one, if that is equal.

@@ -109,8 +109,12 @@ pub enum HttpKind {
 pub struct OAuth {
     /// A client registered by hand; otherwise one is registered dynamically.
     pub client_id: Option<String>,
-    /// Its secret, if it has one.
+    /// Its secret, if it has one. Needs [`issuer`](Self::issuer), so that it goes nowhere else.
     pub client_secret: Option<String>,
+    /// The authorization server that credentials are for, as its metadata has it in `issuer`: another one that the
+    /// server names is refused. `None` takes the one that the server names at the first sign-in, and no other until the
+    /// next.
+    pub issuer: Option<String>,
     /// The scopes to ask for; otherwise those that the server names.
     pub scopes: Vec<String>,
     /// Sign in as the client itself, without a person (the `client_credentials` grant).
@@ -295,6 +299,7 @@ impl fmt::Debug for OAuth {
             .debug_struct("OAuth")
             .field("client_id", &self.client_id)
             .field("client_secret", &self.client_secret.as_ref().map(|_| "hidden"))
+            .field("issuer", &self.issuer)
             .field("scopes", &self.scopes)
             .field("client_credentials", &self.client_credentials)
             .finish()

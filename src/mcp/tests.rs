@@ -44,7 +44,7 @@ impl Upstream {
 
     async fn text(&self, tool: &str, arguments: Value) -> Result<String, ToolError> {
         let result = self.call(tool, arguments).await?;
-        Ok(result.content[0]["text"].as_str().unwrap().to_owned())
+        Ok(result.content.unwrap()[0]["text"].as_str().unwrap().to_owned())
     }
 
     async fn failure(&self, tool: &str) -> ToolError {
@@ -128,7 +128,7 @@ async fn one_process_serves_all_calls() {
     let calls = (0..50).map(|number| upstream.call("echo", json!({ "number": number })));
     let results = futures::future::join_all(calls).await;
     for (number, result) in results.into_iter().enumerate() {
-        assert_eq!(result.unwrap().structured, Some(json!({ "number": number })));
+        assert_eq!(result.unwrap().structured, Some(json!({ "number": number }).into()));
     }
     assert!(upstream.tool_names().await.unwrap().starts_with(&["echo".to_owned()]));
     assert_eq!(upstream.notes().matches("started").count(), 1);
@@ -156,7 +156,7 @@ fn calls_work_from_any_thread() {
         Upstream::new("well")
     };
     let result = futures::executor::block_on(upstream.call("echo", json!({ "a": 1 }))).unwrap();
-    assert_eq!(result.structured, Some(json!({ "a": 1 })));
+    assert_eq!(result.structured, Some(json!({ "a": 1 }).into()));
     assert!(futures::executor::block_on(upstream.tool_names()).unwrap().len() > 10);
 }
 
@@ -401,7 +401,10 @@ async fn an_idle_server_is_stopped_and_started_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn noise_on_stdout_is_ignored() {
     let upstream = Upstream::new("noise");
-    assert_eq!(upstream.call("echo", json!({ "a": 1 })).await.unwrap().structured, Some(json!({ "a": 1 })));
+    assert_eq!(
+        upstream.call("echo", json!({ "a": 1 })).await.unwrap().structured,
+        Some(json!({ "a": 1 }).into())
+    );
 }
 
 /// Cases 83 and 213.
@@ -563,7 +566,7 @@ async fn errors_have_the_code_that_says_who_must_act() {
         assert_eq!(upstream.failure(tool).await.code, code, "{tool}");
     }
     let failed = upstream.call("fail", json!({})).await.unwrap();
-    assert!(failed.is_error && failed.content[0]["text"] == "it did not work");
+    assert!(failed.is_error && failed.content.unwrap()[0]["text"] == "it did not work");
     let nobody = upstream.servers.call(request("nobody", "echo", json!({}))).await.unwrap_err();
     assert_eq!(nobody.code, ToolNotFound);
 }
@@ -572,7 +575,7 @@ async fn errors_have_the_code_that_says_who_must_act() {
 async fn every_kind_of_content_keeps_its_keys() {
     let result = Upstream::new("well").call("image", json!({})).await.unwrap();
     assert_eq!(
-        Value::from(result.content),
+        *result.content.unwrap().value().unwrap(),
         json!([
             { "type": "text", "text": "a picture", "annotations": { "audience": ["user"] } },
             { "type": "image", "data": "AAEC", "mimeType": "image/png" },

@@ -22,6 +22,9 @@ const MEMORY: u8 = 5;
 const DATA: u8 = 11;
 const DATA_COUNT: u8 = 12;
 
+/// Pages that 32 bits can address. Nothing has been validated here, so a memory may be declared with more.
+const MAX_PAGES: u64 = 1 << 16;
+
 /// A component that was taken apart.
 pub(super) struct Parts {
     /// The component, without the data of its memory if there is an image.
@@ -95,7 +98,7 @@ fn memory(binary: &[u8], module: &Range<usize>) -> Result<Option<Memory>, Binary
     let memories: Vec<_> =
         MemorySectionReader::new(reader(memories))?.into_iter().collect::<Result<_, _>>()?;
     let [memory] = memories[..] else { return Ok(None) };
-    if memory.memory64 || memory.shared || memory.page_size_log2.is_some() {
+    if memory.memory64 || memory.shared || memory.page_size_log2.is_some() || memory.initial > MAX_PAGES {
         return Ok(None);
     }
     // At most 4 GiB, which a component can ask for without data as well; the limit of a run is below that.
@@ -123,5 +126,8 @@ fn write_length(to: &mut Vec<u8>, mut length: usize) {
     to.push(length as u8);
 }
 
+#[cfg(any(test, fuzzing))]
+#[path = "../../fuzz/entries/image.rs"]
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;

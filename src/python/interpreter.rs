@@ -15,6 +15,7 @@ use super::report::{self, Ending};
 use super::wasi::State;
 use crate::context::ExecutionContext;
 use crate::execution::{ErrorCode, Outcome, ScriptError};
+use crate::json::Json;
 use crate::pool::{Engine, Instance};
 use crate::tools::names::python_name;
 use crate::watchdog::Stop;
@@ -187,7 +188,7 @@ async fn run(
     let script = Script {
         source: source.to_owned(),
         name: context.name.clone(),
-        input: context.input.clone().unwrap_or_else(|| "null".to_owned()),
+        input: context.input.as_ref().map_or("null", Json::text).to_owned(),
         servers: serde_json::json!(servers).to_string(),
         argument_bytes: u32::try_from(context.limits.argument_bytes).unwrap_or(u32::MAX),
         result_bytes: u32::try_from(context.limits.result_bytes).unwrap_or(u32::MAX),

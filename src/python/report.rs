@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::context::ExecutionContext;
 use crate::execution::{ErrorCode, Outcome, ScriptError};
 use crate::failure;
+use crate::json::Json;
 use crate::tools::ToolErrorCode;
 use crate::watchdog::StopReason;
 
@@ -79,11 +80,11 @@ pub(super) fn outcome(ending: Ending, evidence: &Evidence<'_>) -> Outcome {
     Outcome::Failed(error)
 }
 
-fn value_of(text: &str, context: &ExecutionContext) -> Result<serde_json::Value, Box<ScriptError>> {
+fn value_of(text: &str, context: &ExecutionContext) -> Result<Json, Box<ScriptError>> {
     if text.len() > context.limits.result_bytes {
         return Err(Box::new(failure::too_large(text.len(), context)));
     }
-    serde_json::from_str(text).map_err(|error| Box::new(failure::not_json(&error)))
+    Json::parse(text).map_err(|error| Box::new(failure::not_json(&error)))
 }
 
 fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptError {

@@ -45,8 +45,9 @@ fn memory_that_others_touch_is_not_blamed_on_a_run() {
 #[test]
 fn a_thread_counts_its_own_faults() {
     let before = own_faults();
-    let touched = vec![1_u8; 8 << 20];
-    let pages = (8 << 20) / rustix::param::page_size();
+    // So much that the allocator maps it anew.
+    let touched = vec![1_u8; 64 << 20];
+    let pages = (64 << 20) / rustix::param::page_size();
     assert!(own_faults() - before >= pages / PAGES_OF_A_FAULT, "{} of {pages}", own_faults() - before);
     assert!(thread_faults(rustix::thread::gettid()).unwrap() >= own_faults() - 64);
     drop(touched);

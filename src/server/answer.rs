@@ -13,7 +13,9 @@ use std::fmt::Write as _;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
-use crate::execution::{ErrorCode, ExecuteResult, Output, ScriptError};
+use crate::execution::{ErrorCode, ExecuteResult, ScriptError};
+use crate::json::{self, Json};
+use crate::report::in_order;
 
 /// The code of answers to calls with arguments that cannot be, as of tools' own.
 pub(super) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
@@ -70,30 +72,26 @@ pub(super) struct Answer {
 pub(super) struct Draft<'a> {
     result: &'a ExecuteResult,
     output: String,
-    value: Option<String>,
-    emitted: Vec<&'a Value>,
+    value: Option<&'a Json>,
+    emitted: Vec<&'a Json>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(result: &'a ExecuteResult) -> Self {
-        let emitted = result.logs.iter().filter_map(|entry| match entry {
-            Output::Emit(block) => Some(block),
-            Output::Log { .. } => None,
-        });
         Self {
             result,
             output: result.printed(),
-            value: result.value().map(Value::to_string),
-            emitted: emitted.collect(),
+            value: result.value_json(),
+            emitted: result.emitted().collect(),
         }
     }
 
     /// Whether the answer will not say everything, so that the run is worth keeping.
     pub(super) fn leaves_out(&self) -> bool {
-        let emitted_text = self.emitted.iter().filter_map(|block| block["text"].as_str());
+        let emitted_text = self.emitted.iter().filter_map(|block| block.string_field("text"));
         is_longer(&self.output, MOST_CHARACTERS)
-            || self.value.as_ref().is_some_and(|value| is_longer(value, MOST_CHARACTERS))
-            || emitted_text.map(str::len).sum::<usize>() > MOST_CHARACTERS
+            || self.value.is_some_and(|value| is_longer(value.text(), MOST_CHARACTERS))
+            || emitted_text.map(|text| text.len()).sum::<usize>() > MOST_CHARACTERS
             || self.emitted.len() > MOST_BLOCKS
             // Which of the calls had taken effect is what matters after a failure.
             || (self.result.error().is_some() && !self.result.tool_calls.is_empty())
@@ -113,24 +111,29 @@ impl<'a> Draft<'a> {
     }
 
     fn structured(&self, run: Option<&str>) -> Value {
-        let mut report = match self.result.to_json() {
-            Value::Object(report) => report,
-            _ => Map::new(),
-        };
+        let mut report = self.result.without_values();
         if let Some((kept, omitted)) = cut(&self.output, MOST_CHARACTERS, &place(run, "output")) {
             report.insert("output".to_owned(), kept.into());
             report.insert("outputOmitted".to_owned(), omitted.into());
         }
-        if let Some(value) = self.value.as_ref().filter(|value| is_longer(value, MOST_CHARACTERS)) {
-            report.shift_remove("value");
-            let truncated = json!({
-                "characters": value.chars().count(),
-                "head": first(value, VALUE_HEAD),
-                "tail": last(value, VALUE_TAIL),
-            });
-            report.insert("valueTruncated".to_owned(), truncated);
+        // What is short enough for an answer is short enough for a tree.
+        let whole =
+            self.value.filter(|value| !is_longer(value.text(), MOST_CHARACTERS)).and_then(Json::value);
+        match (whole, self.value.map(Json::text)) {
+            (Some(value), _) => {
+                report.insert("value".to_owned(), value.clone());
+            }
+            (None, Some(value)) => {
+                let truncated = json!({
+                    "characters": value.chars().count(),
+                    "head": first(value, VALUE_HEAD),
+                    "tail": last(value, VALUE_TAIL),
+                });
+                report.insert("valueTruncated".to_owned(), truncated);
+            }
+            (None, None) => {}
         }
-        if report.shift_remove("emitted").is_some() {
+        if !self.emitted.is_empty() {
             report.insert("emittedBlocks".to_owned(), self.emitted.len().into());
         }
         if let Some(Value::Object(error)) = report.get_mut("error") {
@@ -145,17 +148,18 @@ impl<'a> Draft<'a> {
                 report.insert("toolCallSummaryOmitted".to_owned(), more.into());
             }
         }
-        if let Some(Value::Array(planned)) = report.get_mut("plannedCalls") {
+        if let Some(planned) = self.result.planned() {
             let mut room = MOST_PLANNED_BYTES;
             let fitting = planned.iter().take_while(|call| {
-                let bytes = call.to_string().len();
+                let bytes = call.text().len();
                 let fits = bytes <= room;
                 room = room.saturating_sub(bytes);
                 fits
             });
-            let fitting = fitting.count();
-            let more = planned.len() - fitting;
-            planned.truncate(fitting);
+            // What is short enough for an answer is short enough for a tree.
+            let fitting: Vec<Value> = fitting.map(|call| call.value().cloned().unwrap_or_default()).collect();
+            let more = planned.len() - fitting.len();
+            report.insert("plannedCalls".to_owned(), fitting.into());
             if more > 0 {
                 report.insert("plannedCallsOmitted".to_owned(), more.into());
             }
@@ -163,7 +167,7 @@ impl<'a> Draft<'a> {
         if let Some(run) = run {
             report.insert("runId".to_owned(), run.into());
         }
-        Value::Object(report)
+        in_order(report)
     }
 
     /// The compact text. What is in it is what the structured content has.
@@ -198,20 +202,29 @@ impl<'a> Draft<'a> {
 
     fn push_value(&self, text: &mut String, run: Option<&str>) {
         let shows_something = !self.output.is_empty() || !self.emitted.is_empty();
-        match (self.result.value(), &self.value) {
-            (Some(Value::Null), _) if shows_something => {}
-            (Some(Value::String(value)), _) | (_, Some(value)) => {
+        match self.value {
+            Some(value) if value.is_null() && shows_something => {}
+            Some(value) => {
+                let string = value.as_string();
+                let value = string.as_deref().unwrap_or(value.text());
                 text.push_str(&whole_or_cut(value, MOST_CHARACTERS, &place(run, "value")));
             }
-            _ => {}
+            None => {}
         }
     }
 
     /// Adds what was emitted: images, audio and resources as they are, text as far as there is room.
     fn push_blocks(&self, content: &mut Vec<ContentBlock>, run: Option<&str>) {
         let mut room = MOST_CHARACTERS;
+        // For all blocks together.
+        let mut budget = json::budget(self.emitted.iter().map(|block| block.text().len()).sum());
         for &block in self.emitted.iter().take(MOST_BLOCKS) {
-            content.push(match serde_json::from_value(block.clone()) {
+            // What would take far more than its text is shown as what it is, as is what is none of the protocol's kinds.
+            let read = json::check(block.text(), budget).and_then(|cost| {
+                budget -= cost;
+                Ok(serde_json::from_str(block.text())?)
+            });
+            content.push(match read {
                 Ok(ContentBlock::Text(mut text)) => {
                     let length = text.text.chars().count();
                     if let Some((kept, _)) = cut(&text.text, room, &place(run, "output")) {
@@ -221,10 +234,9 @@ impl<'a> Draft<'a> {
                     ContentBlock::Text(text)
                 }
                 Ok(block) => block,
-                // Of none of the protocol's kinds, so it is shown as what it is.
                 Err(_) => {
-                    let json = block.to_string();
-                    let shown = whole_or_cut(&json, room, &place(run, "output")).into_owned();
+                    let json = block.text();
+                    let shown = whole_or_cut(json, room, &place(run, "output")).into_owned();
                     room = room.saturating_sub(json.chars().count());
                     ContentBlock::text(shown)
                 }

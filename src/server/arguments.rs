@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
+use crate::json::Json;
 use crate::limits::Limits;
 use crate::state::StateScope;
 use crate::tools::names::{self, kind};
@@ -52,7 +53,7 @@ impl RunParameter {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RunArguments {
     pub(super) code: String,
-    pub(super) input: Option<Value>,
+    pub(super) input: Option<Json>,
     pub(super) allowed_tools: Option<Vec<String>>,
     pub(super) timeout: Option<Duration>,
     pub(super) max_tool_calls: Option<u32>,
@@ -61,12 +62,12 @@ pub(super) struct RunArguments {
 }
 
 impl RunArguments {
-    /// Reads the arguments of a call.
+    /// Reads the arguments of a call. `input` is the value of the parameter of that name if it was taken out of them.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with them, each with the field, what was expected and what came.
-    pub(super) fn read(arguments: Map<String, Value>) -> Result<Self, String> {
+    pub(super) fn read(arguments: Map<String, Value>, input: Option<Json>) -> Result<Self, String> {
         let mut read = Self::default();
         let mut problems = Vec::new();
         let mut has_code = false;
@@ -79,6 +80,9 @@ impl RunArguments {
             if let Err(problem) = read.take(parameter, value) {
                 problems.push(problem);
             }
+        }
+        if input.is_some() {
+            read.input = input;
         }
         if !has_code {
             problems.push("`code` is missing: expected the script's source, a string".to_owned());
@@ -93,7 +97,7 @@ impl RunArguments {
         match (parameter, value) {
             (RunParameter::Code, Value::String(code)) => self.code = code,
             (RunParameter::Code, other) => return expected("a string", &other),
-            (RunParameter::Input, value) => self.input = Some(value),
+            (RunParameter::Input, value) => self.input = Some(value.into()),
             // What is optional may be null.
             (_, Value::Null) => {}
             (RunParameter::AllowedTools, Value::Array(items)) => {

@@ -16,6 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::answer::{self, Answer, Draft, INVALID_ARGUMENTS, respond};
 use super::arguments::RunArguments;
 use super::consent::{Person, Question};
+use super::incoming::DetachedInput;
 use super::notes::{Notes, Wanted};
 use super::serve::{CallGuard, Shared, with_sources};
 use super::session::Handler;
@@ -73,6 +74,7 @@ impl Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let format = self.shared.options.format;
         let arguments = request.arguments.unwrap_or_default();
+        let input = DetachedInput::of(&context.extensions);
         self.shared.look_for_hung_workers();
         if self.shared.is_ending() {
             let problem = "the server is about to end: too many threads run scripts that cannot be stopped";
@@ -80,7 +82,7 @@ impl Handler {
             return Ok(respond(answer::refusal(format, code, problem, Some(TRY_AGAIN))).into());
         }
         if let Some(name) = &request.request_state {
-            let call = Fingerprint::new(&request.name, &arguments);
+            let call = Fingerprint::new(&request.name, &arguments, input.as_ref());
             return match self.shared.suspended.take(&self.owner, call, name) {
                 Ok((underway, question)) => {
                     let responses = request.input_responses.unwrap_or_default();
@@ -98,9 +100,9 @@ impl Handler {
             };
         }
         let person = Person::behind(context);
-        let call =
-            matches!(person, Some(Person::ByResult(..))).then(|| Fingerprint::new(&request.name, &arguments));
-        let arguments = match RunArguments::read(arguments) {
+        let call = matches!(person, Some(Person::ByResult(..)))
+            .then(|| Fingerprint::new(&request.name, &arguments, input.as_ref()));
+        let arguments = match RunArguments::read(arguments, input) {
             Ok(arguments) => arguments,
             Err(problem) => {
                 return Ok(respond(answer::refusal(format, INVALID_ARGUMENTS, &problem, None)).into());

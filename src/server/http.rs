@@ -1,8 +1,11 @@
 //! The server over HTTP: connections and their bounds, and what is at which path.
 
+mod connections;
 mod gate;
 mod sessions;
+mod shares;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::fmt;
@@ -23,7 +26,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
 use futures::{FutureExt as _, StreamExt as _};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rmcp::model::ErrorCode;
@@ -31,13 +36,16 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::connections::{Connection, Connections, OpenConnection};
 use self::gate::{Gate, Refusal};
-use self::sessions::{REFUSED, SessionBounds, Sessions};
+use self::sessions::{PEER, REFUSED, SessionBounds, Sessions};
+use self::shares::PeerKey;
+use super::incoming::{self, Incoming as IncomingMessage};
 use super::serve::{Calls, Ended, LONGEST_DRAIN, LONGEST_GOODBYE, LONGEST_LAST_WRITE, Server, Shared};
 use super::session::{Handler, Session};
 use super::{health, metrics};
@@ -60,11 +68,16 @@ const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.
 /// The header that names a session.
 const SESSION_ID: &str = "mcp-session-id";
 
-/// Connections at once: one for each session to listen, and as many requests. One more is told to come again.
+/// Connections at once: one for each session to listen, and as many requests. At the bound a new one replaces one that is
+/// not in use, or gets 503.
 const MOST_CONNECTIONS: usize = 512;
 
 /// The most bytes of requests that are being read, of all connections together.
 const MOST_BODY_BYTES: usize = 256 << 20;
+
+/// Bytes of each body that do not count towards that bound, so that small requests are read while large ones fill it.
+/// 32 MiB for all connections together.
+const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
 
 /// How long a client may take for the head of a request, and how long a connection may be without any.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
@@ -86,6 +99,10 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// A pause when the system has no more connections to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a new connection waits for the evicted one to end. That takes microseconds, or [`LONGEST_LAST_WRITE`] if the
+/// end of an answer may have to be written; the rest is for a machine that is busy.
+const MAX_EVICTION_WAIT: Duration = Duration::from_secs(5);
 
 /// When a client should come again that has been sent away for too many others.
 const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
@@ -156,6 +173,7 @@ struct Http {
     gate: Gate,
     metrics: Option<MetricsPrinter>,
     sessions: Arc<Sessions>,
+    connections: Arc<Connections>,
     mcp: StreamableHttpService<Session, Sessions>,
     body_bytes: Arc<Semaphore>,
     /// No more requests are taken.
@@ -196,20 +214,23 @@ impl Server {
         let sessions =
             Arc::new(Sessions::new(Arc::clone(&self.shared), bounds, runs.clone(), Arc::clone(&calls)));
         let mcp = self.mcp_service(&sessions, &open, &runs, &calls);
+        let connections = Connections::new(MOST_CONNECTIONS);
         let http = Arc::new(Http {
             shared: Arc::clone(&self.shared),
             gate,
             metrics: options.metrics,
             sessions: Arc::clone(&sessions),
+            connections: Arc::clone(&connections),
             mcp,
             body_bytes: Arc::new(Semaphore::new(MOST_BODY_BYTES)),
             closing: CancellationToken::new(),
         });
         let closing = http.closing.clone();
         let _connections_end_with_this = closing.clone().drop_guard();
-        let mut connections = JoinSet::new();
+        let mut serving_each = JoinSet::new();
         let ended = {
-            let serving = accept(&listener, router(http), &sessions, &closing, &mut connections);
+            let endpoint = Endpoint { router: router(http), connections, closing: closing.clone() };
+            let serving = accept(&listener, &endpoint, &sessions, &mut serving_each);
             let mut serving = pin!(serving);
             tokio::select! {
                 never = &mut serving => match never {},
@@ -232,11 +253,11 @@ impl Server {
         runs.cancel();
         // Before rmcp is stopped, which drops the streams: they are to have their answers.
         calls.end(LONGEST_GOODBYE).await;
-        let written = async { while connections.join_next().await.is_some() {} };
+        let written = async { while serving_each.join_next().await.is_some() {} };
         if timeout(LONGEST_LAST_WRITE, written).await.is_err() {
             tracing::debug!("some clients did not read their last answers");
         }
-        connections.shutdown().await;
+        serving_each.shutdown().await;
         Ok(ended)
     }
 
@@ -268,27 +289,37 @@ impl Server {
     }
 }
 
+/// What all connections share.
+#[derive(Clone)]
+struct Endpoint {
+    router: Router,
+    connections: Arc<Connections>,
+    closing: CancellationToken,
+}
+
 /// Takes connections, and looks after sessions, for as long as it is polled.
 async fn accept(
     listener: &TcpListener,
-    router: Router,
+    endpoint: &Endpoint,
     sessions: &Sessions,
-    closing: &CancellationToken,
-    connections: &mut JoinSet<()>,
+    serving: &mut JoinSet<()>,
 ) -> Infallible {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut expiry = interval(sessions.expiry_interval());
     expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
-                    Ok(place) => {
-                        let (router, closing) = (router.clone(), closing.clone());
-                        connections.spawn(serve_connection(stream, router, closing, place));
-                    }
-                    Err(_) => {
-                        connections.spawn(send_away(stream));
+                Ok((stream, address)) => {
+                    let peer = PeerKey::from(address.ip());
+                    if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+                        let open = endpoint.connections.open(peer, permit);
+                        serving.spawn(serve_connection(stream, endpoint.clone(), open));
+                    } else if let Some(permit) = endpoint.connections.make_room(peer) {
+                        metrics::count_evicted("connection");
+                        serving.spawn(serve_after_eviction(stream, endpoint.clone(), peer, permit));
+                    } else {
+                        serving.spawn(send_away(stream));
                     }
                 },
                 Err(error) => {
@@ -296,29 +327,49 @@ async fn accept(
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
-            Some(_ended) = connections.join_next() => {}
+            Some(_ended) = serving.join_next() => {}
             _ = expiry.tick() => sessions.expire(),
         }
     }
 }
 
-async fn serve_connection(
+/// Serves a connection as soon as the one that was evicted for it has ended. As many wait as have been evicted and not
+/// ended yet.
+async fn serve_after_eviction(
     stream: TcpStream,
-    router: Router,
-    closing: CancellationToken,
-    _place: OwnedSemaphorePermit,
+    endpoint: Endpoint,
+    peer: PeerKey,
+    permit: oneshot::Receiver<OwnedSemaphorePermit>,
 ) {
+    match timeout(MAX_EVICTION_WAIT, permit).await {
+        Ok(Ok(permit)) => {
+            let open = endpoint.connections.open(peer, permit);
+            serve_connection(stream, endpoint, open).await;
+        }
+        _ => send_away(stream).await,
+    }
+}
+
+async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConnection) {
+    let Endpoint { router, closing, .. } = endpoint;
+    let this = &open.connection;
     // Small answers must not wait for more.
     let _as_it_is = stream.set_nodelay(true);
     // A client that has gone without a word, or reads no more, must not keep its runs.
     let unread = u32::try_from(LONGEST_UNREAD.as_millis()).unwrap_or(u32::MAX);
     let _as_it_is = rustix::net::sockopt::set_tcp_user_timeout(&stream, unread);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
+        this.begin_request();
+        request.extensions_mut().insert(Arc::clone(this));
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(LONGEST_HEAD)
         .max_buf_size(LARGEST_HEAD)
         .max_headers(MOST_HEADERS)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,
@@ -326,6 +377,16 @@ async fn serve_connection(
             // After the answer that is under way.
             connection.as_mut().graceful_shutdown();
             connection.await
+        }
+        may_write = this.evicted() => {
+            if !may_write {
+                return;
+            }
+            connection.as_mut().graceful_shutdown();
+            match timeout(LONGEST_LAST_WRITE, connection).await {
+                Ok(served) => served,
+                Err(_late) => return,
+            }
         }
     };
     if let Err(error) = served {
@@ -349,6 +410,20 @@ fn router(http: Arc<Http>) -> Router {
 
 /// Passes on the requests of those who may ask. A panic in what answers is an error for its request only.
 async fn admit(State(http): State<Arc<Http>>, request: Request, next: Next) -> Response {
+    let connection = connection_of(&request);
+    let response = answer_if_allowed(&http, request, next).await;
+    match connection {
+        Some(connection) => connection.watch(response),
+        None => response,
+    }
+}
+
+/// The connection that a request came over.
+fn connection_of(request: &Request) -> Option<Arc<Connection>> {
+    request.extensions().get::<Arc<Connection>>().cloned()
+}
+
+async fn answer_if_allowed(http: &Http, request: Request, next: Next) -> Response {
     if http.closing.is_cancelled() {
         return try_again("the server is being stopped");
     }
@@ -356,7 +431,7 @@ async fn admit(State(http): State<Arc<Http>>, request: Request, next: Next) -> R
         Ok(origin) => origin,
         Err(refusal) => return refused(&refusal),
     };
-    let mut response = answer_admitted(&http, request, next, origin.is_some()).await;
+    let mut response = answer_admitted(http, request, next, origin.is_some()).await;
     if let Some(origin) = origin {
         gate::allow_reading(response.headers_mut(), origin);
     }
@@ -370,9 +445,15 @@ async fn answer_admitted(http: &Http, request: Request, next: Next, is_page: boo
         gate::allow_sending(response.headers_mut());
         return response;
     }
+    let allowed = http.gate.check_token(request.headers());
+    if allowed.is_ok()
+        && let Some(connection) = connection_of(&request)
+    {
+        connection.admit();
+    }
     // Health decides by itself how much it tells.
     if request.uri().path() != HEALTH
-        && let Err(refusal) = http.gate.check_token(request.headers())
+        && let Err(refusal) = allowed
     {
         return refused(&refusal);
     }
@@ -398,7 +479,7 @@ async fn answer_metrics(State(http): State<Arc<Http>>) -> Response {
     let Some(print) = &http.metrics else {
         return plain(StatusCode::NOT_FOUND, "metrics are off: see `--metrics`");
     };
-    metrics::sample(&http.shared, http.sessions.count());
+    metrics::sample(&http.shared, http.sessions.count(), http.connections.count());
     ([(CONTENT_TYPE, PROMETHEUS)], print()).into_response()
 }
 
@@ -412,24 +493,48 @@ async fn answer_mcp(State(http): State<Arc<Http>>, request: Request) -> Response
         (&Method::DELETE, Some(id)) if !http.sessions.knows(id) => {
             plain(StatusCode::NOT_FOUND, "no such session, or no longer")
         }
+        (&Method::GET, Some(_)) => {
+            if let Some(connection) = connection_of(&request) {
+                connection.begin_listening();
+            }
+            http.mcp.handle(request).await.map(Body::new)
+        }
         _ => http.mcp.handle(request).await.map(Body::new),
     }
 }
 
 async fn answer_post(http: &Http, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
+    let connection = connection_of(&request);
+    let (mut parts, body) = request.into_parts();
     let (bytes, _held) = match timeout(LONGEST_BODY, read_body(http, &parts.headers, body)).await {
         Ok(Ok(read)) => read,
         Ok(Err(response)) => return response,
         Err(_late) => return plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time"),
     };
+    if let Some(connection) = &connection {
+        connection.begin_answer();
+    }
+    let peer = connection.map(|connection| connection.peer()).unwrap_or_default();
     let is_json = is_json(&parts.headers);
+    let reduced = match incoming::detach(&bytes) {
+        Ok(IncomingMessage { message, input }) => {
+            if let Some(input) = input {
+                parts.extensions.insert(input);
+            }
+            match message {
+                Cow::Owned(message) => Some(Bytes::from(message)),
+                Cow::Borrowed(_) => None,
+            }
+        }
+        Err(problem) => return not_read(&bytes, ErrorCode::INVALID_REQUEST, &problem.to_string()),
+    };
+    let bytes = reduced.unwrap_or(bytes);
     let handled = async {
         let request = Request::from_parts(parts, Body::from(bytes.clone()));
         let response = http.mcp.handle(request).await;
         (response, REFUSED.with(Cell::get))
     };
-    let (response, is_refused) = REFUSED.scope(Cell::new(false), handled).await;
+    let (response, is_refused) = PEER.scope(peer, REFUSED.scope(Cell::new(false), handled)).await;
     if is_refused {
         return try_again("there are too many sessions: end one with DELETE, or wait");
     }
@@ -466,7 +571,9 @@ async fn read_body(
             }
             continue;
         }
-        let count = u32::try_from(piece.len()).unwrap_or(u32::MAX);
+        let counted = |length: usize| length.saturating_sub(UNCOUNTED_BODY_BYTES);
+        let count = counted(bytes.len() + piece.len()) - counted(bytes.len());
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
         let Ok(more) = Arc::clone(&http.body_bytes).try_acquire_many_owned(count) else {
             return Err(try_again("too many large requests are being read"));
         };
@@ -506,6 +613,11 @@ fn not_understood(bytes: &[u8]) -> Response {
             ),
         }
     };
+    not_read(bytes, code, &problem)
+}
+
+/// The answer to a message that is not read any further, with its id if it has one.
+fn not_read(bytes: &[u8], code: ErrorCode, problem: &str) -> Response {
     let id = IdScan::of_line(bytes).and_then(|id| id.to_json());
     let id = id.map_or(Value::Null, |id| serde_json::from_str(id.get()).unwrap_or_default());
     let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": problem } });

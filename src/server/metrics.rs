@@ -1,7 +1,7 @@
 //! What is measured, for whoever watches: the names of all metrics, and those that are looked at when they are asked
 //! for. The others are counted where they happen, in `src/executor.rs` and `src/mcp`.
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
 use super::serve::{Shared, health_name};
 use crate::execution::Language;
@@ -31,6 +31,11 @@ pub fn describe_metrics() {
     describe_gauge!("cx_servers_connected", "Upstream servers with a connection");
     describe_gauge!("cx_servers_configured", "Upstream servers");
     describe_gauge!("cx_http_sessions", "Sessions of clients over HTTP");
+    describe_gauge!("cx_http_connections", "Open connections over HTTP");
+    describe_counter!(
+        "cx_http_evicted_total",
+        "Sessions and connections that were evicted for new ones, by kind"
+    );
     describe_gauge!("cx_uptime_seconds", Unit::Seconds, "Age of the server");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory of the process");
     describe_counter!(
@@ -55,7 +60,7 @@ pub fn describe_metrics() {
 }
 
 /// Records what is as it is at this moment.
-pub(super) fn sample(shared: &Shared, sessions: usize) {
+pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     let executor = &shared.executor;
     let runs = executor.run_stats();
     gauge!("cx_runs_active").set(count(runs.running));
@@ -78,11 +83,17 @@ pub(super) fn sample(shared: &Shared, sessions: usize) {
         gauge!("pool_queue_depth", "server" => server.name).set(count(server.waiting));
     }
     gauge!("cx_http_sessions").set(count(sessions));
+    gauge!("cx_http_connections").set(count(connections));
     gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
     if let Some(bytes) = super::health::resident_bytes() {
         #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
         gauge!("process_resident_memory_bytes").set(bytes as f64);
     }
+}
+
+/// Counts an eviction: of a `session` or a `connection`.
+pub(super) fn count_evicted(kind: &'static str) {
+    counter!("cx_http_evicted_total", "kind" => kind).increment(1);
 }
 
 fn count(number: usize) -> f64 {

@@ -38,6 +38,7 @@ mod answer;
 mod arguments;
 mod guide;
 mod health;
+mod incoming;
 mod metrics;
 mod resources;
 mod tools;

@@ -133,6 +133,10 @@ impl Server {
     /// Its runs are over then, and what they had to say is written as far as the client reads; that takes at most a
     /// second and a half. Other clients of this server go on.
     ///
+    /// At most 512 requests, or 64 MB of them, are handled at once. As many more or 8 MB are read ahead, in which
+    /// cancellations and answers are seen; then nothing is read until answers have been written. A client that reads
+    /// nothing for two minutes meanwhile counts as gone.
+    ///
     /// Only the protocol is written to `writer`. Dropping the future ends the connection and its runs.
     pub async fn serve<R, W>(&self, reader: R, writer: W, stop: &CancellationToken) -> Ended
     where

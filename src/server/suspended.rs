@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use super::call::Underway;
 use super::consent::Question;
 use super::serve::random_name;
+use crate::json::Json;
 
 /// Runs of all clients that may wait so. In one more nobody can be asked.
 const MOST: usize = 64;
@@ -51,9 +52,14 @@ impl Drop for Expiry {
 pub(super) struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    pub(super) fn new(tool: &str, arguments: &JsonObject) -> Self {
+    /// `input` is what was taken out of the arguments.
+    pub(super) fn new(tool: &str, arguments: &JsonObject, input: Option<&Json>) -> Self {
         let arguments = serde_json::to_vec(arguments).unwrap_or_default();
-        Self(Sha256::new().chain_update(tool).chain_update([0]).chain_update(arguments).finalize().into())
+        let input = input.map_or("", Json::text);
+        // JSON has no zeroes.
+        let parts = [tool.as_bytes(), &arguments, input.as_bytes()].into_iter();
+        let hash = parts.fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
+        Self(hash.finalize().into())
     }
 }
 

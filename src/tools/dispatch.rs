@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Schema, ToolError, ToolErrorCode, ToolResult};
+use crate::json::Json;
 
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,7 +189,7 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         _request: ServerRequest,
         _deadline: Instant,
         _cancel: CancellationToken,
-    ) -> BoxFuture<'_, Result<Value, ToolError>> {
+    ) -> BoxFuture<'_, Result<Json, ToolError>> {
         let message = format!("server `{server}` has no resources and no prompts");
         futures::future::ready(Err(ToolError::new(ToolErrorCode::ToolNotFound, message))).boxed()
     }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+
+use crate::json::Json;
 
 /// Why a tool call failed, as a closed code that scripts can branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,8 +108,8 @@ pub struct ToolError {
     pub server: Option<String>,
     /// The tool that was called, as far as it is known.
     pub tool: Option<String>,
-    /// The content blocks of a tool that reported a failure.
-    pub content: Vec<Value>,
+    /// The content blocks of a tool that reported a failure, as an array.
+    pub content: Option<Json>,
     /// When it is worth trying again.
     pub retry_after: Option<Duration>,
 }
@@ -115,14 +117,7 @@ pub struct ToolError {
 impl ToolError {
     /// An error that is only a code and a message.
     pub fn new(code: ToolErrorCode, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            server: None,
-            tool: None,
-            content: Vec::new(),
-            retry_after: None,
-        }
+        Self { code, message: message.into(), server: None, tool: None, content: None, retry_after: None }
     }
 
     /// Names the tool, unless the error already names one.
@@ -133,23 +128,34 @@ impl ToolError {
         self
     }
 
-    /// The object from which the guest builds its `McpToolError`; also the `error` of `call_tool`.
-    pub(crate) fn to_wire(&self) -> Value {
-        let mut wire = json!({ "code": self.code.as_str(), "message": self.message });
-        let fields = wire.as_object_mut().expect("a literal object");
-        if let Some(server) = &self.server {
-            fields.insert("server".to_owned(), server.as_str().into());
-        }
-        if let Some(tool) = &self.tool {
-            fields.insert("tool".to_owned(), tool.as_str().into());
-        }
-        if !self.content.is_empty() {
-            fields.insert("content".to_owned(), self.content.clone().into());
-        }
-        if let Some(retry_after) = self.retry_after {
-            let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
-            fields.insert("retryAfterMs".to_owned(), milliseconds.into());
-        }
-        wire
+    /// The object from which the guest builds its `McpToolError`, as JSON text; also the `error` of `call_tool`.
+    pub(crate) fn to_wire(&self) -> String {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let wire = Wire {
+            code: self.code.as_str(),
+            message: &self.message,
+            server: self.server.as_deref(),
+            tool: self.tool.as_deref(),
+            content: self.content.as_ref(),
+            retry_after_ms: self.retry_after.map(milliseconds),
+        };
+        // Texts and numbers are always JSON.
+        serde_json::to_string(&wire).unwrap_or_else(|_| "{}".to_owned())
     }
+}
+
+/// A [`ToolError`] as the guest reads it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Wire<'a> {
+    code: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
 }

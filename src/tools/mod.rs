@@ -32,3 +32,7 @@ pub use pins::ToolChange;
 pub use result::ToolResult;
 pub use schema::Schema;
 pub use tool::{KnownServer, Tool};
+
+#[cfg(any(test, fuzzing))]
+#[path = "../../fuzz/entries/tools.rs"]
+pub(crate) mod fuzzing;

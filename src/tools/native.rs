@@ -11,11 +11,12 @@ use serde_json::Value;
 use super::{
     Schema, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
 };
+use crate::json::Json;
 
 /// The server of native tools whose name has none.
 pub(crate) const DEFAULT_SERVER: &str = "native";
 
-type NativeFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
+type NativeFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync>;
 
 /// The native tools of one executor, by server.
 #[derive(Default)]
@@ -105,7 +106,7 @@ where
             let output = call
                 .await
                 .map_err(|failure| ToolError::new(ToolErrorCode::ToolError, failure.to_string()))?;
-            serde_json::to_value(output).map_err(|error| {
+            Json::of(&output).map_err(|error| {
                 ToolError::new(ToolErrorCode::ToolError, format!("its result is not JSON: {error}"))
             })
         }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::shape::Shape;
@@ -52,25 +51,22 @@ impl Observed {
         Self { store, servers: Mutex::default(), is_saving: AtomicBool::new(false) }
     }
 
-    /// Takes note of a result. Returns whether that is worth a [`Observed::save`]: the shape is new
+    /// Whether another result of the tool is worth looking at.
+    pub(crate) fn wants(&self, server: &Arc<str>, identity: Option<&str>, tool: &str) -> bool {
+        let mut servers = self.servers.lock();
+        let known = self.server(&mut servers, server, identity).tools.get(tool);
+        known.and_then(|tool| tool.known.as_ref()).is_none_or(|known| known.calls() < ENOUGH)
+    }
+
+    /// Takes note of a result's shape. Returns whether that is worth a [`Observed::save`]: the shape is new
     /// in some way.
-    pub(crate) fn record(
-        &self,
-        server: &Arc<str>,
-        identity: Option<&str>,
-        tool: &str,
-        result: &Value,
-    ) -> bool {
+    pub(crate) fn record(&self, server: &Arc<str>, identity: Option<&str>, tool: &str, shape: Shape) -> bool {
         let mut servers = self.servers.lock();
         let shapes = self.server(&mut servers, server, identity);
         let tool = match shapes.tools.get_mut(tool) {
             Some(tool) => tool,
             None => shapes.tools.entry(tool.to_owned()).or_default(),
         };
-        if tool.known.as_ref().is_some_and(|known| known.calls() >= ENOUGH) {
-            return false;
-        }
-        let shape = Shape::of(result);
         merge(&mut tool.unsaved, shape.clone());
         merge(&mut tool.known, shape)
     }

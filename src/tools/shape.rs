@@ -11,10 +11,16 @@
 //! idempotent, so it does not matter in which order and by whom calls are seen. One exception: past the bound of
 //! 500 nodes, the order can decide how deep the shape still goes.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+
+use crate::json::{Json, Key};
 
 /// Levels that are described. What is deeper is unknown.
 const MOST_DEPTH: usize = 8;
@@ -53,6 +59,15 @@ impl Shape {
         Self { calls: 1, root }
     }
 
+    /// The shape of a result that is text, of which no more is read into memory than [`Shape::of`] looks at.
+    pub(crate) fn of_text(result: &Json) -> Self {
+        let mut values_left = MOST_VALUES;
+        let part = Part { depth: 0, arrays: 0, values_left: &mut values_left };
+        let mut deserializer = serde_json::Deserializer::from_str(result.text());
+        // What is JSON can be read.
+        Self::of(&part.deserialize(&mut deserializer).unwrap_or_default())
+    }
+
     /// Makes this the shape of what both describe. Returns whether more is known than the count of calls.
     pub(crate) fn merge(&mut self, other: Self) -> bool {
         self.calls = self.calls.saturating_add(other.calls);
@@ -71,7 +86,7 @@ impl Shape {
     }
 
     /// Whether both say the same, whatever the number of calls.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.root == other.root
     }
@@ -125,6 +140,123 @@ struct Field {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(kinds: &u8) -> bool {
     *kinds == 0
+}
+
+/// Reads the part of a text that an observer looks at: of arrays the first and last elements, of objects enough fields
+/// to tell what they are, of strings that they are some.
+struct Part<'a> {
+    depth: usize,
+    arrays: usize,
+    values_left: &'a mut usize,
+}
+
+impl Part<'_> {
+    fn inside(&mut self, is_array: bool) -> Part<'_> {
+        Part {
+            depth: self.depth + 1,
+            arrays: self.arrays + usize::from(is_array),
+            values_left: &mut *self.values_left,
+        }
+    }
+
+    fn again(&mut self, raw: &RawValue) -> Value {
+        let part = Part { depth: self.depth, arrays: self.arrays, values_left: &mut *self.values_left };
+        part.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).unwrap_or_default()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        *self.values_left = self.values_left.saturating_sub(1);
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, _value: &str) -> Result<Value, E> {
+        Ok(Value::String(String::new()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
+        let mut kept = Vec::new();
+        let mut tail = VecDeque::<&RawValue>::new();
+        let (first, last) = SAMPLES[self.arrays.min(SAMPLES.len() - 1)];
+        let last = if self.depth < MOST_DEPTH { last } else { 0 };
+        while self.depth < MOST_DEPTH && kept.len() < first && *self.values_left > 0 {
+            let Some(item) = items.next_element_seed(self.inside(true))? else {
+                return Ok(Value::Array(kept));
+            };
+            kept.push(item);
+        }
+        while let Some(item) = items.next_element()? {
+            tail.push_back(item);
+            if tail.len() > last {
+                tail.pop_front();
+            }
+        }
+        let mut inside = self.inside(true);
+        kept.extend(tail.into_iter().map(|item| inside.again(item)));
+        Ok(Value::Array(kept))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<Value, A::Error> {
+        let mut kept = Map::new();
+        let mut tail = VecDeque::<(Cow<'de, str>, &RawValue)>::new();
+        let (first, last) = SAMPLES[self.arrays.min(SAMPLES.len() - 1)];
+        // With one more than there may be it is a map.
+        let first = first.max(MOST_FIELDS + 1);
+        let last = if self.depth < MOST_DEPTH { last } else { 0 };
+        while self.depth < MOST_DEPTH && kept.len() < first && *self.values_left > 0 {
+            let Some(Key(key)) = fields.next_key()? else { return Ok(Value::Object(kept)) };
+            // The values of a map are sampled as an array's elements are; which it is shows later.
+            let value = fields.next_value_seed(self.inside(false))?;
+            kept.insert(short_key(&key), value);
+        }
+        while let Some((Key(key), value)) = fields.next_entry()? {
+            tail.push_back((key, value));
+            if tail.len() > last {
+                tail.pop_front();
+            }
+        }
+        let mut inside = self.inside(false);
+        for (key, value) in tail {
+            kept.insert(short_key(&key), inside.again(value));
+        }
+        Ok(Value::Object(kept))
+    }
+}
+
+/// As much of a key as tells that it is too long for a name.
+fn short_key(key: &str) -> String {
+    key[..key.floor_char_boundary(2 * MOST_NAME_BYTES)].to_owned()
 }
 
 /// Where in a result the observer is, and how much it may still look at.

@@ -6,6 +6,7 @@ use super::ToolDefinition;
 use super::arguments::ArgumentCheck;
 use super::catalog::ResolvedTool;
 use super::names::full_name;
+use crate::json::Json;
 
 /// A tool of a server, and what is known of its results.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +21,7 @@ pub struct Tool {
     pub observed: Option<Value>,
     /// The tool as a TypeScript function, as a script sees it.
     pub signature: String,
-    schema: Value,
+    schema: Json,
 }
 
 /// A server and its tools, as far as they are known.
@@ -61,7 +62,7 @@ impl Tool {
     }
 
     /// The object that `getToolSchema` gives a script.
-    pub fn to_json(&self) -> &Value {
+    pub fn to_json(&self) -> &Json {
         &self.schema
     }
 }

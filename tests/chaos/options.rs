@@ -15,6 +15,8 @@ const COMMON: &[&str] = &[
     "flood-sampling-requests",
     "flood-list-changed",
     "endless-cursor",
+    "long-cursor",
+    "odd-lists",
     "giant-schema",
     "wrong-id",
     "string-id",

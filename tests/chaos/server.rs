@@ -62,6 +62,11 @@ impl Server {
             "server/discover" => self.discover(id, sink),
             "ping" => sink.send(&result(id, json!({}))),
             "tools/list" => self.list(id, parameters, sink),
+            "resources/list" | "prompts/list" => {
+                self.options.note(method);
+                let key = method.strip_suffix("/list").unwrap();
+                sink.send_text(&tools::other_page(self, id, key))
+            }
             "tools/call" => {
                 self.call(id, parameters, sink);
                 Ok(())
@@ -195,6 +200,7 @@ impl Server {
 
     /// The tool `target`: the fault, if it is one of calls, else a plain answer.
     fn strike(&self, id: &Value, arguments: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
+        let number = |name: &str, default: u64| arguments[name].as_u64().unwrap_or(default);
         let well = text_result(id, "well");
         match self.options.mode.as_str() {
             "hang-call" => return Ok(()),
@@ -233,7 +239,9 @@ impl Server {
             }
             "late-response" => std::thread::sleep(Duration::from_millis(self.options.number(1_000))),
             "wrong-types" => {
-                return sink.send_text(&wrong(id, arguments["kind"].as_str().unwrap_or_default()));
+                let kind = arguments["kind"].as_str().unwrap_or_default();
+                let many = usize::try_from(number("count", 10)).unwrap();
+                return sink.send_text(&wrong(id, kind, many));
             }
             mode if mode.starts_with("flood-") => flood(mode, arguments["count"].as_u64(), sink)?,
             _ => {}
@@ -291,8 +299,26 @@ fn flood(mode: &str, count: Option<u64>, sink: &Arc<dyn Sink>) -> std::io::Resul
 }
 
 /// An answer with the right id whose inside is wrong.
-fn wrong(id: &Value, kind: &str) -> String {
+fn wrong(id: &Value, kind: &str, many: usize) -> String {
+    // What takes most memory when it is parsed.
+    let values = || vec![r#"{"":0}"#; many].join(",");
     let inside = match kind {
+        "many-values" => format!(r#""result":{{"content":[],"structuredContent":{{"a":[{}]}}}}"#, values()),
+        "many-values-as-text" => format!(
+            r#""result":{{"content":[{{"type":"text","text":{}}}]}}"#,
+            Value::from(format!("[{}]", values()))
+        ),
+        "many-blocks" => {
+            let blocks = vec![r#"{"type":"text","text":""}"#; many].join(",");
+            format!(r#""result":{{"content":[{blocks}]}}"#)
+        }
+        "many-values-in-a-block" => format!(
+            r#""result":{{"content":[{{"type":"text","text":"","_meta":{{"a":[{}]}}}}],"isError":true}}"#,
+            values()
+        ),
+        "many-values-in-an-error" => {
+            format!(r#""error":{{"code":-32000,"message":"no","data":[{}]}}"#, values())
+        }
         "no-content" => r#""result":{"content":[{"type":"text"}]}"#.to_owned(),
         "content-is-text" => r#""result":{"content":"text"}"#.to_owned(),
         "result-is-number" => r#""result":5"#.to_owned(),

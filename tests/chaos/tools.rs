@@ -1,6 +1,6 @@
 //! The tools and what is wrong with their definitions.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -21,6 +21,7 @@ pub(crate) fn page(server: &Server, id: &Value, cursor: Option<&str>) -> String 
                 tools = vec![tool(&format!("page_{page}"), "A tool of another page")];
             }
         }
+        "long-cursor" => next = Some(long_cursor(server)),
         "giant-schema" => return giant(id, &tools, &options.variant),
         "duplicate-tools" => {
             tools.push(tool("echo", "A second one of the same name"));
@@ -51,6 +52,32 @@ pub(crate) fn page(server: &Server, id: &Value, cursor: Option<&str>) -> String 
         page["nextCursor"] = next.into();
     }
     result(id, page).to_string()
+}
+
+/// A page of a list of anything else.
+pub(crate) fn other_page(server: &Server, id: &Value, key: &str) -> String {
+    let number = server.lists.fetch_add(1, Ordering::SeqCst);
+    let entry = json!({ "name": format!("{key}-{number}"), "uri": format!("chaos://{key}/{number}") });
+    let page = match server.options.mode.as_str() {
+        "long-cursor" => json!({ key: [entry], "nextCursor": long_cursor(server) }),
+        "odd-lists" => match server.options.variant.as_str() {
+            "number" => json!(7),
+            "array" => json!([entry]),
+            "entries" => json!({ key: { "name": "x" }, "nextCursor": 7 }),
+            // More than are kept, in one page.
+            _ => json!({ key: vec![json!({ "name": "x" }); 12_000], "nextCursor": "more" }),
+        },
+        _ => json!({ key: [entry] }),
+    };
+    result(id, page).to_string()
+}
+
+/// Another one for each page, of so many bytes as the variant says.
+fn long_cursor(server: &Server) -> String {
+    static CURSORS: AtomicU64 = AtomicU64::new(0);
+    let bytes = usize::try_from(server.options.number(33 << 20)).unwrap();
+    let number = CURSORS.fetch_add(1, Ordering::SeqCst).to_string();
+    number.clone() + &"c".repeat(bytes.saturating_sub(number.len()))
 }
 
 /// Whether a list of this mode has such a tool, which then answers.
@@ -124,6 +151,14 @@ fn giant(id: &Value, tools: &[Value], variant: &str) -> String {
             add(&format!(
                 r#"{{"name":"enum","inputSchema":{{"type":"object","properties":{{"a":{{"enum":[{members}]}}}}}}}}"#
             ));
+        }
+        "values" => {
+            let values = vec![r#"{"":0}"#; 300_000].join(",");
+            for number in 0..5 {
+                add(&format!(
+                    r#"{{"name":"values_{number}","inputSchema":{{"type":"object","a":[{values}]}},"annotations":{{"title":"","a":[{values}]}}}}"#
+                ));
+            }
         }
         "cycle" => add(
             r##"{"name":"cycle","inputSchema":{"type":"object","$ref":"#","properties":{"a":{"$ref":"file:///etc/passwd"},"b":{"$ref":"http://127.0.0.1:9/"}}}}"##,

@@ -1,4 +1,4 @@
-//! Lists of tools that go wrong: THREATS DI 161 to 171, TL 154 and 155, UP 208.
+//! Lists that go wrong: THREATS DI 161 to 171, TL 154 and 155, UP 208, V 329 and 330.
 
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,83 @@ async fn di_161_cursors_without_an_end() {
         if variant == "same" {
             assert!(stage.noted("list") <= 4, "it stops when a cursor comes again: {}", stage.notes());
         }
+        stage.close().await;
+    }
+}
+
+/// What `health` says went wrong last at the faulty server.
+fn last_error(stage: &Stage) -> String {
+    let stats = stage.executor.server_stats();
+    let faulty = stats.iter().find(|server| server.name == "faulty").unwrap();
+    faulty.last_error.clone().unwrap_or_default()
+}
+
+/// The first page is used, the second is not asked for, and whoever looks is told why.
+#[tokio::test]
+async fn v_329_a_long_cursor_ends_the_list() {
+    for (list, method) in [
+        (NAMES, "tools/list"),
+        ("return (await mcp.listResources('faulty')).map((entry) => entry.uri)", "resources/list"),
+        ("return (await mcp.listPrompts('faulty')).map((entry) => entry.name)", "prompts/list"),
+    ] {
+        // 8 KB are followed, one byte more is not.
+        for (bytes, pages) in [("8193", 1), ("8192", 100)] {
+            let stage = Stage::stdio(&["long-cursor", bytes]);
+            let listed = stage.value(list).await;
+            let note = if method == "tools/list" { "list" } else { method };
+            assert_eq!(stage.noted(note), pages, "{method}: {bytes}");
+            if method == "tools/list" {
+                assert!(count(&listed, "faulty") >= 8, "{listed}");
+            } else {
+                assert_eq!(listed.as_array().unwrap().len(), pages, "{listed}");
+            }
+            let problem = last_error(&stage);
+            let expected = if pages == 1 {
+                format!(
+                    "server `faulty`: the list of `{method}` is cut at page 1, and what is on later pages is \
+                     missing: its next cursor has 8193 bytes, and at most 8192 are followed"
+                )
+            } else {
+                format!(
+                    "server `faulty`: the list of `{method}` is cut at page 100, and what is on later pages is \
+                     missing: it has more than 100 pages"
+                )
+            };
+            assert_eq!(problem, expected);
+            stage.target().await.returned("well");
+            stage.close().await;
+        }
+    }
+}
+
+#[test]
+fn v_329_long_cursors_take_little_memory() {
+    for list in ["discoverMCPTools({})", "mcp.listResources('faulty')", "mcp.listPrompts('faulty')"] {
+        let measured = measured(&["long-cursor"], list);
+        assert!(measured.peak_megabytes < 300, "{list}: {measured:?}");
+    }
+}
+
+/// Results of a form that no list has, and a page with too many entries.
+#[tokio::test]
+async fn v_330_lists_that_are_none() {
+    let unreadable = json!("UPSTREAM_PROTOCOL");
+    let variants =
+        [("number", &unreadable), ("array", &unreadable), ("entries", &json!(0)), ("many", &json!(10_000))];
+    for (variant, expected) in variants {
+        let stage = Stage::stdio(&["odd-lists", variant]);
+        stage
+            .beside(async {
+                for list in ["mcp.listResources('faulty')", "mcp.listPrompts('faulty')"] {
+                    let source = format!(
+                        "try {{ return (await {list}).length }} catch (error) {{ return error.code }}"
+                    );
+                    assert_eq!(stage.value(&*source).await, *expected, "{variant}: {list}");
+                }
+            })
+            .await;
+        let problem = last_error(&stage);
+        assert_eq!(problem.contains("it has more than 10000 entries"), variant == "many", "{problem}");
         stage.close().await;
     }
 }

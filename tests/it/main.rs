@@ -31,12 +31,16 @@ mod examples;
 mod guards;
 /// The guide that agents read.
 mod guide;
+/// Values that are printed: how they look, and attacks on the code that prints them.
+mod inspect;
 /// Servers that we did not write.
 mod interop;
 /// The same behind an address, with and without a token.
 mod interop_http;
 /// The same in Python: one SDK of before, one of now.
 mod interop_python;
+/// Attacks by number: JSON that takes far more memory when it is parsed.
+mod json_memory;
 /// The library as an embedder uses it.
 mod library;
 /// Limits in pairs: obeyed and violated.
@@ -82,8 +86,12 @@ mod serve_state;
 mod serve_threats;
 /// How clients are told about the server.
 mod setup;
+/// One sign-in, used by several processes at once.
+mod sign_in;
 /// Attacks of THREATS group LD, by number: load, for long.
 mod soak;
+/// Attackers and honest clients share one server.
+mod soak_attackers;
 /// What scripts keep between runs, as an embedder sees it.
 mod state;
 /// The rules of the tree: which room names what.

@@ -102,7 +102,7 @@ impl Mock {
         let arguments = Value::Object(request.arguments);
         let number = |name: &str| arguments[name].as_u64().unwrap_or(0);
         let text = |text: &str| json!({ "type": "text", "text": text });
-        let content = |content: Vec<Value>| Ok(ToolResult { content, ..ToolResult::default() });
+        let content = |content: Vec<Value>| Ok(ToolResult::content(content));
         match &*request.tool {
             "text" => content(vec![text(arguments["text"].as_str().unwrap_or(""))]),
             "texts" => content(
@@ -115,9 +115,8 @@ impl Mock {
                     .collect(),
             ),
             "structured" => Ok(ToolResult {
-                content: vec![text("not this")],
-                structured: Some(arguments["value"].clone()),
-                is_error: false,
+                structured: Some(arguments["value"].clone().into()),
+                ..ToolResult::content(vec![text("not this")])
             }),
             "wrapped" => Ok(ToolResult::structured(json!({ "result": arguments["value"] }))),
             "image" => content(vec![
@@ -126,9 +125,8 @@ impl Mock {
             ]),
             "nothing" => content(vec![]),
             "fail" => Ok(ToolResult {
-                content: vec![text(arguments["message"].as_str().unwrap_or("no luck"))],
-                structured: None,
                 is_error: true,
+                ..ToolResult::content(vec![text(arguments["message"].as_str().unwrap_or("no luck"))])
             }),
             "pollute" => content(vec![text(
                 r#"{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}"#,

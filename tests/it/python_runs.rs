@@ -74,7 +74,8 @@ async fn one(executor: &Executor, index: usize) {
 async fn settle(executor: &Executor, mock: &Mock) {
     wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) == 0).await;
     executor.warm(Language::Python).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // Workers that are not needed any more end after a second.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
 }
 
 /// 1,000 runs, 160 of them with another end than a value: no growth of memory, address space, threads or descriptors.

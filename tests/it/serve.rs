@@ -5,7 +5,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -29,6 +31,35 @@ pub(crate) struct Client {
     seen: VecDeque<Value>,
     last_id: u64,
     directory: Arc<TempDir>,
+}
+
+/// Lines on their way to a server.
+pub(crate) struct Flood {
+    written: Arc<AtomicUsize>,
+    writing: JoinHandle<ChildStdin>,
+}
+
+impl Flood {
+    pub(crate) fn written(&self) -> usize {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Waits until nothing has been written for so long, and returns how much was.
+    pub(crate) fn stalled(&self, quiet: Duration) -> usize {
+        let (mut last, mut since) = (self.written(), Instant::now());
+        while since.elapsed() < quiet && !self.writing.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+            if self.written() != last {
+                (last, since) = (self.written(), Instant::now());
+            }
+        }
+        last
+    }
+
+    /// Waits until all is written, and gives the pipe back.
+    pub(crate) fn join(self, client: &mut Client) {
+        client.stdin = Some(self.writing.join().unwrap());
+    }
 }
 
 /// How to start a [`Client`].
@@ -182,6 +213,43 @@ impl Client {
             }
         });
         self.lines = Some(lines);
+    }
+
+    /// Reads what the server writes only as far as this client asks for it. Until then it waits in the pipe.
+    pub(crate) fn read_when_asked(&mut self) {
+        let stdout = self.stdout.take().unwrap();
+        let (sender, lines) = sync_channel(1);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        self.lines = Some(lines);
+    }
+
+    /// Writes lines from a thread of its own, as far as the server reads them. Returns how many it has written so far;
+    /// nothing can be sent otherwise before [`Flood::join`].
+    pub(crate) fn flood(&mut self, lines: impl Iterator<Item = String> + Send + 'static) -> Flood {
+        let mut stdin = self.stdin.take().unwrap();
+        let written = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&written);
+        let writing = std::thread::spawn(move || {
+            for line in lines {
+                stdin.write_all(line.as_bytes()).unwrap();
+                stdin.write_all(b"\n").unwrap();
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            stdin
+        });
+        Flood { written, writing }
+    }
+
+    /// The memory that the process has now, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -339,8 +407,12 @@ impl Client {
 
     /// The most memory that the process ever had, in bytes.
     pub(crate) fn peak_bytes(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
     }
 }

@@ -465,7 +465,7 @@ fn mp_203_arguments_that_cannot_be() {
     );
     assert_eq!(fine["structuredContent"]["value"], Value::Null);
     // More source than a script may have, and more than a message may have.
-    let long = client.call("executeTypescript", json!({ "code": " ".repeat(5 << 20) }));
+    let long = client.call("executeTypescript", json!({ "code": " ".repeat(3 << 20) }));
     assert_eq!(long["isError"], true);
     assert!(text(&long).contains("1048576") || text(&long).contains("bytes"), "{}", text(&long));
     let id = client.begin_call("executePython", json!({ "code": " ".repeat(50 << 20) }));
@@ -484,6 +484,103 @@ fn mp_205_nothing_that_was_not_asked_for() {
     client.ping();
     let seen = client.take_seen();
     assert!(seen.is_empty(), "{seen:?}");
+    client.end();
+}
+
+/// More than the issue's bar allows for, in all: what the process has before is measured, and not what it had.
+const FLOOD_BYTES: u64 = 100_000_000;
+
+fn ping(id: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)
+}
+
+/// Takes the answers to requests with the ids below `count`, in any order: one to each.
+fn take_answers(client: &mut Client, count: usize) {
+    let mut is_answered = vec![false; count];
+    for _ in 0..count {
+        let answer = client.receive();
+        let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        assert!(!std::mem::replace(&mut is_answered[id], true), "twice: {answer}");
+    }
+}
+
+/// A client that writes on and on and reads nothing is held up, and has lost nothing when it reads.
+#[test]
+fn v_325_a_flood_of_pings() {
+    const PINGS: usize = 400_000;
+    let mut client = Start::new().without_reading().spawn();
+    client.read_when_asked();
+    client.initialize("2025-11-25");
+    // What starts by itself has started.
+    client.run("return 1");
+    client.call("executePython", json!({ "code": "1" }));
+    let before = client.resident_bytes();
+    let flood = client.flood((0..PINGS).map(ping));
+    let taken = flood.stalled(Duration::from_secs(2));
+    assert!(taken < PINGS / 2, "{taken} pings were taken whose answers nobody reads");
+    assert!(client.resident_bytes() < before + FLOOD_BYTES, "{before}: {}", client.resident_bytes());
+    take_answers(&mut client, PINGS);
+    flood.join(&mut client);
+    assert!(client.resident_bytes() < before + FLOOD_BYTES, "{before}: {}", client.resident_bytes());
+    assert_eq!(client.run("return 2")["value"], 2);
+    client.end();
+}
+
+/// The same where reading is not what holds it up: runs are slower than their requests.
+#[test]
+fn v_325_answers_leave_while_requests_come() {
+    const RUNS: usize = 3_000;
+    let mut client = Client::plain();
+    client.run("return 1");
+    let run = |id: usize| {
+        let params = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
+    };
+    let flood = client.flood((0..RUNS).map(run));
+    let mut before_the_end = 0;
+    let mut is_answered = vec![false; RUNS];
+    for _ in 0..RUNS {
+        let answer = client.receive();
+        let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        assert!(!std::mem::replace(&mut is_answered[id], true), "twice: {answer}");
+        before_the_end += usize::from(flood.written() < RUNS);
+    }
+    flood.join(&mut client);
+    // All but those that may be in flight, as many in the look-ahead, and what the pipe and the buffer hold.
+    assert!(before_the_end > 500, "{before_the_end} answers came while requests were taken");
+    client.end();
+}
+
+/// Behind more requests than are handled there may be what they wait for.
+#[test]
+fn v_326_cancellations_and_answers_pass_requests_in_flight() {
+    let start = Start::new().server("notes", &["well"]);
+    let mut client =
+        start.arguments(&["--ask", "notes.*", "--max-runs", "1", "--max-queued", "2000"]).spawn();
+    let info = json!({ "name": "test", "version": "1" });
+    let capabilities = json!({ "elicitation": { "form": {} } });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
+    client.request("initialize", params);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let asking = "return (await tools.notes.echo({ n: 1 })).n";
+    let call = client.begin_call("executeTypescript", json!({ "code": asking }));
+    let question = client.receive();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let waiting: Vec<Value> =
+        (0..600).map(|_| client.begin_call("executeTypescript", json!({ "code": FOREVER }))).collect();
+    let answer = json!({ "action": "accept", "content": { "approve": true } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer }));
+    let answered = client.answer(&call);
+    assert_eq!(answered["result"]["structuredContent"]["value"], 1, "{answered}");
+    // The last first: it is known to nobody yet but the transport.
+    for id in waiting.iter().rev() {
+        let params = json!({ "requestId": id });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    }
+    client.ping();
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    assert!(client.take_seen().is_empty(), "nothing comes for what was cancelled");
+    assert_eq!(client.run("return 2")["value"], 2);
     client.end();
 }
 
@@ -517,5 +614,6 @@ fn lost_threads_do_not_hold_up_the_end() {
     }
     client.run("return 1");
     client.close_stdin();
-    assert_eq!(client.wait(END).code(), Some(3));
+    // The client has gone before the server would have ended for them.
+    assert_eq!(client.wait(END).code(), Some(0));
 }

@@ -228,15 +228,15 @@ fn is_cut(answer: &Value) -> bool {
 
 /// The process at one moment.
 #[derive(Clone, Copy, Default)]
-struct Sample {
-    resident_kb: u64,
+pub(crate) struct Sample {
+    pub(crate) resident_kb: u64,
     threads: u64,
     descriptors: u64,
     children: u64,
 }
 
 impl Sample {
-    fn of(process: u32) -> Self {
+    pub(crate) fn of(process: u32) -> Self {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
         let number = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal as _, Write as _};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use cx::{CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Progress, ScriptError};
-use serde_json::Value;
 
 use crate::output::printable;
 
@@ -77,8 +76,7 @@ pub(crate) fn print_planned_calls(result: &ExecuteResult) {
     let colon = if planned.is_empty() { "" } else { ":" };
     let _ = writeln!(stderr, "dry run: {calls} not made{colon}");
     for call in planned {
-        let arguments = Value::Object(call.arguments.clone());
-        let text = format!("  {}.{} {arguments}", call.server, call.tool).replace(['\n', '\t'], " ");
+        let text = format!("  {}.{} {}", call.server, call.tool, call.arguments).replace(['\n', '\t'], " ");
         let _ = writeln!(stderr, "{}", printable(&text));
     }
     if result.usage.planned_calls_dropped > 0 {

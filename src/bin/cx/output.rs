@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 
-use cx::{LogLevel, Output};
+use cx::{Json, LogLevel, Output};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Prints a piece of a script's output as it comes.
@@ -30,12 +31,17 @@ pub(crate) fn print_entry(entry: &Output) -> io::Result<()> {
 /// # Errors
 ///
 /// When stdout is closed.
-pub(crate) fn print_value(value: &Value) -> io::Result<()> {
-    if io::stdout().is_terminal() {
-        // A script that returns nothing has said what it has to say.
-        return if value.is_null() { Ok(()) } else { print_line(&printable(&format!("{value:#}"))) };
+pub(crate) fn print_value(value: &Json) -> io::Result<()> {
+    if !io::stdout().is_terminal() {
+        return print_line(value.text());
     }
-    print_line(&value.to_string())
+    match value.value() {
+        // A script that returns nothing has said what it has to say.
+        Some(Value::Null) => Ok(()),
+        Some(value) => print_line(&printable(&format!("{value:#}"))),
+        // Of so many values nobody reads an indented form.
+        None => print_line(&printable(value.text())),
+    }
 }
 
 /// Prints what a command has to say. That nobody listens is no failure: the work is done.
@@ -50,6 +56,15 @@ pub(crate) fn print_note(text: &str) {
 /// When stdout is closed.
 pub(crate) fn print_json(value: &Value) -> io::Result<()> {
     print_line(&value.to_string())
+}
+
+/// Prints what is one compact JSON text already.
+///
+/// # Errors
+///
+/// When stdout is closed.
+pub(crate) fn print_json_text(text: &str) -> io::Result<()> {
+    print_line(text)
 }
 
 /// Prints lines for people, without control characters.
@@ -81,13 +96,23 @@ pub(crate) fn pipes() -> io::Result<(tokio::fs::File, tokio::fs::File)> {
 }
 
 /// A text block's text, and of other blocks what they are.
-fn emitted_text(block: &Value) -> String {
-    if let Some(text) = block["text"].as_str() {
-        return text.to_owned();
+fn emitted_text(block: &Json) -> String {
+    /// What is shown of a block; all of it may be missing.
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Shown {
+        r#type: Option<String>,
+        text: Option<String>,
+        data: Option<String>,
+        mime_type: Option<String>,
     }
-    let kind = block["type"].as_str().unwrap_or("block");
-    let bytes = block["data"].as_str().map_or(0, |data| data.len() / 4 * 3);
-    match block["mimeType"].as_str() {
+    let Shown { r#type, text, data, mime_type } = block.deserialize().unwrap_or_default();
+    if let Some(text) = text {
+        return text;
+    }
+    let kind = r#type.unwrap_or_else(|| "block".to_owned());
+    let bytes = data.map_or(0, |data| data.len() / 4 * 3);
+    match mime_type {
         Some(mime_type) => format!("[{kind}: {mime_type}, {bytes} bytes]"),
         None => format!("[{kind}]"),
     }

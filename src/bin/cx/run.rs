@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use cx::{CancellationToken, ExecuteResult, Language, Limits, Script};
-use serde_json::Value;
+use cx::{CancellationToken, ExecuteResult, Json, Language, Limits, Script};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArguments, ScriptLanguage};
@@ -98,9 +97,9 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
 
 fn print_result(result: &ExecuteResult, name: &str, json: bool) -> io::Result<()> {
     if json {
-        return output::print_json(&result.to_json());
+        return output::print_json_text(&result.to_json_text());
     }
-    match (result.value(), result.error()) {
+    match (result.value_json(), result.error()) {
         (Some(value), _) => output::print_value(value),
         (None, Some(error)) => {
             diagnostic::print_script_error(error, name);
@@ -112,7 +111,7 @@ fn print_result(result: &ExecuteResult, name: &str, json: bool) -> io::Result<()
 
 fn print_stats(result: &ExecuteResult) {
     let usage = &result.usage;
-    let value_bytes = result.value().map_or(0, |value| value.to_string().len());
+    let value_bytes = result.value_json().map_or(0, |value| value.text().len());
     let shown = value_bytes + result.printed().len();
     let _ = writeln!(
         io::stderr().lock(),
@@ -171,12 +170,12 @@ fn read_source(arguments: &RunArguments) -> anyhow::Result<(String, String, Lang
 }
 
 /// `JSON`, or `@FILE` with JSON in it.
-fn read_input(argument: &str) -> anyhow::Result<Value> {
+fn read_input(argument: &str) -> anyhow::Result<Json> {
     let text = match argument.strip_prefix('@') {
         Some(path) => read_file(Path::new(path), "the input")?,
         None => argument.to_owned(),
     };
-    serde_json::from_str(&text).map_err(|error| {
+    Json::parse(&text).map_err(|error| {
         anyhow!("--input is not JSON: {error}; expected JSON such as '{{\"a\": 1}}', or @FILE")
     })
 }
@@ -214,7 +213,10 @@ fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
 /// Logs go to stderr, and only when `CX_LOG` asks for them, as `CX_LOG=cx=debug`.
 pub(crate) fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CX_LOG");
-    if let Ok(filter) = filter {
+    // rmcp logs authorization codes and what a token's answer has besides tokens (`id_token`) as details.
+    let without_secrets = "rmcp::transport::auth=warn".parse();
+    if let (Ok(filter), Ok(without_secrets)) = (filter, without_secrets) {
+        let filter = filter.add_directive(without_secrets);
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::{CacheCommand, ToolsCommand, ToolsSource, TypesArguments};
 use crate::exit::ExitStatus;
-use crate::output::{print_json, print_note, print_text};
+use crate::output::{print_json, print_json_text, print_note, print_text};
 use crate::{config, diagnostic};
 
 /// How much of a description a list shows.
@@ -61,7 +61,8 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
     }
     if source.json {
         let tools = servers.iter().flat_map(|server| server.tools.iter().flatten());
-        print(print_json(&tools.map(Tool::to_json).cloned().collect()));
+        let tools: Vec<_> = tools.map(Tool::to_json).collect();
+        print(print_json_text(&serde_json::to_string(&tools)?));
         return Ok(ExitStatus::Success);
     }
     let mut text = String::new();
@@ -87,7 +88,8 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
     let executor = executor(source)?;
     let tools = executor.search_known_tools(query, limit);
     if source.json {
-        print(print_json(&tools.iter().map(Tool::to_json).cloned().collect()));
+        let tools: Vec<_> = tools.iter().map(Tool::to_json).collect();
+        print(print_json_text(&serde_json::to_string(&tools)?));
     } else if tools.is_empty() {
         let unasked = executor.known_tools().iter().filter(|server| server.tools.is_none()).count();
         let hint = if unasked > 0 {
@@ -135,7 +137,7 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
         return Err(anyhow!("no tool `{name}` is known, by `server.tool` or `mcp__server__tool`; {hint}"));
     };
     if source.json {
-        print(print_json(tool.to_json()));
+        print(print_json_text(tool.to_json().text()));
         return Ok(ExitStatus::Success);
     }
     let mut text = format!("{}\n\n  {}\n", tool.path(), tool.signature);

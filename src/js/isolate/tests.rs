@@ -53,7 +53,7 @@ fn every_other_op_is_dead() {
             try {{
                 const answer = Deno.core.ops[name]("x", "x", "x");
                 // An async op's wrapper makes a rejected promise of what it throws.
-                const [state, reason] = Deno.core.getPromiseDetails(answer);
+                const [state, reason] = Deno.core.ops.op_cx_details(answer);
                 if (state !== 2) throw new Error("it answers");
                 answer.catch(() => {{}});
                 throw reason;

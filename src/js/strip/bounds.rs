@@ -47,6 +47,11 @@ pub(super) enum Refusal {
         /// Byte offset of the token that is one too deep.
         at: usize,
     },
+    /// The parser would read more than [`MOST_WORK`] bytes.
+    TooMuchWork {
+        /// Byte offset where the bound is passed.
+        at: usize,
+    },
     /// Too many `/` of which only the grammar knows whether they divide.
     Unclear {
         /// Byte offset of the last such `/`.
@@ -54,12 +59,19 @@ pub(super) enum Refusal {
     },
 }
 
-/// Returns an error if parsing `source` could exhaust the stack.
+/// Returns an error if parsing `source` could exhaust the stack, or would take too much work.
 pub(super) fn check(source: &str) -> Result<(), Refusal> {
+    weight(source).map(drop)
+}
+
+/// Returns the largest weight that a path through the tree of `source` can have, in any of its readings.
+pub(super) fn weight(source: &str) -> Result<u32, Refusal> {
     let mut readings = MOST_READINGS;
     let mut pending = vec![Scanner::new(source)];
+    let mut heaviest = 0;
     while let Some(mut scanner) = pending.pop() {
         scanner.run(&mut readings, &mut pending, Stop::AtEnd)?;
+        heaviest = heaviest.max(scanner.heaviest);
     }
-    Ok(())
+    Ok(heaviest)
 }

@@ -1,10 +1,7 @@
-//! Runs the passes and prints the function.
+//! Runs the passes. Between them it is asked whether the run goes on.
 
-use swc_common::sync::Lrc;
-use swc_common::{BytePos, FileName, GLOBALS, Globals, LineCol, Mark, SourceMap, SyntaxContext};
+use swc_common::{GLOBALS, Globals, Mark, SyntaxContext};
 use swc_ecma_ast::{Program, Script};
-use swc_ecma_codegen::text_writer::JsWriter;
-use swc_ecma_codegen::{Config as PrinterConfig, Emitter};
 use swc_ecma_transforms_base::fixer::fixer;
 use swc_ecma_transforms_base::helpers::{HELPERS, Helpers, inject_helpers};
 use swc_ecma_transforms_base::hygiene::hygiene;
@@ -14,7 +11,9 @@ use swc_ecma_transforms_typescript::{Config, typescript};
 
 use super::fence::Part;
 use super::parse::Parsed;
-use super::{Positions, StripError, Stripped, lower, namespaces, refuse, value};
+use super::{
+    Cancellation, Positions, StripError, Stripped, constants, lower, namespaces, print, refuse, value, work,
+};
 
 /// Opens the function. The directive is the first statement of the body, which makes all of it strict.
 const OPEN: &str = "(async () => {\"use strict\";\n";
@@ -34,22 +33,33 @@ const CLOSE_EXPORT: &str = "})().then((value) => typeof value === \"function\" &
 const OPEN_LINES: u32 = 1;
 
 /// Makes JavaScript of what was parsed.
-pub(super) fn emit(part: Part<'_>, parsed: Parsed) -> Result<Stripped, StripError> {
-    GLOBALS.set(&Globals::new(), || transpile(part, parsed))
+pub(super) fn emit(
+    part: Part<'_>,
+    parsed: Parsed,
+    cancellation: Cancellation<'_>,
+) -> Result<Stripped, StripError> {
+    GLOBALS.set(&Globals::new(), || transpile(part, parsed, cancellation))
 }
 
-fn transpile(part: Part<'_>, parsed: Parsed) -> Result<Stripped, StripError> {
+fn transpile(part: Part<'_>, parsed: Parsed, cancellation: Cancellation<'_>) -> Result<Stripped, StripError> {
+    cancellation.check()?;
     refuse::check(part, &parsed.module)?;
+    work::check(part, &parsed.module)?;
+    cancellation.check()?;
     let unresolved = Mark::new();
     let top_level = Mark::new();
     let mut program = Program::Module(parsed.module);
     program.mutate(resolver(unresolved, top_level, true));
+    cancellation.check()?;
     let Program::Module(module) = &mut program else { unreachable!("no pass makes a script of a module") };
     // A namespace in two blocks is written twice.
     if ["namespace", "module"].iter().map(|word| part.text.matches(word).count()).sum::<usize>() > 1 {
         namespaces::qualify(module, unresolved);
     }
     let value = value::decide(module, parsed.returns);
+    let unresolved_names = SyntaxContext::empty().apply_mark(unresolved);
+    constants::limit(part, module, unresolved_names)?;
+    cancellation.check()?;
 
     // A pass costs a walk over the tree even where there is nothing to do, so the text is asked first. The
     // words cannot be written with escapes; found in a string or a comment they cost only the walk.
@@ -59,6 +69,7 @@ fn transpile(part: Part<'_>, parsed: Parsed) -> Result<Stripped, StripError> {
             program.mutate(decorator_2023_11());
             program.mutate(inject_helpers(unresolved));
         });
+        cancellation.check()?;
     }
     let config = Config {
         // Fields stay the language's own.
@@ -69,39 +80,28 @@ fn transpile(part: Part<'_>, parsed: Parsed) -> Result<Stripped, StripError> {
         ..Config::default()
     };
     program.mutate(typescript(config, unresolved, top_level));
+    cancellation.check()?;
 
     let Program::Module(module) = program else { unreachable!("no pass makes a script of a module") };
-    let lowered = lower::lower(part, module, &value, SyntaxContext::empty().apply_mark(unresolved))?;
+    let lowered = lower::lower(part, module, &value, unresolved_names)?;
     let mut program =
         Program::Script(Script { span: swc_common::DUMMY_SP, body: lowered.body, shebang: None });
     // Only these make names, or move an author's name to where another of the same spelling is in scope.
     let renames = ["namespace", "module", "enum"].iter().any(|word| part.text.contains(word));
     if decorates || renames || lowered.made_up_name {
+        work::check_names(part, &program)?;
+        cancellation.check()?;
         program.mutate(hygiene());
     }
+    cancellation.check()?;
     program.mutate(fixer(None));
+    cancellation.check()?;
 
     let (open, close) = if lowered.calls_value { (OPEN_EXPORT, CLOSE_EXPORT) } else { (OPEN, CLOSE) };
-    let (code, tokens) = print(part.text, &program, open, close);
+    let (code, tokens) = print::print(part.text, &program, open, close, cancellation)?;
     Ok(Stripped {
         code,
         imports: lowered.imports,
         positions: Positions::new(part.text, part.lines_before, tokens, OPEN_LINES),
     })
-}
-
-fn print(source: &str, program: &Program, open: &str, close: &str) -> (String, Vec<(BytePos, LineCol)>) {
-    let map: Lrc<SourceMap> = Lrc::default();
-    // The printer asks the map which nodes shared a line. Its first file begins where the parser began to count.
-    map.new_source_file(Lrc::new(FileName::Anon), source.to_owned());
-    let mut code = Vec::with_capacity(source.len() + source.len() / 4 + open.len() + close.len());
-    code.extend_from_slice(open.as_bytes());
-    let mut tokens = Vec::new();
-    let mut writer = JsWriter::new(map.clone(), "\n", &mut code, Some(&mut tokens));
-    // Indented code would grow with the square of its depth: a thousand blocks would take 4 MB.
-    writer.set_indent_str("");
-    let mut emitter = Emitter { cfg: PrinterConfig::default(), cm: map, comments: None, wr: writer };
-    emitter.emit_program(program).expect("writing to memory does not fail");
-    code.extend_from_slice(close.as_bytes());
-    (String::from_utf8(code).expect("the printer writes UTF-8"), tokens)
 }

@@ -1,5 +1,7 @@
 //! Turns the author's module into the statements of a function body.
 
+use std::cell::OnceCell;
+
 use swc_common::{DUMMY_SP, Mark, Span, Spanned, SyntaxContext};
 use swc_ecma_ast::{
     AwaitExpr, BindingIdent, CallExpr, Callee, ClassDecl, Decl, DefaultDecl, EmptyStmt, ExportSpecifier,
@@ -10,9 +12,9 @@ use swc_ecma_ast::{
 };
 
 use super::fence::Part;
-use super::positions::place_of;
+use super::positions::PlaceIndex;
 use super::value::{Value, begins_at, is_function};
-use super::{Import, ImportedName, StripError, StripErrorKind, refuse};
+use super::{Import, ImportedName, Place, StripError, StripErrorKind, refuse};
 
 /// The statements of the function body, and what must be known of them.
 #[derive(Debug)]
@@ -32,8 +34,15 @@ pub(super) fn lower(
     value: &Value,
     unresolved: SyntaxContext,
 ) -> Result<Lowered, StripError> {
-    let mut lowering =
-        Lowering { part, unresolved, imports: Vec::new(), hoisted: Vec::new(), end: None, made_up: None };
+    let mut lowering = Lowering {
+        part,
+        unresolved,
+        places: OnceCell::new(),
+        imports: Vec::new(),
+        hoisted: Vec::new(),
+        end: None,
+        made_up: None,
+    };
     let mut body = Vec::with_capacity(module.body.len() + 1);
     let mut items = module.body.into_iter();
     while let Some(item) = items.next() {
@@ -106,6 +115,8 @@ enum End {
 struct Lowering<'a> {
     part: Part<'a>,
     unresolved: SyntaxContext,
+    /// Made for the first import.
+    places: OnceCell<PlaceIndex>,
     imports: Vec<Import>,
     hoisted: Vec<Stmt>,
     end: Option<End>,
@@ -233,6 +244,11 @@ impl Lowering<'_> {
         }))
     }
 
+    fn place(&self, span: Span) -> Place {
+        let Part { text, lines_before } = self.part;
+        self.places.get_or_init(|| PlaceIndex::new(text, lines_before)).place(text, span.lo)
+    }
+
     /// Turns an import into `const { … } = await import("mcp:…")` at the top of the body.
     fn import(&mut self, import: &ImportDecl) -> Result<(), StripError> {
         let specifier = refuse::check_specifier(self.part, &import.src)?;
@@ -263,7 +279,7 @@ impl Lowering<'_> {
                     PropName::Str(name) => name.value.to_string_lossy().into_owned(),
                     _ => continue,
                 },
-                place: place_of(self.part.text, self.part.lines_before, imported.span().lo),
+                place: self.place(imported.span()),
             });
             properties.push(ObjectPatProp::KeyValue(KeyValuePatProp {
                 key,
@@ -284,7 +300,7 @@ impl Lowering<'_> {
         } else if import.specifiers.is_empty() {
             self.hoisted.push(Stmt::Expr(ExprStmt { span, expr: imported_value(import) }));
         }
-        let place = place_of(self.part.text, self.part.lines_before, import.src.span.lo);
+        let place = self.place(import.src.span);
         self.imports.push(Import { specifier, names, place });
         Ok(())
     }

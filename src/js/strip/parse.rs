@@ -1,5 +1,7 @@
 //! Parses the author's text as a module whose top level may also `return`.
 
+use std::collections::HashSet;
+
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::{
     ArrowExpr, Class, Decl, EsVersion, Expr, ExprStmt, Function, Module, ModuleItem, ReturnStmt, Stmt,
@@ -32,6 +34,12 @@ pub(super) fn parse(part: Part<'_>) -> Result<Parsed, StripError> {
     }
 }
 
+/// The tree of `text`, with whatever is wrong in it that the parser goes on after.
+#[cfg(any(test, fuzzing))]
+pub(super) fn tree(text: &str) -> Result<Module, swc_ecma_parser::error::Error> {
+    parser(text).parse_module()
+}
+
 fn parser(text: &str) -> Parser<Lexer<'_>> {
     let syntax = Syntax::Typescript(TsSyntax { decorators: true, ..TsSyntax::default() });
     let end = BytePos(FIRST_BYTE.0 + u32::try_from(text.len()).expect("the size was checked"));
@@ -58,7 +66,7 @@ fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
     }
     // The parser has no setting that allows `return` at the top level of TypeScript. It reports each one and
     // goes on, so those that do stand there are taken from the list. One in a static block stays.
-    let mut returns = Vec::new();
+    let mut returns = HashSet::new();
     if errors.iter().any(|error| *error.kind() == SyntaxError::ReturnNotAllowed) {
         let mut finder = TopLevelReturns::default();
         module.visit_with(&mut finder);
@@ -95,12 +103,12 @@ fn parse_function(text: &str) -> Option<Parsed> {
 /// Collects where the `return` statements of the top level begin.
 #[derive(Default)]
 struct TopLevelReturns {
-    found: Vec<BytePos>,
+    found: HashSet<BytePos>,
 }
 
 impl Visit for TopLevelReturns {
     fn visit_return_stmt(&mut self, statement: &ReturnStmt) {
-        self.found.push(statement.span.lo);
+        self.found.insert(statement.span.lo);
     }
 
     // What follows cannot hold a `return` of the top level.

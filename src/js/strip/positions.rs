@@ -1,5 +1,7 @@
 //! Finds the author's place of a place in the generated code.
 
+use std::cell::OnceCell;
+
 use swc_common::{BytePos, LineCol};
 
 use super::Place;
@@ -17,6 +19,8 @@ pub(crate) struct Positions {
     source: Box<str>,
     /// Lines of the author's text before `source`.
     lines_before: u32,
+    /// Made at the first question. A script may write a stack of any length, and each line of it is a question.
+    index: OnceCell<PlaceIndex>,
     tokens: Vec<(BytePos, LineCol)>,
     /// Lines of the generated code before the first token.
     prefix_lines: u32,
@@ -29,7 +33,7 @@ impl Positions {
         tokens: Vec<(BytePos, LineCol)>,
         prefix_lines: u32,
     ) -> Self {
-        Self { source: source.into(), lines_before, tokens, prefix_lines }
+        Self { source: source.into(), lines_before, index: OnceCell::new(), tokens, prefix_lines }
     }
 
     /// Returns the author's place of a generated place. Both count from 1, columns in UTF-16 units as V8 does.
@@ -41,25 +45,83 @@ impl Positions {
         let after = self.tokens.partition_point(|(_, place)| (place.line, place.col) <= (line, column));
         let (byte, place) = self.tokens.get(after.checked_sub(1)?)?;
         // A token of an earlier line says nothing about this one.
-        (place.line == line).then(|| place_of(&self.source, self.lines_before, *byte))
+        (place.line == line).then(|| {
+            let index = self.index.get_or_init(|| PlaceIndex::new(&self.source, self.lines_before));
+            index.place(&self.source, *byte)
+        })
     }
 }
 
-/// Returns the author's place of a byte of what was parsed.
+/// Returns the author's place of a byte of what was parsed. Reads the source up to there: for many questions there is
+/// [`PlaceIndex`].
 pub(super) fn place_of(source: &str, lines_before: u32, byte: BytePos) -> Place {
-    let offset = source.floor_char_boundary(byte.0.saturating_sub(FIRST_BYTE.0) as usize);
-    let before = &source[..offset];
-    let mut lines = lines_before;
+    let offset = offset_of(source, byte);
+    let mut line = lines_before + 1;
     let mut line_start = 0;
-    for (index, _) in before.match_indices(['\n', '\r', '\u{2028}', '\u{2029}']) {
-        let rest = &source[index..];
-        // CR LF is one end of line, counted at its second half.
-        if rest.starts_with("\r\n") {
-            continue;
-        }
-        lines += 1;
-        line_start = index + rest.chars().next().map_or(0, char::len_utf8);
+    for start in line_starts(&source[..offset], source) {
+        line += 1;
+        line_start = start;
     }
-    let column = before[line_start..].encode_utf16().count();
-    Place { line: lines + 1, column: u32::try_from(column).unwrap_or(u32::MAX - 1) + 1 }
+    Place { line, column: column(units(&source[line_start..offset])) }
+}
+
+/// Bytes between two places of which the index knows the UTF-16 units before: what one question reads at most.
+const BLOCK: usize = 1 << 10;
+
+/// Answers where bytes of a text stand, each in the time of a search.
+#[derive(Debug)]
+pub(super) struct PlaceIndex {
+    lines_before: u32,
+    /// Where each line begins but the first, in bytes.
+    starts: Vec<u32>,
+    /// UTF-16 units before each multiple of [`BLOCK`].
+    units: Vec<u32>,
+}
+
+impl PlaceIndex {
+    pub(super) fn new(source: &str, lines_before: u32) -> Self {
+        let starts = line_starts(source, source).filter_map(|start| u32::try_from(start).ok()).collect();
+        let mut before = 0;
+        let mut blocks = Vec::with_capacity(source.len() / BLOCK + 1);
+        for block in 0..=source.len() / BLOCK {
+            blocks.push(before);
+            let end = source.floor_char_boundary((block + 1) * BLOCK);
+            before += units(&source[source.floor_char_boundary(block * BLOCK)..end]);
+        }
+        Self { lines_before, starts, units: blocks }
+    }
+
+    /// Returns the place of a byte of `source`, the text that this is the index of.
+    pub(super) fn place(&self, source: &str, byte: BytePos) -> Place {
+        let offset = offset_of(source, byte);
+        let lines = self.starts.partition_point(|start| *start as usize <= offset);
+        let line_start = lines.checked_sub(1).map_or(0, |last| self.starts[last] as usize);
+        let before = |offset: usize| {
+            let block = offset / BLOCK;
+            let known = self.units.get(block).copied().unwrap_or(0);
+            known + units(&source[source.floor_char_boundary(block * BLOCK)..offset])
+        };
+        let line = self.lines_before + 1 + u32::try_from(lines).unwrap_or(u32::MAX >> 1);
+        Place { line, column: column(before(offset) - before(line_start)) }
+    }
+}
+
+fn offset_of(source: &str, byte: BytePos) -> usize {
+    source.floor_char_boundary(byte.0.saturating_sub(FIRST_BYTE.0) as usize)
+}
+
+/// Returns where lines begin in `text`, which `source` begins with. CR LF is one end of line, at its second half.
+fn line_starts<'a>(text: &'a str, source: &'a str) -> impl Iterator<Item = usize> + 'a {
+    text.match_indices(['\n', '\r', '\u{2028}', '\u{2029}'])
+        .filter(|(index, _)| !source[*index..].starts_with("\r\n"))
+        .map(|(index, end)| index + end.len())
+}
+
+fn units(text: &str) -> u32 {
+    u32::try_from(text.encode_utf16().count()).unwrap_or(u32::MAX >> 1)
+}
+
+/// Returns the column, from 1, after so many units of the line.
+fn column(units: u32) -> u32 {
+    units.saturating_add(1)
 }

@@ -4,6 +4,7 @@ mod bounds;
 mod code;
 mod errors;
 mod places;
+mod work;
 
 use super::{STACK_BYTES, StripError, Stripped, strip};
 
@@ -15,7 +16,7 @@ fn run(source: &str) -> Result<Stripped, StripError> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || strip(source, MAX_BYTES))
+            .spawn_scoped(scope, || strip(source, MAX_BYTES, &|| false))
             .expect("a thread starts")
             .join()
             .expect("no panic crosses `strip`")

@@ -180,5 +180,8 @@ impl Parser {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+#[path = "../../../fuzz/entries/events.rs"]
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;

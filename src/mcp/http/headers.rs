@@ -1,12 +1,18 @@
 //! The headers that repeat parts of a message, so that proxies need not read it (revision
 //! 2026-07-28).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
-use rmcp::model::{JsonObject, ListToolsResult};
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::json;
+use crate::mcp::client::MOST_TOOLS;
+use crate::mcp::convert::schema_tree;
 
 /// What one tool may promote, and how deep in its arguments: bounds for what a server declares.
 const MOST_PROMOTED: usize = 32;
@@ -23,48 +29,94 @@ type Promoted = (Vec<String>, HeaderName);
 pub(super) struct Promotions(Mutex<HashMap<String, Vec<Promoted>>>);
 
 impl Promotions {
-    /// Learns from a list of tools and leaves out those whose declarations break the rules, as the
-    /// specification demands.
-    pub(super) fn learn(&self, list: &mut ListToolsResult) {
+    /// Learns from a page of a list of tools, and returns the page with `null` for those whose declarations break the
+    /// rules, which the specification demands to leave out. `None` if there is none of these.
+    pub(super) fn learn(&self, page: &str) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Page<'a> {
+            #[serde(borrow)]
+            tools: &'a RawValue,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Tool<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+            #[serde(borrow)]
+            input_schema: &'a RawValue,
+        }
+        // What is no page, or no tool, is said by those who read the list.
+        let read: Page<'_> = serde_json::from_str(page).ok()?;
         let mut promotions = self.0.lock();
-        list.tools.retain(|tool| {
+        let mut refused = Vec::new();
+        for written in json::items(read.tools.get(), MOST_TOOLS).ok()? {
+            let Ok(tool) = serde_json::from_str::<Tool<'_>>(written.get()) else { continue };
+            // A schema that is too large is left out of the list too.
+            let schema = schema_tree(tool.input_schema).unwrap_or_default();
             let mut found = Vec::new();
-            if collect(&tool.input_schema, &mut Vec::new(), &mut found).is_none() {
+            if collect(&schema, &mut Vec::new(), &mut found).is_none() {
                 tracing::warn!(tool = &*tool.name, "a tool with unusable `x-mcp-header` was left out");
-                return false;
-            }
-            if found.is_empty() {
+                refused.push(json::range_in(page, written));
+            } else if found.is_empty() {
                 promotions.remove(&*tool.name);
             } else {
-                promotions.insert(tool.name.to_string(), found);
+                promotions.insert(tool.name.into_owned(), found);
             }
-            true
-        });
+        }
+        if refused.is_empty() {
+            return None;
+        }
+        let mut kept = page.to_owned();
+        for range in refused.into_iter().rev() {
+            kept.replace_range(range, "null");
+        }
+        Some(kept)
     }
 
     /// The headers for one message.
-    pub(super) fn headers(&self, message: &Value) -> HeaderMap {
+    pub(super) fn headers(&self, message: &[u8]) -> HeaderMap {
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            #[serde(borrow)]
+            method: Cow<'a, str>,
+            #[serde(borrow)]
+            params: Option<Parameters<'a>>,
+        }
+        #[derive(Deserialize)]
+        struct Parameters<'a> {
+            #[serde(borrow)]
+            name: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            uri: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            arguments: Option<&'a RawValue>,
+        }
         let mut headers = HeaderMap::new();
         let mut add = |name: HeaderName, value: &str| {
             if let Ok(value) = HeaderValue::from_str(&encoded(value)) {
                 headers.insert(name, value);
             }
         };
-        let Some(method) = message["method"].as_str() else { return headers };
-        add(HeaderName::from_static("mcp-method"), method);
-        let parameters = &message["params"];
-        let name = match method {
-            "tools/call" | "prompts/get" => parameters["name"].as_str(),
-            "resources/read" => parameters["uri"].as_str(),
+        // Of methods with other parameters nothing more is said.
+        let Ok(Message { method, params }) = serde_json::from_slice::<Message<'_>>(message) else {
+            return headers;
+        };
+        add(HeaderName::from_static("mcp-method"), &method);
+        let Some(parameters) = params else { return headers };
+        let name = match &*method {
+            "tools/call" | "prompts/get" => parameters.name,
+            "resources/read" => parameters.uri,
             _ => None,
         };
         let Some(name) = name else { return headers };
-        add(HeaderName::from_static("mcp-name"), name);
+        add(HeaderName::from_static("mcp-name"), &name);
         if method == "tools/call"
-            && let Some(promoted) = self.0.lock().get(name)
+            && let Some(promoted) = self.0.lock().get(&*name)
         {
+            let arguments = parameters.arguments.map_or("{}", RawValue::get);
+            let tree = json::tree(arguments, json::budget(arguments.len())).unwrap_or_default();
             for (path, header) in promoted {
-                let argument = path.iter().try_fold(&parameters["arguments"], |value, key| value.get(key));
+                let argument = path.iter().try_fold(&tree, |value, key| value.get(key));
                 let text = match argument {
                     Some(Value::String(text)) => text.clone(),
                     Some(Value::Bool(flag)) => flag.to_string(),
@@ -81,13 +133,15 @@ impl Promotions {
 }
 
 /// Finds the declarations; `None` if one of them is against the rules.
-fn collect(schema: &JsonObject, path: &mut Vec<String>, found: &mut Vec<Promoted>) -> Option<()> {
+fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Promoted>) -> Option<()> {
     let Some(Value::Object(properties)) = schema.get("properties") else { return Some(()) };
     if path.len() >= DEEPEST {
         return Some(());
     }
     for (key, property) in properties {
-        let Value::Object(property) = property else { continue };
+        if !property.is_object() {
+            continue;
+        }
         path.push(key.clone());
         if let Some(declared) = property.get("x-mcp-header") {
             let is_primitive =

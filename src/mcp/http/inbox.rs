@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use rmcp::model::{ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
+use rmcp::model::{CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::Problem;
 use super::headers::Promotions;
+use crate::json::{self, TreeError};
 use crate::lines::{FoundId, IdScan};
 use crate::mcp::convert::{Expected, read_result};
-use crate::mcp::message::{Envelope, ProgressNotification, answer_to, read_error};
+use crate::mcp::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use crate::mcp::signals::Signals;
 
 /// Messages that may wait for rmcp, which takes each as soon as it looks.
@@ -89,10 +90,11 @@ impl Inbox {
     pub(super) async fn take(&self, text: &[u8], request: Option<i64>) -> Vec<Taken> {
         let text = text.trim_ascii();
         if text.first() == Some(&b'[')
-            && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(text)
+            && let Ok(batch) = std::str::from_utf8(text)
+            && let Ok(messages) = json::items(batch, MOST_IN_BATCH)
         {
             let mut all = Vec::new();
-            for message in messages.into_iter().take(MOST_IN_BATCH) {
+            for message in messages {
                 all.push(self.take_one(message.get().as_bytes(), request).await);
             }
             return all;
@@ -136,11 +138,12 @@ impl Inbox {
             return Taken::Nothing;
         };
         let answer = match (envelope.result, envelope.error) {
-            (Some(result), None) => read_result(expected, result)
-                .map(|result| JsonRpcMessage::response(self.learned(result), RequestId::Number(id))),
-            (_, Some(error)) => {
-                read_error(error).map(|error| JsonRpcMessage::error(error, Some(RequestId::Number(id))))
-            }
+            (Some(result), None) => read_result(expected, result).map(|result| {
+                JsonRpcMessage::response(self.learned(expected, result), RequestId::Number(id))
+            }),
+            (_, Some(error)) => read_error(error)
+                .map(|error| JsonRpcMessage::error(error, Some(RequestId::Number(id))))
+                .map_err(TreeError::from),
             (None, None) => {
                 self.fail(id, Problem::Unreadable("it has neither a result nor an error".to_owned())).await;
                 return Taken::Nothing;
@@ -157,9 +160,15 @@ impl Inbox {
         Taken::Nothing
     }
 
-    fn learned(&self, mut result: ServerResult) -> ServerResult {
+    fn learned(&self, expected: Expected, mut result: ServerResult) -> ServerResult {
         match &mut result {
-            ServerResult::ListToolsResult(list) => self.promotions.learn(list),
+            ServerResult::CustomResult(CustomResult(Value::String(page)))
+                if expected == Expected::ListTools =>
+            {
+                if let Some(kept) = self.promotions.learn(page) {
+                    *page = kept;
+                }
+            }
             ServerResult::InitializeResult(result) => {
                 let version = result.protocol_version.as_str();
                 *self.version.lock() =
@@ -175,6 +184,7 @@ impl Inbox {
     async fn notice(&self, method: &str, text: &[u8]) {
         match method {
             "notifications/tools/list_changed" => self.signals.tools_changed(),
+            _ if text.len() > MAX_NOTIFICATION_BYTES => {}
             "notifications/progress" => {
                 if let Ok(ProgressNotification { params }) = serde_json::from_slice(text) {
                     self.signals.progress(params);

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::*;
 use crate::mcp::McpServer;
-use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
+use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, call_tool};
 use crate::tools::ToolErrorCode;
 
 /// One request as it came.
@@ -188,9 +188,9 @@ async fn start_error(url: &Url) -> ToolError {
 }
 
 async fn call(running: &Running) -> Result<Value, ErrorData> {
-    let answered = running.call_tool(CallToolRequestParams::new("t"));
+    let answered = call_tool(running, CallToolRequestParams::new("t"));
     match timeout(Duration::from_secs(10), answered).await.expect("an answer within the deadline") {
-        Ok(result) => Ok(serde_json::to_value(result).unwrap()),
+        Ok(result) => Ok(result),
         Err(ServiceError::McpError(error)) => Err(error),
         Err(error) => panic!("{error}"),
     }
@@ -223,7 +223,7 @@ async fn a_call_is_answered_in_json_and_in_events() {
     assert_eq!(call(&running).await.unwrap()["content"][0]["text"], "plain");
     let arguments = json!({ "events": true }).as_object().cloned().unwrap();
     let streamed =
-        running.call_tool(CallToolRequestParams::new("t").with_arguments(arguments)).await.unwrap();
+        call_tool(&running, CallToolRequestParams::new("t").with_arguments(arguments)).await.unwrap();
     assert_eq!(serde_json::to_value(streamed).unwrap()["content"][0]["text"], "streamed");
     // What the handshake settled goes with every later request, and with none before.
     let asked = fake.asked.lock().clone();
@@ -605,7 +605,7 @@ async fn a_server_that_asks_too_much_is_cut_off_and_one_that_pings_is_answered()
         })
         .await;
         let (running, state) = connected(&fake.url).await;
-        let answered = running.call_tool(CallToolRequestParams::new("t"));
+        let answered = call_tool(&running, CallToolRequestParams::new("t"));
         let answered = timeout(Duration::from_secs(5), answered).await.unwrap();
         assert_eq!(answered.is_err(), is_cut_off, "{answered:?}");
         assert_eq!(state.end_reason(), is_cut_off.then_some("asked too much at once"));
@@ -736,8 +736,9 @@ async fn the_older_transport_is_found_and_remembered() {
 async fn the_older_transport_ends_with_its_stream() {
     let fake = older("/messages", "404 Not Found").await;
     let (running, state) = connected(&fake.url).await;
-    let ended =
-        timeout(Duration::from_secs(2), running.call_tool(CallToolRequestParams::new("end"))).await.unwrap();
+    let ended = timeout(Duration::from_secs(2), call_tool(&running, CallToolRequestParams::new("end")))
+        .await
+        .unwrap();
     assert!(ended.is_err());
     assert_eq!(state.end_reason(), Some("closed the connection"));
 }

@@ -13,7 +13,6 @@ use rmcp::model::{
     ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -25,7 +24,7 @@ use super::events::{Events, EventsError};
 use super::failure::{Problem, unavailable};
 use super::inbox::{Inbox, Pending, Taken};
 use super::{Deadlines, HttpState, Known};
-use crate::mcp::convert::expected;
+use crate::mcp::convert::{encoded, expected};
 use crate::mcp::settings::HttpKind;
 use crate::mcp::sse;
 use crate::tools::ToolError;
@@ -200,7 +199,7 @@ impl Link {
     }
 
     fn encode(&self, message: &ClientJsonRpcMessage) -> io::Result<(Vec<u8>, HeaderMap)> {
-        let body = serde_json::to_vec(message)?;
+        let body = encoded(message)?;
         let mut negotiated = self.negotiated.lock();
         if let JsonRpcMessage::Request(request) = message {
             // Each request of the newer revision says its version; the handshake of the older ones
@@ -220,7 +219,7 @@ impl Link {
         }
         let mut headers = HeaderMap::new();
         if negotiated.is_modern {
-            headers = self.inbox.promotions.headers(&serde_json::from_slice::<Value>(&body)?);
+            headers = self.inbox.promotions.headers(&body);
         }
         drop(negotiated);
         Ok((body, headers))

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use http::{Method, Request, Response, header};
+use http::{Method, Request, Response, StatusCode, header};
+use parking_lot::Mutex;
 use reqwest::Client;
-use rmcp::transport::auth::{
-    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
-};
+use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
+use serde::Deserialize;
 use tokio::time::timeout;
 use url::Url;
 
-use super::may_send_to;
+use super::address::may_send_to;
+use super::issuer::{self, Document, Endpoints};
 use crate::mcp::http::{cause, pool};
 use crate::tools::ToolError;
 
@@ -18,24 +19,52 @@ use crate::tools::ToolError;
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 const EXCHANGE_TIME: Duration = Duration::from_secs(10);
 
-/// Metadata documents have a few kilobytes.
-const LONGEST_BODY: usize = 1024 * 1024;
-const MOST_REDIRECTS: usize = 3;
+/// Metadata documents, registrations and tokens have a few kilobytes, and the largest in use some twenty. rmcp makes
+/// trees of them, which can be 180 times as large.
+const MAX_BODY: usize = 64 * 1024;
 
-/// Everything that rmcp's OAuth sends goes through here.
+/// Discovery, registration and a token take about ten requests. A server may name any number of authorization servers,
+/// and none of them has asked for the traffic.
+const MAX_REQUESTS: usize = 32;
+
+/// Everything that rmcp's OAuth sends in one sign-in or renewal goes through here.
 pub(super) struct OAuthHttp {
     client: Client,
     /// The server's own address, which the person has configured.
     server: Url,
+    seen: Mutex<Seen>,
+}
+
+/// What was sent and found so far.
+#[derive(Default)]
+struct Seen {
+    requests: usize,
+    /// Where the last request was redirected to, and what was asked for first.
+    redirect: Option<(Url, Url)>,
+    /// The last authorization server's metadata.
+    document: Option<Document>,
+    /// The authorization servers that the server has named.
+    named: Vec<String>,
+    /// The endpoints of the authorization server that was checked. Nothing is posted elsewhere.
+    endpoints: Vec<Url>,
+}
+
+/// Which authorization servers a resource has (RFC 9728), or had in a draft.
+#[derive(Deserialize)]
+struct Resource {
+    authorization_server: Option<String>,
+    authorization_servers: Option<Vec<String>>,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+pub(super) enum Refused {
     #[error("`{0}` is not behind `https`, or is on this machine and the server is not")]
     Address(String),
-    #[error("a redirect to `{0}` is not followed")]
-    Redirect(String),
-    #[error("the answer is larger than {LONGEST_BODY} bytes")]
+    #[error("nothing is sent to `{0}`, which is no endpoint of the authorization server")]
+    Endpoint(String),
+    #[error("more than {MAX_REQUESTS} requests would be needed")]
+    TooMany,
+    #[error("the answer is larger than {MAX_BODY} bytes")]
     TooLarge,
     #[error("no answer within {} s", EXCHANGE_TIME.as_secs())]
     Elapsed,
@@ -50,52 +79,105 @@ impl OAuthHttp {
     ///
     /// When TLS cannot be used.
     pub(super) fn new(server: &Url) -> Result<Self, ToolError> {
-        Ok(Self { client: pool(CONNECT_TIME)?, server: server.clone() })
+        Ok(Self { client: pool(CONNECT_TIME)?, server: server.clone(), seen: Mutex::default() })
     }
 
-    async fn send(&self, request: OAuthHttpRequest) -> Result<Response<Vec<u8>>, Refused> {
-        let follows = request.redirect_policy == OAuthHttpRedirectPolicy::Follow;
-        let (parts, body) = request.request.into_parts();
-        let mut url =
-            Url::parse(&parts.uri.to_string()).map_err(|error| Refused::Failed(error.to_string()))?;
-        for _ in 0..=MOST_REDIRECTS {
-            // Secrets go there, and the server chooses where it is.
-            if !may_send_to(&self.server, &url) {
-                return Err(Refused::Address(url.origin().ascii_serialization()));
-            }
-            let mut sent = Request::new(body.clone());
-            *sent.method_mut() = parts.method.clone();
-            *sent.headers_mut() = parts.headers.clone();
-            let (mut head, body) = sent.into_parts();
-            head.uri =
-                url.as_str().parse().map_err(|_| Refused::Failed("an address that is not one".to_owned()))?;
-            let sent = reqwest::Request::try_from(Request::from_parts(head, body))
-                .map_err(|error| Refused::Failed(cause(&error)))?;
-            let response = self.client.execute(sent).await.map_err(|error| Refused::Failed(cause(&error)))?;
-            if follows && parts.method == Method::GET && response.status().is_redirection() {
-                let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
-                let target = location.and_then(|location| url.join(location).ok());
-                match target {
-                    Some(target) if target.origin() == url.origin() => {
-                        url = target;
-                        continue;
-                    }
-                    Some(target) => return Err(Refused::Redirect(target.origin().ascii_serialization())),
-                    None => return Err(Refused::Redirect("nowhere".to_owned())),
-                }
-            }
-            return collect(response).await;
+    /// The metadata document that was fetched last.
+    pub(super) fn document(&self) -> Option<Document> {
+        self.seen.lock().document.clone()
+    }
+
+    /// Whether the server has named `issuer` among its authorization servers. Anybody can name it: this is a reason to
+    /// ask the issuer, and none to believe anything.
+    pub(super) fn has_named(&self, issuer: &str) -> bool {
+        self.seen.lock().named.iter().any(|entry| issuer::names(entry, issuer))
+    }
+
+    /// Lets requests go to the endpoints of an authorization server that was checked.
+    pub(super) fn permit(&self, endpoints: &Endpoints) {
+        self.seen.lock().endpoints = endpoints.posted_to();
+    }
+
+    /// Fetches a document.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it must not be asked for.
+    pub(super) async fn get(&self, url: &Url) -> Result<Response<Vec<u8>>, Refused> {
+        let request = Request::get(url.as_str()).body(Vec::new());
+        self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?).await
+    }
+
+    async fn execute_in_time(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Refused> {
+        timeout(EXCHANGE_TIME, self.send(request)).await.map_err(|_elapsed| Refused::Elapsed).flatten()
+    }
+
+    /// Sends one request. Redirects are never followed here: rmcp follows those of discovery within the origin, and a
+    /// secret follows none.
+    async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Refused> {
+        let not_one = |_| Refused::Failed("an address that is not one".to_owned());
+        let url =
+            Url::parse(&request.uri().to_string()).map_err(|error| Refused::Failed(error.to_string()))?;
+        // What was checked is what is sent, whatever two parsers think of it.
+        *request.uri_mut() = url.as_str().parse().map_err(not_one)?;
+        let is_get = request.method() == Method::GET;
+        let asked_first = self.admit(&url, is_get)?;
+        let sent = reqwest::Request::try_from(request).map_err(|error| Refused::Failed(cause(&error)))?;
+        let response = self.client.execute(sent).await.map_err(|error| Refused::Failed(cause(&error)))?;
+        let response = collect(response).await?;
+        if is_get {
+            self.note(url, asked_first, &response);
         }
-        Err(Refused::Redirect("itself".to_owned()))
+        Ok(response)
+    }
+
+    /// Checks where a request goes. Returns what was asked for before redirects.
+    fn admit(&self, url: &Url, is_get: bool) -> Result<Url, Refused> {
+        let mut seen = self.seen.lock();
+        seen.requests += 1;
+        if seen.requests > MAX_REQUESTS {
+            return Err(Refused::TooMany);
+        }
+        // The server chooses where it is.
+        if !may_send_to(&self.server, url) {
+            return Err(Refused::Address(url.origin().ascii_serialization()));
+        }
+        // Secrets go there.
+        if !is_get && !seen.endpoints.contains(url) {
+            return Err(Refused::Endpoint(url.origin().ascii_serialization()));
+        }
+        Ok(match seen.redirect.take() {
+            Some((target, asked_first)) if target == *url => asked_first,
+            _ => url.clone(),
+        })
+    }
+
+    /// Notes what an answer says of authorization servers.
+    fn note(&self, url: Url, asked_first: Url, response: &Response<Vec<u8>>) {
+        let mut seen = self.seen.lock();
+        if response.status().is_redirection() {
+            let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
+            seen.redirect = location.and_then(|location| url.join(location).ok()).map(|to| (to, asked_first));
+            return;
+        }
+        if response.status() != StatusCode::OK {
+            return;
+        }
+        if let Ok(resource) = serde_json::from_slice::<Resource>(response.body()) {
+            seen.named.extend(resource.authorization_server);
+            seen.named.extend(resource.authorization_servers.into_iter().flatten());
+        }
+        if let Ok(endpoints) = serde_json::from_slice(response.body()) {
+            seen.document = Some(Document { location: asked_first, endpoints });
+        }
     }
 }
 
 impl OAuthHttpClient for OAuthHttp {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(async move {
-            let answered = timeout(EXCHANGE_TIME, self.send(request)).await;
-            answered.map_err(|_elapsed| Refused::Elapsed).flatten().map_err(OAuthHttpClientError::from)
-        })
+        Box::pin(
+            async move { self.execute_in_time(request.request).await.map_err(OAuthHttpClientError::from) },
+        )
     }
 }
 
@@ -106,7 +188,7 @@ async fn collect(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, R
     }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| Refused::Failed(cause(&error)))? {
-        if body.len() + chunk.len() > LONGEST_BODY {
+        if body.len() + chunk.len() > MAX_BODY {
             return Err(Refused::TooLarge);
         }
         body.extend_from_slice(&chunk);

@@ -9,9 +9,7 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
 use axum::routing::get;
-use rmcp::transport::auth::{
-    AuthError as RmcpError, AuthorizationManager, AuthorizationRequest, AuthorizationSession,
-};
+use rmcp::transport::auth::{AuthError as RmcpError, AuthorizationRequest, AuthorizationSession};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -19,8 +17,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::tokens::{TokenStore, secret};
-use super::{client_credentials, has_token, manager, may_send_to};
+use super::address::may_send_to;
+use super::issuer::{SignInError, is_same_issuer};
+use super::tokens::{Remembered, TokenStore, secret};
+use super::{Discovered, check_before, client_credentials, discover, has_token};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
 /// How long a person may take in the browser: finding a password, a second factor.
@@ -99,8 +99,13 @@ pub async fn login(server: &McpServer, directory: &Path, show: impl FnOnce(&Url)
 /// When they cannot be removed.
 pub async fn logout(server: &McpServer, directory: &Path) -> Result<(), AuthError> {
     http_transport(server)?;
-    let tokens = TokenStore::new(server.identity(), directory);
-    tokens.clear().await.map_err(|error| failure(server, &error))
+    logout_with(server, &TokenStore::new(server.identity(), directory)).await
+}
+
+pub(super) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Result<(), AuthError> {
+    // Or a renewal that is under way would store its tokens afterwards.
+    let _lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
+    tokens.clear().await.map_err(|error| failure(server, &error.into()))
 }
 
 /// Whether there are tokens for `server`. Asks nobody but the keyring.
@@ -126,11 +131,19 @@ pub(super) async fn login_with(
     let config = http.oauth.clone().unwrap_or_default();
     let failed = |problem: String| AuthError::Failed { server: server.name.clone(), problem };
     let too_slow = || failed(format!("no answer within {} s", EXCHANGE_TIME.as_secs()));
-    if !super::is_private(&http.url) {
-        return Err(failed("it is behind `http`, where what is sent could be read; use `https`".to_owned()));
+    check_before(&http.url, &config).map_err(|error| failure(server, &error))?;
+    let discovered = timeout(EXCHANGE_TIME, discover(&http.url, &config, None)).await;
+    let discovered = discovered.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error))?;
+    if let Some(before) = tokens.load().await
+        && !is_same_issuer(&before.binding.issuer, &discovered.binding.issuer)
+    {
+        let (before, now) = (shown(&before.binding.issuer), shown(&discovered.binding.issuer));
+        tracing::warn!(server = server.name, before, now, "signing in to another authorization server");
     }
-    let mut manager = manager(&http.url, &tokens).await.map_err(|error| failure(server, &error))?;
     if config.client_credentials {
+        let lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
+        let Discovered { mut manager, binding, .. } = discovered;
+        manager.set_credential_store(Remembered { tokens, binding, lock: Some(Arc::new(lock)) });
         let exchanged = timeout(EXCHANGE_TIME, client_credentials(&mut manager, &http.url, &config)).await;
         return exchanged.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error));
     }
@@ -138,12 +151,14 @@ pub(super) async fn login_with(
     let listener = listener.map_err(|error| failed(format!("cannot listen for the browser: {error}")))?;
     let port = listener.local_addr().map_err(|error| failed(error.to_string()))?.port();
     let redirect = format!("http://127.0.0.1:{port}{CALLBACK}");
-    let session = timeout(EXCHANGE_TIME, begin(manager, &config, redirect)).await;
+    let session = timeout(EXCHANGE_TIME, begin(discovered, &tokens, &config, redirect)).await;
     let session = session.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error))?;
     let address = Url::parse(session.get_authorization_url()).map_err(|error| failed(error.to_string()))?;
     // It is opened on this machine, where other schemes start programs.
     if !may_send_to(&http.url, &address) {
-        return Err(failed("the authorization server is not behind `https`".to_owned()));
+        let problem =
+            "the page to sign in at is not behind `https`, or is on this machine and the server is not";
+        return Err(failed(problem.to_owned()));
     }
     let state = address.query_pairs().find(|(key, _)| key == "state").map(|(_, state)| state.into_owned());
     let Some(state) = state else { return Err(failed("the address to open has no `state`".to_owned())) };
@@ -157,24 +172,29 @@ pub(super) async fn login_with(
             return Err(failed(shown(&problem)));
         }
     };
+    // Or a renewal of the sign-in before this one, which is under way, would replace its tokens.
+    let _lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
     let exchanged = session.handle_callback_with_issuer(&code, &state, callback.iss.as_deref());
     let exchanged = timeout(EXCHANGE_TIME, exchanged).await.map_err(|_elapsed| too_slow())?;
-    exchanged.map_err(|error| failure(server, &error))?;
+    exchanged.map_err(|error| failure(server, &error.into()))?;
     if has_token(tokens.load().await.as_ref()) {
         return Ok(());
     }
     Err(AuthError::Storage { server: server.name.clone(), problem: "they were not kept".to_owned() })
 }
 
-/// Finds the authorization server, registers this client if it is not known, and makes the address
-/// to open.
+/// Registers this client if it is not known, and makes the address to open.
 async fn begin(
-    mut manager: AuthorizationManager,
+    discovered: Discovered,
+    tokens: &Arc<TokenStore>,
     config: &OAuth,
     redirect: String,
-) -> Result<AuthorizationSession, RmcpError> {
-    let resolution = manager.resolve_metadata().await?;
-    manager.set_metadata(resolution.metadata);
+) -> Result<AuthorizationSession, SignInError> {
+    let Discovered { mut manager, endpoints, binding } = discovered;
+    if config.client_id.is_some() && config.issuer.is_none() {
+        endpoints.check_mix_up(&binding.issuer)?;
+    }
+    manager.set_credential_store(Remembered { tokens: Arc::clone(tokens), binding, lock: None });
     let mut request = AuthorizationRequest::new(redirect).with_client_name("cx");
     request = if config.scopes.is_empty() {
         request.with_initial_scope_selection()
@@ -187,7 +207,7 @@ async fn begin(
             request = request.with_client_secret(secret);
         }
     }
-    AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)
+    AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error.into())
 }
 
 /// What the browser brings back.
@@ -254,16 +274,18 @@ fn http_transport(server: &McpServer) -> Result<&HttpTransport, AuthError> {
     }
 }
 
-fn failure(server: &McpServer, error: &RmcpError) -> AuthError {
+fn failure(server: &McpServer, error: &SignInError) -> AuthError {
     let server = server.name.clone();
     match error {
-        RmcpError::CredentialStoreError(problem) => AuthError::Storage { server, problem: problem.clone() },
+        SignInError::Protocol(RmcpError::CredentialStoreError(problem)) => {
+            AuthError::Storage { server, problem: problem.clone() }
+        }
         error => AuthError::Failed { server, problem: described(error) },
     }
 }
 
 /// An error with what caused it. None of these hold tokens: rmcp and oauth2 keep them out.
-pub(super) fn described(error: &RmcpError) -> String {
+pub(super) fn described(error: &SignInError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     for _ in 0..8 {

@@ -19,6 +19,8 @@ use super::*;
 use crate::mcp::http::{Deadlines, base64, connect_transport, tool_error};
 use crate::mcp::signals::Signals;
 
+mod hostile;
+
 /// What the authorization server remembers and how it behaves.
 #[derive(Default)]
 struct Issuer {
@@ -33,6 +35,17 @@ struct Issuer {
     forms: Mutex<Vec<HashMap<String, String>>>,
     registrations: AtomicUsize,
     calls: AtomicUsize,
+    /// What it says instead of the truth: of the resource, and of itself.
+    resource: Mutex<Option<Value>>,
+    metadata: Mutex<Option<Value>>,
+    /// The resource that tokens are for, if it is not its own.
+    other_resource: Mutex<Option<String>>,
+    /// How long a renewal takes, if not 100 ms.
+    renewal_time: Mutex<Option<Duration>>,
+    /// The grants of its tokens, in the order in which they were issued.
+    grants: Mutex<Vec<String>>,
+    /// Where its token endpoint redirects to.
+    token_redirect: Mutex<Option<String>>,
 }
 
 type Shared = State<Arc<Issuer>>;
@@ -60,12 +73,30 @@ impl Issuer {
         McpServer::http("s", url)
     }
 
+    /// The server's address, for which tokens are.
+    fn resource(&self) -> String {
+        let other = self.other_resource.lock().clone();
+        other.unwrap_or_else(|| format!("{}/mcp", self.base.lock()))
+    }
+
+    fn truth(&self) -> Value {
+        let base = self.base.lock().clone();
+        json!({
+            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
+            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
+            "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+            "token_endpoint_auth_methods_supported": ["client_secret_post", "none"],
+        })
+    }
+
     fn current(&self) -> String {
         format!("token-{}", self.number.load(Ordering::SeqCst))
     }
 
     /// Makes a new token; the one before is not accepted any more.
-    fn issue(&self) -> Response {
+    fn issue(&self, grant: &str) -> Response {
+        self.grants.lock().push(grant.to_owned());
         self.number.fetch_add(1, Ordering::SeqCst);
         let lifetime = self.lifetime.load(Ordering::Relaxed);
         answer(
@@ -87,21 +118,13 @@ fn answer(status: StatusCode, body: Value) -> Response {
 
 async fn resource_metadata(State(issuer): Shared) -> Response {
     let base = issuer.base.lock().clone();
-    answer(StatusCode::OK, json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
+    let truth = json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] });
+    answer(StatusCode::OK, issuer.resource.lock().clone().unwrap_or(truth))
 }
 
 async fn server_metadata(State(issuer): Shared) -> Response {
-    let base = issuer.base.lock().clone();
-    answer(
-        StatusCode::OK,
-        json!({
-            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
-            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
-            "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
-            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
-            "token_endpoint_auth_methods_supported": ["client_secret_post", "none"],
-        }),
-    )
+    let said = issuer.metadata.lock().clone();
+    answer(StatusCode::OK, said.unwrap_or_else(|| issuer.truth()))
 }
 
 async fn register(State(issuer): Shared, body: String) -> Response {
@@ -114,7 +137,7 @@ async fn register(State(issuer): Shared, body: String) -> Response {
 async fn authorize(State(issuer): Shared, Query(query): Query<HashMap<String, String>>) -> Response {
     assert_eq!(query["response_type"], "code");
     assert_eq!(query["code_challenge_method"], "S256");
-    assert_eq!(query["resource"], format!("{}/mcp", issuer.base.lock()));
+    assert_eq!(query["resource"], issuer.resource());
     *issuer.challenge.lock() = Some(query["code_challenge"].clone());
     let mut back = Url::parse(&query["redirect_uri"]).unwrap();
     back.query_pairs_mut().append_pair("code", "the-code").append_pair("state", &query["state"]);
@@ -125,29 +148,35 @@ async fn authorize(State(issuer): Shared, Query(query): Query<HashMap<String, St
 }
 
 async fn token(State(issuer): Shared, body: String) -> Response {
+    if let Some(target) = issuer.token_redirect.lock().clone() {
+        let mut response = answer(StatusCode::TEMPORARY_REDIRECT, json!({}));
+        response.headers_mut().insert(header::LOCATION, target.parse().unwrap());
+        return response;
+    }
     let form: HashMap<String, String> = url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
     issuer.forms.lock().push(form.clone());
     let refused = || answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_grant" }));
-    if form.get("resource") != Some(&format!("{}/mcp", issuer.base.lock())) {
+    if form.get("resource") != Some(&issuer.resource()) {
         return answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_target" }));
     }
     match form["grant_type"].as_str() {
         "authorization_code" if form["code"] == "the-code" && !form["code_verifier"].is_empty() => {
-            issuer.issue()
+            issuer.issue("authorization_code")
         }
         "refresh_token" => {
             issuer.refreshes.fetch_add(1, Ordering::SeqCst);
-            // Long enough for all the other calls to come by.
-            tokio::time::sleep(Duration::from_millis(100)).await;
             let is_current = form["refresh_token"] == format!("refresh-{}", issuer.current());
+            // Long enough for all the other calls to come by.
+            let renewal_time = *issuer.renewal_time.lock();
+            tokio::time::sleep(renewal_time.unwrap_or(Duration::from_millis(100))).await;
             if !is_current || issuer.refuses_refresh.load(Ordering::Relaxed) {
                 refused()
             } else {
-                issuer.issue()
+                issuer.issue("refresh_token")
             }
         }
         "client_credentials" if form.get("client_secret").map(String::as_str) == Some("hush") => {
-            issuer.issue()
+            issuer.issue("client_credentials")
         }
         _ => refused(),
     }
@@ -216,7 +245,7 @@ async fn connect(server: &McpServer, authorization: Arc<Authorization>) -> Resul
 }
 
 async fn call(running: &Running) -> Result<(), ToolError> {
-    match running.call_tool(rmcp::model::CallToolRequestParams::new("t")).await {
+    match crate::mcp::convert::call_tool(running, rmcp::model::CallToolRequestParams::new("t")).await {
         Ok(_) => Ok(()),
         Err(rmcp::ServiceError::McpError(error)) => Err(tool_error(&error).unwrap()),
         Err(error) => panic!("{error}"),
@@ -322,6 +351,7 @@ async fn a_client_signs_in_as_itself() {
             client_id: Some("robot".to_owned()),
             client_secret: Some("hush".to_owned()),
             client_credentials: true,
+            issuer: Some(issuer.base.lock().clone()),
             ..OAuth::default()
         });
     }
@@ -381,25 +411,6 @@ async fn tokens_do_not_go_over_the_wire_in_clear() {
     assert!(authorization.token(&Url::parse("https://example.com/mcp").unwrap()).await.unwrap().is_some());
 }
 
-#[test]
-fn servers_elsewhere_cannot_send_anybody_to_this_machine() {
-    let url = |text| Url::parse(text).unwrap();
-    for (server, target, may) in [
-        ("https://example.com/mcp", "https://login.example.org/authorize", true),
-        ("https://example.com/mcp", "http://login.example.org/authorize", false),
-        ("https://example.com/mcp", "http://127.0.0.1:2375/", false),
-        ("https://example.com/mcp", "https://localhost/", false),
-        ("https://example.com/mcp", "http://[::1]/", false),
-        ("https://example.com/mcp", "file:///etc/passwd", false),
-        ("https://example.com/mcp", "ms-msdt:/id", false),
-        ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/", true),
-        ("http://intranet:1/mcp", "http://intranet:1/token", true),
-        ("http://intranet:1/mcp", "http://intranet:2/token", false),
-    ] {
-        assert_eq!(may_send_to(&url(server), &url(target)), may, "{server} to {target}");
-    }
-}
-
 #[tokio::test]
 async fn nothing_shows_a_token() {
     let issuer = Issuer::start(3600).await;
@@ -422,8 +433,7 @@ async fn processes_have_nothing_to_sign_in_to() {
 
 /// Changes what is stored, behind the back of whoever has read it.
 async fn rewrite(server: &McpServer, directory: &TempDir, change: impl FnOnce(String) -> String) {
-    use rmcp::transport::auth::CredentialStore as _;
     let tokens = store(server, directory);
     let text = serde_json::to_string(&tokens.load().await.unwrap()).unwrap();
-    Remembered(tokens).save(serde_json::from_str(&change(text)).unwrap()).await.unwrap();
+    tokens.save(serde_json::from_str(&change(text)).unwrap()).await.unwrap();
 }

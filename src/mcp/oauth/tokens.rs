@@ -1,24 +1,30 @@
 //! Where tokens are kept: in the system's keyring, or in a file of the person's own.
 
-use std::path::Path;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use rmcp::transport::auth::{AuthError as RmcpError, CredentialStore, StoredCredentials};
+use rmcp::transport::auth::{
+    AuthError as RmcpError, CredentialRefreshGuard, CredentialStore, StoredCredentials,
+};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::store::Store;
+use super::RENEWAL_TIME;
+use super::issuer::Binding;
+use crate::store::{self, Store};
 
 /// The keyring's name for what is ours.
 const SERVICE: &str = "cx";
 
-/// The format of the file.
-const VERSION: u32 = 1;
+/// The format of the file. Tokens of version 1 have no authorization server that they are bound to.
+const VERSION: u32 = 2;
 
 /// A keyring that is there answers at once. One that is locked may ask the person, who is not there
 /// during a run; a machine without a session bus may wait for one.
@@ -27,11 +33,32 @@ const KEYRING_TIME: Duration = Duration::from_secs(3);
 /// The keyring did not answer. It is not asked again: each question costs a thread.
 static NO_KEYRING: AtomicBool = AtomicBool::new(false);
 
+/// How long another process is waited for that renews the same sign-in: as long as a renewal may take, with reading
+/// tokens before and after it.
+const MAX_LOCK_WAIT: Duration = RENEWAL_TIME.saturating_add(KEYRING_TIME).saturating_add(KEYRING_TIME);
+
+/// How often the lock is tried. A renewal takes some hundred milliseconds.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
 /// The tokens of one server.
 pub(super) struct TokenStore {
     identity: String,
+    directory: PathBuf,
     files: Store,
     uses_keyring: bool,
+}
+
+/// What is stored: tokens, and where they may be renewed.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredSignIn {
+    pub(super) credentials: StoredCredentials,
+    pub(super) binding: Binding,
+}
+
+/// The right to renew, replace or remove the tokens of one server, among all processes. Given back when dropped, by the
+/// kernel also when the process dies.
+pub(super) struct RenewalLock {
+    _file: File,
 }
 
 /// The part of what is stored that requests need.
@@ -43,11 +70,12 @@ pub(super) struct Secret {
 }
 
 /// Reads the token out of `stored`.
-pub(super) fn secret(stored: &StoredCredentials) -> Option<Secret> {
-    let response = serde_json::to_value(stored.token_response.as_ref()?).ok()?;
+pub(super) fn secret(stored: &StoredSignIn) -> Option<Secret> {
+    let credentials = &stored.credentials;
+    let response = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
     let access_token = response["access_token"].as_str()?.to_owned();
     let lifetime = response["expires_in"].as_u64();
-    let remaining = lifetime.zip(stored.token_received_at).map(|(lifetime, received)| {
+    let remaining = lifetime.zip(credentials.token_received_at).map(|(lifetime, received)| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Duration::from_secs(lifetime.saturating_sub(now.saturating_sub(received)))
     });
@@ -57,7 +85,8 @@ pub(super) fn secret(stored: &StoredCredentials) -> Option<Secret> {
 
 impl TokenStore {
     pub(super) fn new(identity: String, directory: &Path) -> Self {
-        Self { identity, files: Store::new(directory.join("tokens")), uses_keyring: true }
+        let directory = directory.join("tokens");
+        Self { identity, files: Store::new(directory.clone()), directory, uses_keyring: true }
     }
 
     /// A store that leaves the machine's keyring alone.
@@ -67,7 +96,7 @@ impl TokenStore {
     }
 
     /// What is stored. What cannot be read counts as nothing: the person signs in again.
-    pub(super) async fn load(&self) -> Option<StoredCredentials> {
+    pub(super) async fn load(&self) -> Option<StoredSignIn> {
         let text = self.keyring(|entry| match entry.get_password() {
             Ok(text) => Ok(Some(text)),
             Err(keyring::Error::NoEntry) => Ok(None),
@@ -87,15 +116,15 @@ impl TokenStore {
         }
     }
 
-    async fn save(&self, credentials: StoredCredentials) -> Result<(), RmcpError> {
+    pub(super) async fn save(&self, stored: StoredSignIn) -> Result<(), RmcpError> {
         let failed = |error: String| RmcpError::CredentialStoreError(error);
-        let text = serde_json::to_string(&credentials).map_err(|error| failed(error.to_string()))?;
+        let text = serde_json::to_string(&stored).map_err(|error| failed(error.to_string()))?;
         if self.keyring(move |entry| entry.set_password(&text)).await.is_some() {
             // What an earlier, keyless time left is not valid any more.
             return self.files.remove(&self.identity).map_err(|error| failed(error.to_string()));
         }
         self.files
-            .update(&self.identity, VERSION, |_: Option<StoredCredentials>| (credentials, ()))
+            .update(&self.identity, VERSION, |_: Option<StoredSignIn>| (stored, ()))
             .map_err(|error| failed(error.to_string()))
     }
 
@@ -106,6 +135,32 @@ impl TokenStore {
         });
         let _or_there_is_none = cleared.await;
         self.files.remove(&self.identity).map_err(|error| RmcpError::CredentialStoreError(error.to_string()))
+    }
+
+    /// Waits until no other process renews, replaces or removes these tokens.
+    ///
+    /// # Errors
+    ///
+    /// When the lock's file cannot be used, or another process keeps it for longer than a renewal may take.
+    pub(super) async fn lock(&self) -> Result<RenewalLock, RmcpError> {
+        let path = self.directory.join(format!("{}.renewal.lock", self.identity));
+        let failed = |problem: String| {
+            RmcpError::CredentialStoreError(format!("{} cannot be locked: {problem}", path.display()))
+        };
+        store::make_directory(&self.directory).map_err(|error| failed(error.to_string()))?;
+        let file = store::open_lock(&path).map_err(|error| failed(error.to_string()))?;
+        let deadline = Instant::now() + MAX_LOCK_WAIT;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(RenewalLock { _file: file }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOCK_PAUSE).await,
+                Err(TryLockError::WouldBlock) => {
+                    let seconds = MAX_LOCK_WAIT.as_secs();
+                    return Err(failed(format!("another process has kept it for {seconds} s")));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
+            }
+        }
     }
 
     /// Asks the keyring; `None` if there is none that answers.
@@ -144,8 +199,14 @@ impl TokenStore {
     }
 }
 
-/// A [`TokenStore`] as rmcp wants one.
-pub(super) struct Remembered(pub(super) Arc<TokenStore>);
+/// A [`TokenStore`] as rmcp wants one, for credentials of one authorization server.
+pub(super) struct Remembered {
+    pub(super) tokens: Arc<TokenStore>,
+    pub(super) binding: Binding,
+    /// Held by who renews, from before it reads the tokens that are to be renewed. A sign-in has no tokens to read, and
+    /// takes the lock when the user has come back.
+    pub(super) lock: Option<Arc<RenewalLock>>,
+}
 
 // Written out because rmcp's trait is made by a macro of a crate that is needed for nothing else.
 impl CredentialStore for Remembered {
@@ -156,7 +217,7 @@ impl CredentialStore for Remembered {
         'life: 'async_trait,
         Self: 'async_trait,
     {
-        self.0.load().map(Ok).boxed()
+        async { Ok(self.tokens.load().await.map(|stored| stored.credentials)) }.boxed()
     }
 
     fn save<'life, 'async_trait>(
@@ -167,14 +228,32 @@ impl CredentialStore for Remembered {
         'life: 'async_trait,
         Self: 'async_trait,
     {
-        self.0.save(credentials).boxed()
+        if credentials.token_response.is_none() {
+            // As in `clear`: rmcp's way to keep a client's id without its tokens.
+            return async { Ok(()) }.boxed();
+        }
+        self.tokens.save(StoredSignIn { credentials, binding: self.binding.clone() }).boxed()
     }
 
+    /// Keeps the tokens. rmcp clears them when a server names another authorization server, which anybody can make it
+    /// do; a person removes them, with `cx auth logout`.
     fn clear<'life, 'async_trait>(&'life self) -> BoxFuture<'async_trait, Result<(), RmcpError>>
     where
         'life: 'async_trait,
         Self: 'async_trait,
     {
-        self.0.clear().boxed()
+        async { Ok(()) }.boxed()
+    }
+
+    /// rmcp keeps this from reading the refresh token to storing its successor.
+    fn acquire_refresh_guard<'life, 'async_trait>(
+        &'life self,
+    ) -> BoxFuture<'async_trait, Result<Option<CredentialRefreshGuard>, RmcpError>>
+    where
+        'life: 'async_trait,
+        Self: 'async_trait,
+    {
+        let guard = self.lock.clone().map(CredentialRefreshGuard::new);
+        async { Ok(guard) }.boxed()
     }
 }

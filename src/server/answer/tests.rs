@@ -3,13 +3,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::execution::{LogLevel, Outcome, ToolCallRecord, ToolCallStatus, Usage};
+use crate::execution::{LogLevel, Outcome, Output, ToolCallRecord, ToolCallStatus, Usage};
 use crate::tools::ToolErrorCode;
 
 fn returned(value: Value) -> ExecuteResult {
     let usage = Usage { wall_time: Duration::from_micros(1_500), ..Usage::default() };
     ExecuteResult {
-        outcome: Outcome::Returned(value),
+        outcome: Outcome::Returned(value.into()),
         logs: Vec::new(),
         tool_calls: Vec::new(),
         planned_calls: None,
@@ -29,7 +29,7 @@ fn printing(mut result: ExecuteResult, lines: &[&str]) -> ExecuteResult {
 }
 
 fn emitting(mut result: ExecuteResult, blocks: Vec<Value>) -> ExecuteResult {
-    result.logs.extend(blocks.into_iter().map(Output::Emit));
+    result.logs.extend(blocks.into_iter().map(|block| Output::Emit(block.into())));
     result
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 fn read(arguments: Value) -> Result<RunArguments, String> {
     let Value::Object(arguments) = arguments else { panic!("an object") };
-    RunArguments::read(arguments)
+    RunArguments::read(arguments, None)
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn everything_that_can_be_asked_for() {
     }));
     let expected = RunArguments {
         code: "return 1".to_owned(),
-        input: Some(json!([1])),
+        input: Some(json!([1]).into()),
         allowed_tools: Some(vec!["fs.*".to_owned()]),
         timeout: Some(Duration::from_secs(600)),
         max_tool_calls: Some(0),

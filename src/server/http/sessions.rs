@@ -27,6 +27,8 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
+use crate::server::metrics;
 use crate::server::serve::{Calls, Shared, random_name};
 use crate::server::session::Handler;
 
@@ -42,7 +44,7 @@ const KEPT_FOR_ANSWER: usize = 1;
 /// Messages that wait to be looked at, which takes no time: rmcp makes a task of each.
 const MOST_INCOMING: usize = 1_024;
 
-/// A session that was used later than this does not make room for another one.
+/// A session in use is evicted for another one of its own peer only after it has been idle for so long.
 const SHORTEST_LIFE: Duration = Duration::from_secs(60);
 
 /// How often sessions are looked at for their age, at least.
@@ -52,6 +54,9 @@ tokio::task_local! {
     /// Whether the request that this task answers could not begin a session because there are too many. rmcp makes one
     /// error of all reasons, and a client that may try again has to be told so.
     pub(super) static REFUSED: Cell<bool>;
+
+    /// Where the request that this task answers comes from.
+    pub(super) static PEER: PeerKey;
 }
 
 /// How many sessions there may be, and for how long.
@@ -76,6 +81,8 @@ pub(super) struct Sessions {
 struct HttpSession {
     /// Goes with each message, so that it is answered in this session.
     handler: Arc<Handler>,
+    /// Where its first request came from.
+    peer: PeerKey,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
     /// The client or its silence has ended the session.
     ended: CancellationToken,
@@ -92,6 +99,8 @@ struct Streams {
     /// The requests of ours that the client has not answered, with the stream that each went to.
     questions: HashMap<RequestId, mpsc::Sender<ServerSseMessage>>,
     used: Instant,
+    /// Whether the client has sent anything after its first request, as every client does at once.
+    is_used: bool,
 }
 
 /// A request that is being answered.
@@ -179,15 +188,17 @@ impl Sessions {
     }
 }
 
-/// Makes room for one more by ending the session that has been idle for longest.
-fn make_room(open: &mut HashMap<SessionId, Arc<HttpSession>>) -> Result<(), SessionError> {
-    let idle = open.iter().filter_map(|(id, session)| Some((session.idle_time()?, id)));
-    let (time, id) = idle.max_by_key(|&(time, _)| time).ok_or(SessionError::TooMany)?;
-    if time < SHORTEST_LIFE {
-        return Err(SessionError::TooMany);
-    }
-    let id = Arc::clone(id);
+/// Evicts a session for a new one of `peer`: one whose client sent nothing after its first request, or one that has been
+/// idle for [`SHORTEST_LIFE`], or one of a peer above its share.
+fn make_room(
+    open: &mut HashMap<SessionId, Arc<HttpSession>>,
+    peer: PeerKey,
+    most: usize,
+) -> Result<(), SessionError> {
+    let held = open.iter().map(|(id, session)| session.held(Arc::clone(id))).collect();
+    let id = select_for_eviction(held, peer, most).ok_or(SessionError::TooMany)?;
     if let Some(session) = open.remove(&id) {
+        metrics::count_evicted("session");
         session.end();
     }
     Ok(())
@@ -199,9 +210,10 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
         let id = SessionId::from(random_name().ok_or(SessionError::NoId)?);
+        let peer = PEER.try_with(|&peer| peer).unwrap_or_default();
         let mut open = self.open.lock();
         if open.len() >= self.bounds.most
-            && let Err(refused) = make_room(&mut open)
+            && let Err(refused) = make_room(&mut open, peer, self.bounds.most)
         {
             let _elsewhere = REFUSED.try_with(|is_refused| is_refused.set(true));
             return Err(refused);
@@ -214,6 +226,7 @@ impl SessionManager for Sessions {
         let (incoming, messages) = mpsc::channel(MOST_INCOMING);
         let session = Arc::new(HttpSession {
             handler: Arc::new(handler),
+            peer,
             incoming,
             ended: CancellationToken::new(),
             streams: Arc::new(Mutex::new(Streams::new())),
@@ -254,7 +267,9 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        self.session(id)?.begin(message).await
+        let session = self.session(id)?;
+        session.streams.lock().is_used = true;
+        session.begin(message).await
     }
 
     async fn accept_message(
@@ -271,7 +286,11 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         let session = self.session(id)?;
         let (sender, receiver) = mpsc::channel(MOST_WAITING);
-        session.streams.lock().standalone = Some(sender);
+        {
+            let mut streams = session.streams.lock();
+            streams.is_used = true;
+            streams.standalone = Some(sender);
+        }
         Ok(SessionStream { receiver, request: None, session })
     }
 
@@ -312,6 +331,7 @@ impl HttpSession {
         {
             let mut streams = self.streams.lock();
             streams.used = Instant::now();
+            streams.is_used = true;
             match &mut message {
                 JsonRpcMessage::Notification(notification) => {
                     if let ClientNotification::CancelledNotification(cancel) = &notification.notification {
@@ -358,11 +378,31 @@ impl HttpSession {
     /// How long nothing has happened. `None` while something does.
     fn idle_time(&self) -> Option<Duration> {
         let streams = self.streams.lock();
-        // A task is a call without a stream.
-        let is_idle = streams.requests.is_empty()
-            && streams.standalone().is_none()
-            && !self.handler.calls.are_under_way();
+        let is_idle = !self.has_calls(&streams) && streams.standalone().is_none();
         is_idle.then(|| streams.used.elapsed())
+    }
+
+    fn has_calls(&self, streams: &Streams) -> bool {
+        // A task is a call without a stream.
+        !streams.requests.is_empty() || self.handler.calls.are_under_way()
+    }
+
+    /// For whom it may be evicted.
+    fn held(&self, id: SessionId) -> Held<SessionId> {
+        let streams = self.streams.lock();
+        let eviction = if self.has_calls(&streams) {
+            // Calls are bounded in number and in time by the executor.
+            Eviction::Never
+        } else if streams.standalone().is_some() {
+            Eviction::OverShare(3)
+        } else if !streams.is_used {
+            Eviction::Allowed(0)
+        } else if streams.used.elapsed() >= SHORTEST_LIFE {
+            Eviction::Allowed(1)
+        } else {
+            Eviction::OverShare(2)
+        };
+        Held { key: id, peer: self.peer, eviction, since: streams.used }
     }
 
     fn end(&self) {
@@ -380,6 +420,7 @@ impl Streams {
             standalone: None,
             questions: HashMap::new(),
             used: Instant::now(),
+            is_used: false,
         }
     }
 

@@ -3,16 +3,18 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::server::Server;
+use crate::json::Json;
 use crate::tools::approval::Effects;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::declarations::{self, ToolTypes};
 use crate::tools::names::{full_name, python_name, suggestion, typescript_name};
 use crate::tools::sample;
 use crate::tools::shape::Shape;
-use crate::tools::{ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolResult};
+use crate::tools::{Schema, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolResult};
 
 /// One server's tools with their names indexed. Immutable; a changed list makes a new one.
 pub(crate) struct ServerTools {
@@ -54,12 +56,16 @@ impl ResolvedTool {
     }
 
     /// Takes note of what the tool has returned, if its server does not say what that is.
-    pub(crate) fn observe(&self, result: &Value) {
+    pub(crate) fn observe(&self, result: &Json) {
         if self.definition().output_schema.is_some() {
             return;
         }
         let observed = &self.host.options.observed;
-        if observed.record(&self.server, self.host.identity.as_deref(), &self.tool, result) {
+        let identity = self.host.identity.as_deref();
+        // The result is read without the lock that others wait for.
+        if observed.wants(&self.server, identity, &self.tool)
+            && observed.record(&self.server, identity, &self.tool, Shape::of_text(result))
+        {
             observed.save_soon(self.host.options.runtime.as_ref());
         }
     }
@@ -92,33 +98,45 @@ impl ResolvedTool {
     }
 
     /// A value such as the tool returns, for a run that makes no calls.
-    pub(crate) fn sample(&self) -> Result<Value, ToolError> {
+    pub(crate) fn sample(&self) -> Result<Json, ToolError> {
         match &self.definition().output_schema {
             Some(schema) => {
-                let schema = schema.to_value();
-                ToolResult::structured(sample::of_schema(Some(&schema))).into_value(Some(&schema))
+                ToolResult::structured(sample::of_schema(Some(&schema.to_value()))).into_value(Some(schema))
             }
-            None => Ok(sample::of_schema(self.observed().map(|shape| shape.to_schema()).as_ref())),
+            None => Ok(sample::of_schema(self.observed().map(|shape| shape.to_schema()).as_ref()).into()),
         }
     }
 
-    /// The object that scripts see: `ToolSchema`.
-    pub(crate) fn schema(&self) -> Value {
+    /// The object that scripts see, `ToolSchema`, as JSON text.
+    pub(crate) fn schema(&self) -> Json {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ToolSchema<'a> {
+            name: String,
+            server: &'a str,
+            description: &'a str,
+            parameters: &'a Schema,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            output_schema: Option<&'a Schema>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            observed: Option<Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            annotations: Option<&'a Value>,
+        }
         let definition = self.definition();
-        let mut schema = Map::new();
-        schema.insert("name".to_owned(), full_name(&self.server, &self.tool).into());
-        schema.insert("server".to_owned(), Value::from(&*self.server));
-        schema.insert("description".to_owned(), definition.description.clone().unwrap_or_default().into());
-        schema.insert("parameters".to_owned(), definition.input_schema.to_value());
-        if let Some(output_schema) = &definition.output_schema {
-            schema.insert("outputSchema".to_owned(), output_schema.to_value());
-        } else if let Some(observed) = self.observed() {
-            schema.insert("observed".to_owned(), observed.to_schema());
-        }
-        if let Some(annotations) = &definition.annotations {
-            schema.insert("annotations".to_owned(), annotations.clone());
-        }
-        Value::Object(schema)
+        let output_schema = definition.output_schema.as_ref();
+        let observed = if output_schema.is_none() { self.observed() } else { None };
+        let schema = ToolSchema {
+            name: full_name(&self.server, &self.tool),
+            server: &self.server,
+            description: definition.description.as_deref().unwrap_or_default(),
+            parameters: &definition.input_schema,
+            output_schema,
+            observed: observed.map(|shape| shape.to_schema()),
+            annotations: definition.annotations.as_ref(),
+        };
+        // Texts, and schemas that are JSON.
+        Json::of(&schema).unwrap_or_else(|_| Value::Null.into())
     }
 
     /// Name, server and description only.

@@ -12,9 +12,9 @@ fn image() -> Value {
 
 #[test]
 fn the_rule() {
-    let wrapper = json!({ "type": "object", "properties": { "result": {} } });
-    let check = |content: Vec<Value>, structured: Option<Value>, schema: Option<&Value>, expected: Value| {
-        let result = ToolResult { content, structured, is_error: false };
+    let wrapper = Schema::from(json!({ "type": "object", "properties": { "result": {} } }));
+    let check = |content: Vec<Value>, structured: Option<Value>, schema: Option<&Schema>, expected: Value| {
+        let result = ToolResult { structured: structured.map(Json::from), ..ToolResult::content(content) };
         assert_eq!(result.into_value(schema).unwrap(), expected);
     };
     check(vec![text("a")], Some(json!({ "b": 1 })), None, json!({ "b": 1 }));
@@ -38,11 +38,15 @@ fn the_rule() {
 #[test]
 fn a_reported_failure_is_an_error_with_its_content() {
     let check = |content: Vec<Value>, structured: Option<Value>, message: &str| {
-        let result = ToolResult { content: content.clone(), structured, is_error: true };
+        let result = ToolResult {
+            structured: structured.map(Json::from),
+            is_error: true,
+            ..ToolResult::content(content.clone())
+        };
         let error = result.into_value(None).unwrap_err();
         assert_eq!(error.code, ToolErrorCode::ToolError);
         assert_eq!(error.message, message);
-        assert_eq!(error.content, content);
+        assert_eq!(error.content.unwrap(), Value::Array(content));
     };
     check(vec![text("no such file"), text("x")], None, "no such file\nx");
     check(vec![], Some(json!({ "reason": 1 })), "{\"reason\":1}");

@@ -274,3 +274,41 @@ fn a_large_result_costs_no_more_than_a_small_one() {
     let large = time(&json!(vec![row; 20_000]));
     assert!(large < small * 5, "{large:?} for 20,000 rows, {small:?} for 110");
 }
+
+/// What is read of a text is what is looked at in a tree.
+#[test]
+fn v_291_a_shape_of_text_is_that_of_its_tree() {
+    let mut generator = Generator(11);
+    let wide = |count: usize, value: Value| -> Value {
+        (0..count).map(|number| (format!("f{number}"), value.clone())).collect::<Map<_, _>>().into()
+    };
+    let long = |count: usize| -> Vec<Value> {
+        (0..count)
+            .map(|number| if number % 50 == 49 { json!(null) } else { json!({ "n": number }) })
+            .collect()
+    };
+    let mut values: Vec<Value> = (0..500).map(|_| generator.value(4)).collect();
+    values.extend([
+        wide(64, json!(1)),
+        wide(65, json!([1])),
+        wide(300, wide(30, json!("x"))),
+        json!([wide(300, json!(1)), 1]),
+        json!(long(1_000)),
+        json!({ "a": [long(200), long(30)], "b": [[long(50)]] }),
+        json!([[[[[[[[[[[1]]]]]]]]]]]),
+        json!({ "x".repeat(100): 1 }),
+        json!({ format!("a{}", "é".repeat(100)): 1 }),
+    ]);
+    for value in values {
+        let text = Json::from(value.clone());
+        assert_eq!(
+            Shape::of_text(&text),
+            Shape::of(&value),
+            "{}",
+            text.text().get(..200).unwrap_or(text.text())
+        );
+    }
+    // It does not matter how much there is beside.
+    let many = Json::parse(&format!("[{}]", vec![r#"{"":0}"#; 500_000].join(","))).unwrap();
+    assert_eq!(Shape::of_text(&many).to_schema()["items"]["additionalProperties"]["type"], "integer");
+}

@@ -42,6 +42,8 @@ pub(super) struct Frame {
     pub(super) angles: u32,
     /// Constructs in the current element whose rest swc reads twice.
     pub(super) doublings: u32,
+    /// Arrow functions and heads of statements in the current element: scopes that need no bracket.
+    pub(super) scopes: u32,
     /// One if swc reads all of this frame twice.
     pub(super) read_again: u32,
     /// Whether the current element holds a `?` of a conditional expression, or of an optional name.
@@ -70,6 +72,7 @@ impl Frame {
         self.weight = 0;
         self.tallest = 0;
         self.doublings = 0;
+        self.scopes = 0;
         self.conditional = false;
         self.decorated = false;
     }

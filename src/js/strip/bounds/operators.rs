@@ -87,6 +87,7 @@ impl Scanner<'_> {
                 length = 2;
                 // Between `?` and `:` it is tried with and without the type before it.
                 self.frame.doublings += u32::from(self.frame.conditional);
+                self.frame.scopes += 1;
                 LEVEL
             }
             // `==` and `===`; `<=` and `!=` below.

@@ -12,6 +12,10 @@ const MOST_DOUBLINGS: u32 = 24;
 const TRIED: u32 = 4;
 const COPIED: u32 = 8;
 
+/// Scopes that cost as much as reading a byte. A name is looked for in each scope around it, and names of a scope are
+/// collected once more for each: 112 scopes around a source of nothing but short names are all the work there is.
+const SCOPES: u32 = 16;
+
 /// Weight up to which an enum's initialiser costs no more than other code.
 const SMALL_ENUM: u32 = 60;
 
@@ -33,9 +37,13 @@ pub(super) struct Scanner<'a> {
     pub(super) frame: Frame,
     /// Weight of the path through the outer frames.
     pub(super) above: u32,
+    /// Weight of the heaviest path so far.
+    pub(super) heaviest: u32,
     /// Angle brackets and doublings of the outer frames.
     pub(super) outer_angles: u32,
     pub(super) outer_doublings: u32,
+    /// Scopes around the current frame.
+    pub(super) outer_scopes: u32,
     /// Whether the last word was `enum`, or the name after it.
     pub(super) enum_head: bool,
     /// Bytes that swc reads, with what it reads more than once, and up to where they are counted.
@@ -55,8 +63,10 @@ impl<'a> Scanner<'a> {
             outer: Vec::new(),
             frame: Frame::default(),
             above: 0,
+            heaviest: 0,
             outer_angles: 0,
             outer_doublings: 0,
+            outer_scopes: 0,
             enum_head: false,
             work: 0,
             counted: 0,
@@ -79,7 +89,7 @@ impl<'a> Scanner<'a> {
     ) -> Result<bool, Refusal> {
         while let Some(byte) = self.peek(0) {
             if self.work > MOST_WORK {
-                return Err(Refusal::TooDeep { at: self.at });
+                return Err(Refusal::TooMuchWork { at: self.at });
             }
             match byte {
                 b' ' | b'\t' | 0x0b | 0x0c => self.at += 1,
@@ -152,6 +162,7 @@ impl<'a> Scanner<'a> {
         // Every `<` after an operand makes swc try type arguments up to where that fails. An initialiser in an enum
         // is copied once for each of its operators.
         let mut times = u64::from(1 + TRIED * (self.outer_angles + self.frame.angles));
+        times += u64::from((self.outer_scopes + self.frame.scopes) / SCOPES);
         if self.frame.in_enum {
             times += u64::from(COPIED * (self.above + self.frame.path()).saturating_sub(SMALL_ENUM));
         }
@@ -173,8 +184,9 @@ impl<'a> Scanner<'a> {
         self.weigh()
     }
 
-    fn weigh(&self) -> Result<(), Refusal> {
-        if self.above + self.frame.height() > MOST_WEIGHT {
+    fn weigh(&mut self) -> Result<(), Refusal> {
+        self.heaviest = self.heaviest.max(self.above + self.frame.height());
+        if self.heaviest > MOST_WEIGHT {
             return Err(Refusal::TooDeep { at: self.at });
         }
         Ok(())
@@ -221,6 +233,9 @@ impl<'a> Scanner<'a> {
             // `for (var of …` is read once to see that no variable is declared.
             b"of" | b"in" if self.previous == Previous::Either => self.frame.doublings += 1,
             b"enum" if !named => self.enum_head = true,
+            // Each namespace collects the names of those inside it.
+            b"namespace" | b"module" if !named => self.frame.scopes += 1,
+            _ if class == Word::Head => self.frame.scopes += 1,
             _ => {}
         }
         self.at += length;
@@ -280,6 +295,7 @@ impl<'a> Scanner<'a> {
         // The arguments of `f<T>(…)` are read again if there is a mistake in them: then `<` compares.
         let read_again = u32::from(self.previous == Previous::Angle);
         self.outer_doublings += self.frame.doublings + u32::from(self.frame.decorated) + read_again;
+        self.outer_scopes += self.frame.scopes + 1;
         self.outer.push(self.frame);
         self.frame = Frame { bracket, head, in_enum, read_again, ..Frame::default() };
         self.after(Previous::Operator);
@@ -303,6 +319,7 @@ impl<'a> Scanner<'a> {
         self.above -= LEVEL + self.frame.path();
         self.outer_angles -= self.frame.angles;
         self.outer_doublings -= self.frame.doublings + u32::from(self.frame.decorated) + closed.read_again;
+        self.outer_scopes -= self.frame.scopes + 1;
         self.frame.tallest = self.frame.tallest.max(LEVEL + closed.peak);
         self.weigh()?;
         match (closed.bracket, closed.head) {

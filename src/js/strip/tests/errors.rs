@@ -68,8 +68,8 @@ fn legacy_decorators_and_python_are_named() {
 
 #[test]
 fn size_is_checked_first() {
-    assert!(strip("1;", 2).is_ok());
-    let error = strip("((;", 2).expect_err("refused");
+    assert!(strip("1;", 2, &|| false).is_ok());
+    let error = strip("((;", 2, &|| false).expect_err("refused");
     assert_eq!((error.kind, error.place), (Syntax, None));
     assert_eq!(error.message, "the source has 3 bytes, more than the limit of 2");
 }

@@ -19,22 +19,21 @@ fn values_that_would_not_survive_are_encoded() {
     assert_eq!(encoded("=?base64?eA==?="), "=?base64?PT9iYXNlNjQ/ZUE9PT89?=");
 }
 
-fn list(properties: Value) -> ListToolsResult {
+fn list(properties: &Value) -> String {
     let tool = json!({ "name": "t", "inputSchema": { "type": "object", "properties": properties } });
-    serde_json::from_value(json!({ "tools": [tool] })).unwrap()
+    json!({ "tools": [tool], "ttlMs": 1 }).to_string()
 }
 
 #[test]
 fn declared_arguments_travel_as_headers() {
     let promotions = Promotions::default();
-    let mut tools = list(json!({
+    let learned = promotions.learn(&list(&json!({
         "region": { "type": "string", "x-mcp-header": "Region" },
         "inner": { "type": "object", "properties": { "n": { "type": "integer", "x-mcp-header": "N" } } },
-    }));
-    promotions.learn(&mut tools);
-    assert_eq!(tools.tools.len(), 1);
+    })));
+    assert_eq!(learned, None);
     let call = json!({ "method": "tools/call", "params": { "name": "t", "arguments": { "region": "eu", "inner": { "n": 7 } } } });
-    let headers = promotions.headers(&call);
+    let headers = promotions.headers(call.to_string().as_bytes());
     assert_eq!(headers["mcp-method"], "tools/call");
     assert_eq!(headers["mcp-name"], "t");
     assert_eq!(headers["mcp-param-region"], "eu");
@@ -49,8 +48,7 @@ fn tools_with_declarations_against_the_rules_are_left_out() {
         json!({ "a": { "type": "string", "x-mcp-header": "a\r\nb" } }),
         json!({ "a": { "type": "string", "x-mcp-header": "A" }, "b": { "type": "string", "x-mcp-header": "a" } }),
     ] {
-        let mut tools = list(properties.clone());
-        Promotions::default().learn(&mut tools);
-        assert!(tools.tools.is_empty(), "{properties}");
+        let learned = Promotions::default().learn(&list(&properties));
+        assert_eq!(learned.as_deref(), Some(r#"{"tools":[null],"ttlMs":1}"#), "{properties}");
     }
 }

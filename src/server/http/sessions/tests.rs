@@ -1,5 +1,7 @@
 //! Bounds of sessions.
 
+use std::net::IpAddr;
+
 use super::*;
 use crate::executor::Executor;
 use crate::server::{Server, ServerOptions};
@@ -17,12 +19,51 @@ fn age(sessions: &Sessions, id: &SessionId, by: Duration) {
     streams.used = streams.used.checked_sub(by).unwrap();
 }
 
+/// A session that its client goes on with.
+async fn used(sessions: &Sessions) -> SessionId {
+    let (id, _transport) = sessions.create_session().await.unwrap();
+    // As a client begins.
+    sessions.session(&id).unwrap().streams.lock().is_used = true;
+    id
+}
+
+/// A peer that holds everything, in every way, holds nobody off; and nobody but it pays for that.
+#[tokio::test]
+async fn v_335_each_peer_has_a_share_of_the_sessions() {
+    let sessions = sessions(8);
+    let [flood, other, third] =
+        [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]].map(|a| PeerKey::from(IpAddr::from(a)));
+    let honest = PEER.scope(other, used(&sessions)).await;
+    let fresh = PEER.scope(other, sessions.create_session()).await.unwrap().0;
+    let mut listening = Vec::new();
+    for _ in 0..6 {
+        let id = PEER.scope(flood, used(&sessions)).await;
+        listening.push((sessions.create_standalone_stream(&id).await.unwrap(), id));
+    }
+    // It has all it can get. What others have just begun is not ended for it.
+    assert!(PEER.scope(flood, sessions.create_session()).await.is_err());
+    assert!(sessions.knows(&fresh) && sessions.knows(&honest));
+    sessions.session(&fresh).unwrap().streams.lock().is_used = true;
+    // Another one gets its share, of what the flood has too much of.
+    let late = PEER.scope(third, used(&sessions)).await;
+    assert_eq!(sessions.count(), 8);
+    assert!(sessions.knows(&fresh) && sessions.knows(&honest) && sessions.knows(&late));
+    assert!(!sessions.knows(&listening[0].1), "the oldest");
+    // Calls are not ended for anybody.
+    let calls: Vec<_> =
+        listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().handler.calls.begin()).collect();
+    assert!(PEER.scope(third, sessions.create_session()).await.is_err());
+    drop(calls);
+    PEER.scope(third, sessions.create_session()).await.unwrap();
+    assert!(!sessions.knows(&listening[1].1));
+}
+
 #[tokio::test]
 async fn the_one_that_was_idle_for_longest_makes_room() {
     let sessions = sessions(3);
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(sessions.create_session().await.unwrap().0);
+        ids.push(used(&sessions).await);
     }
     let refused = REFUSED.scope(Cell::new(false), async {
         let refused = sessions.create_session().await.is_err();

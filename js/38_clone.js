@@ -3,11 +3,34 @@
 // references to one string took four gigabytes. Here strings stay shared, and what is made is the script's own memory.
 
 import { core, primordials } from "ext:core/mod.js";
+import {
+  KIND_ARRAY_BUFFER,
+  KIND_BIGINT,
+  KIND_BOOLEAN,
+  KIND_DATA_VIEW,
+  KIND_DATE,
+  KIND_ERROR,
+  KIND_GENERATOR,
+  KIND_MAP,
+  KIND_MAP_ITERATOR,
+  KIND_NAMESPACE,
+  KIND_NUMBER,
+  KIND_PROMISE,
+  KIND_PROXY,
+  KIND_REGEXP,
+  KIND_SET,
+  KIND_SET_ITERATOR,
+  KIND_STRING,
+  KIND_SYMBOL,
+  KIND_TYPED_ARRAY,
+  KIND_WEAK_MAP,
+  KIND_WEAK_SET,
+  kindOf,
+} from "ext:cx/32_objects.js";
 
 const {
   ArrayBufferPrototypeGetByteLength,
   ArrayBufferPrototypeSlice,
-  ArrayBufferIsView,
   ArrayIsArray,
   ArrayPrototypePush,
   BigIntPrototypeValueOf,
@@ -110,11 +133,9 @@ function isWeakRef(value) {
   }
 }
 
-// Objects with state that is no property, and so cannot be copied.
-function isExotic(value) {
-  return core.isPromise(value) || core.isProxy(value) || core.isWeakMap(value) || core.isWeakSet(value) ||
-    core.isGeneratorObject(value) || core.isMapIterator(value) || core.isSetIterator(value) ||
-    core.isModuleNamespaceObject(value) || isWeakRef(value) || value[webidl.brand] === webidl.brand;
+// Whether `value` is of one of deno_web's classes, whose state is in fields that only its methods know.
+function isBranded(value) {
+  return value[webidl.brand] === webidl.brand;
 }
 
 function define(object, key, value) {
@@ -149,20 +170,6 @@ function clonedView(view, memory) {
   }
   const buffer = clone(TypedArrayPrototypeGetBuffer(view), memory);
   return new TYPED_ARRAYS[tag](buffer, TypedArrayPrototypeGetByteOffset(view), TypedArrayPrototypeGetLength(view));
-}
-
-// The value of an object that wraps a primitive, as such an object again.
-function clonedBox(value) {
-  if (core.isStringObject(value)) {
-    return new Object(StringPrototypeValueOf(value));
-  }
-  if (core.isNumberObject(value)) {
-    return new Object(NumberPrototypeValueOf(value));
-  }
-  if (core.isBooleanObject(value)) {
-    return new Object(BooleanPrototypeValueOf(value));
-  }
-  return core.isBigIntObject(value) ? new Object(BigIntPrototypeValueOf(value)) : refuse(value);
 }
 
 function clonedError(error, memory) {
@@ -246,34 +253,46 @@ function clone(value, memory) {
   if (MapPrototypeHas(memory.copies, value)) {
     return MapPrototypeGet(memory.copies, value);
   }
-  if (core.isArrayBuffer(value)) {
-    return clonedBuffer(value, memory);
+  switch (kindOf(value)) {
+    case KIND_ARRAY_BUFFER:
+      return clonedBuffer(value, memory);
+    case KIND_TYPED_ARRAY:
+    case KIND_DATA_VIEW:
+      return memory.remember(value, clonedView(value, memory));
+    case KIND_MAP:
+      return clonedMap(value, memory);
+    case KIND_SET:
+      return clonedSet(value, memory);
+    case KIND_DATE:
+      return memory.remember(value, new Date(DatePrototypeGetTime(value)));
+    case KIND_REGEXP:
+      return memory.remember(value, new RegExp(RegExpPrototypeGetSource(value), RegExpPrototypeGetFlags(value)));
+    case KIND_NUMBER:
+      return memory.remember(value, new Object(NumberPrototypeValueOf(value)));
+    case KIND_STRING:
+      return memory.remember(value, new Object(StringPrototypeValueOf(value)));
+    case KIND_BOOLEAN:
+      return memory.remember(value, new Object(BooleanPrototypeValueOf(value)));
+    case KIND_BIGINT:
+      return memory.remember(value, new Object(BigIntPrototypeValueOf(value)));
+    case KIND_ERROR:
+      return isBranded(value)
+        ? memory.remember(value, new DOMException(domExceptionMessage(value), domExceptionName(value)))
+        : clonedError(value, memory);
+    // Their state is no property.
+    case KIND_PROXY:
+    case KIND_PROMISE:
+    case KIND_WEAK_MAP:
+    case KIND_WEAK_SET:
+    case KIND_GENERATOR:
+    case KIND_MAP_ITERATOR:
+    case KIND_SET_ITERATOR:
+    case KIND_NAMESPACE:
+    case KIND_SYMBOL:
+      return refuse(value);
+    default:
+      return isWeakRef(value) || isBranded(value) ? refuse(value) : clonedObject(value, memory);
   }
-  if (ArrayBufferIsView(value)) {
-    return memory.remember(value, clonedView(value, memory));
-  }
-  if (core.isMap(value)) {
-    return clonedMap(value, memory);
-  }
-  if (core.isSet(value)) {
-    return clonedSet(value, memory);
-  }
-  if (core.isDate(value)) {
-    return memory.remember(value, new Date(DatePrototypeGetTime(value)));
-  }
-  if (core.isRegExp(value)) {
-    return memory.remember(value, new RegExp(RegExpPrototypeGetSource(value), RegExpPrototypeGetFlags(value)));
-  }
-  if (core.isBoxedPrimitive(value)) {
-    return memory.remember(value, clonedBox(value));
-  }
-  if (core.isNativeError(value) && value[webidl.brand] !== webidl.brand) {
-    return clonedError(value, memory);
-  }
-  if (ReflectHas(value, webidl.brand) && core.isNativeError(value)) {
-    return memory.remember(value, new DOMException(domExceptionMessage(value), domExceptionName(value)));
-  }
-  return isExotic(value) ? refuse(value) : clonedObject(value, memory);
 }
 
 // Buffers are all that can be transferred here: deno_web's other transferable things are not available to scripts.
@@ -313,3 +332,6 @@ export function structuredClone(value, options) {
   }
   return copy;
 }
+
+// deno_web's own files clone too: `performance.mark` does its `detail`.
+core.loadExtScript("ext:deno_web/02_structured_clone.js").structuredClone = structuredClone;

@@ -1,0 +1,61 @@
+//! Target of configuration files: the first byte chooses whose file the rest is.
+
+use std::path::Path;
+
+use super::clients::Client;
+use super::document::{Node, parse_json, parse_toml};
+use super::environment::Environment;
+use super::error::ConfigError;
+use super::expand::Scope;
+use super::{file, own};
+
+pub(crate) fn config(data: &[u8]) {
+    let Some((first, data)) = data.split_first() else { return };
+    let Ok(text) = file::text(data) else { return };
+    let choice = usize::from(*first) % (Client::ALL.len() + 1);
+    let client = Client::ALL.get(choice).copied();
+    let parsed = if client.is_some_and(Client::is_toml) { parse_toml(text) } else { parse_json(text) };
+    match parsed {
+        Ok(root) => entries(client, &root),
+        Err(findings) => {
+            let shown = ConfigError::new("fuzzed", findings).to_string();
+            assert!(!shown.contains(HIDDEN), "{shown}");
+        }
+    }
+}
+
+/// The value of a variable. No message may show one.
+const HIDDEN: &str = "hidden-value-of-a-variable";
+
+fn entries(client: Option<Client>, root: &Node) {
+    let workspace = Path::new("/workspace");
+    let mut findings = Vec::new();
+    let entries = match client {
+        Some(client) => {
+            let (entries, found) = client.servers(root, Path::new("/workspace/fuzzed.json"), workspace);
+            findings = found;
+            entries
+        }
+        None => own::parse(root, own::SERVERS_FILE_KEYS, &mut findings).servers,
+    };
+    let environment = Environment::of([("HOME", "/home/x"), ("A", HIDDEN), ("EMPTY", "")]);
+    let scope = Scope { environment: &environment, workspace };
+    for entry in &entries {
+        let _ = super::trust::summary(entry);
+        match entry.resolve(scope) {
+            Ok(server) => assert!(!server.name.is_empty(), "a server has a name"),
+            Err(mut found) => findings.append(&mut found),
+        }
+    }
+    if !findings.is_empty() {
+        let shown = ConfigError::new("fuzzed", findings).to_string();
+        assert!(!shown.contains(HIDDEN), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown:?} reaches a terminal");
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn v_304_configuration() {
+    crate::fuzzing::smoke("config", 5_000, config);
+}

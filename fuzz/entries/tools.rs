@@ -1,0 +1,81 @@
+//! Targets of schemas, which are a stranger's text: declarations, inference, samples, and checks of arguments against
+//! `jsonschema` by itself.
+
+use serde_json::Value;
+
+use super::arguments::ArgumentCheck;
+use super::declarations::{ServerTools, ToolTypes, declaration, signature, typescript};
+use super::sample::of_schema;
+use super::shape::Shape;
+use super::{Schema, ToolDefinition, ToolErrorCode};
+
+/// Declarations that a schema makes have no more brackets than are closed, and hold nothing of it that could be code;
+/// a sample of it is bounded; the shape of any value describes that value.
+pub(crate) fn schema(data: &[u8]) {
+    let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
+    let shape = Shape::of(&value);
+    let mut merged = shape.clone();
+    merged.merge(Shape::of(&value));
+    assert!(merged.is_same_as(&shape), "what was seen twice is known once");
+    let inferred = Schema::from(shape.to_schema());
+    if let (Ok(check), Value::Object(object)) = (ArgumentCheck::compile(&inferred), &value) {
+        let checked = check.check(object.clone());
+        assert!(checked.is_ok(), "{value} is not what it was seen to be: {checked:?}, {}", inferred.text());
+    }
+    let sample = of_schema(Some(&value)).to_string();
+    assert!(sample.len() <= MAX_SAMPLE_BYTES, "a sample of {} bytes", sample.len());
+
+    let definition = ToolDefinition {
+        name: "fuzzed".to_owned(),
+        description: Some(String::from_utf8_lossy(data).into_owned()),
+        input_schema: Schema::from(value.clone()),
+        output_schema: Some(Schema::from(value)),
+        annotations: None,
+    };
+    let tool = ToolTypes { definition: &definition, observed: Some(&shape) };
+    let line = signature(tool);
+    assert!(!line.contains('\n'), "{line:?} is one line");
+    let _ = declaration(tool);
+    let module = typescript(std::iter::once(ServerTools { name: "server", tools: vec![tool] }));
+    assert!(module.ends_with("};\n"), "{module}");
+    assert!(
+        !module.contains('\u{2028}') && !module.contains('\u{202e}'),
+        "hidden characters are written out"
+    );
+}
+
+/// 1,000 values of 4,000 bytes, each with escapes.
+const MAX_SAMPLE_BYTES: usize = 32 << 20;
+
+/// `{"schema": …, "arguments": {…}}`: a check never refuses what `jsonschema` allows, and says why it refuses.
+pub(crate) fn arguments(data: &[u8]) {
+    let Ok(Value::Object(mut input)) = serde_json::from_slice::<Value>(data) else { return };
+    let (Some(schema), Some(Value::Object(arguments))) = (input.remove("schema"), input.remove("arguments"))
+    else {
+        return;
+    };
+    let Ok(check) = ArgumentCheck::compile(&Schema::from(schema.clone())) else { return };
+    let result = check.check(arguments.clone());
+    let Ok(validator) = jsonschema::options().should_validate_formats(false).build(&schema) else { return };
+    match result {
+        Ok(same) => assert_eq!(same, arguments, "nothing is coerced"),
+        Err(error) => {
+            assert_eq!(error.code, ToolErrorCode::InvalidArguments);
+            assert!(!error.message.is_empty(), "a refusal says why");
+            let allowed = validator.is_valid(&Value::Object(arguments.clone()));
+            assert!(!allowed, "{schema} allows {arguments:?}, the check says: {}", error.message);
+        }
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn v_304_schemas() {
+    crate::fuzzing::smoke("schema", 3_000, schema);
+}
+
+#[cfg(test)]
+#[test]
+fn v_304_arguments() {
+    crate::fuzzing::smoke("arguments", 3_000, arguments);
+}

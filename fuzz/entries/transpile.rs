@@ -1,0 +1,356 @@
+//! Targets of the transpiler.
+
+use arbitrary::{Arbitrary as _, Result, Unstructured};
+use swc_common::BytePos;
+use swc_ecma_ast::{EsVersion, Expr, Pat, Stmt, TsType};
+use swc_ecma_parser::lexer::Lexer;
+use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax};
+use swc_ecma_visit::{Visit, VisitWith};
+
+use super::{STACK_BYTES, StripErrorKind, bounds, parse, strip};
+
+/// Largest source of a target: passes that double their work are refused well below.
+const MAX_BYTES: usize = 1 << 20;
+
+/// What `strip` promises for `source`, whatever it is: no panic; JavaScript that parses; places that are in the
+/// source; an error with a place in the source.
+fn check(source: &str) {
+    let lines = source.split(['\n', '\r', '\u{2028}', '\u{2029}']).count();
+    let stripped = match strip(source, MAX_BYTES, &|| false) {
+        Ok(stripped) => stripped,
+        Err(error) => {
+            assert_ne!(error.kind, StripErrorKind::Stopped, "nobody stopped it");
+            if let Some(place) = error.place {
+                assert!(place.line >= 1 && place.line as usize <= lines && place.column >= 1, "{error:?}");
+            }
+            return;
+        }
+    };
+    if let Err(problem) = parses(&stripped.code) {
+        panic!("{source:?} became {:?}, which does not parse: {problem}", stripped.code);
+    }
+    for (line, text) in stripped.code.lines().enumerate().take(50) {
+        for column in [1, text.encode_utf16().count() / 2 + 1, text.encode_utf16().count() + 1] {
+            let (line, column) = (u32::try_from(line + 1), u32::try_from(column));
+            let (Ok(line), Ok(column)) = (line, column) else { continue };
+            if let Some(place) = stripped.positions.original(line, column) {
+                assert!(place.line >= 1 && place.line as usize <= lines && place.column >= 1, "{place:?}");
+            }
+        }
+    }
+}
+
+/// Whether `code` is one expression of JavaScript. Early errors are V8's to report: names that are declared twice, say,
+/// and `super` where there is none, which TypeScript's syntax allows.
+fn parses(code: &str) -> std::result::Result<(), String> {
+    let syntax = Syntax::Es(EsSyntax {
+        allow_super_outside_method: true,
+        explicit_resource_management: true,
+        ..EsSyntax::default()
+    });
+    let end = BytePos(1 + u32::try_from(code.len()).expect("code is bounded"));
+    let lexer = Lexer::new(syntax, EsVersion::latest(), StringInput::new(code, BytePos(1), end), None);
+    let script = Parser::new_from(lexer).parse_script().map_err(|error| format!("{error:?}"))?;
+    if script.body.len() == 1 { Ok(()) } else { Err(format!("{} statements", script.body.len())) }
+}
+
+/// Runs `task` with the stack that `strip` needs.
+fn on_large_stack(task: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, task);
+        if let Err(panic) = thread.expect("a thread starts").join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// Any text.
+pub(crate) fn text(data: &[u8]) {
+    let source = String::from_utf8_lossy(data);
+    on_large_stack(|| check(&source));
+}
+
+/// Programs of a grammar, and constructs in any nesting.
+pub(crate) fn program(data: &[u8]) {
+    if let Ok(source) = generate(data) {
+        on_large_stack(|| check(&source));
+    }
+}
+
+/// The scanner of `bounds` against the parser: no source that it lets pass has a higher tree than it weighed.
+pub(crate) fn bounds(data: &[u8]) {
+    let source = String::from_utf8_lossy(data);
+    on_large_stack(|| {
+        let Ok(weight) = bounds::weight(&source) else { return };
+        // swc's own assertions, which a build for fuzzing has, fail for `<!--` and a line of `/`.
+        let parsed = std::panic::catch_unwind(|| parse::tree(&source));
+        let Ok(Ok(tree)) = parsed else { return };
+        let mut height = Height::default();
+        tree.visit_with(&mut height);
+        assert!(
+            height.highest <= weight + LEVELS_WITHOUT_WEIGHT,
+            "{source:?}: {} levels of the tree, weight {weight}",
+            height.highest
+        );
+    });
+}
+
+/// Levels of a tree that the scanner does not weigh: the statement, its declaration, its first operand.
+const LEVELS_WITHOUT_WEIGHT: u32 = 16;
+
+#[derive(Default)]
+struct Height {
+    now: u32,
+    highest: u32,
+}
+
+impl Height {
+    fn level(&mut self, children: impl FnOnce(&mut Self)) {
+        self.now += 1;
+        self.highest = self.highest.max(self.now);
+        children(self);
+        self.now -= 1;
+    }
+}
+
+impl Visit for Height {
+    fn visit_expr(&mut self, expression: &Expr) {
+        self.level(|height| expression.visit_children_with(height));
+    }
+
+    fn visit_stmt(&mut self, statement: &Stmt) {
+        self.level(|height| statement.visit_children_with(height));
+    }
+
+    fn visit_pat(&mut self, pattern: &Pat) {
+        self.level(|height| pattern.visit_children_with(height));
+    }
+
+    fn visit_ts_type(&mut self, kind: &TsType) {
+        self.level(|height| kind.visit_children_with(height));
+    }
+}
+
+/// A program of the subset whose meaning `fuzz/differential` compares with another compiler's: it only uses what it
+/// declares, and logs what it does.
+pub(crate) fn generate(data: &[u8]) -> Result<String> {
+    let mut input = Unstructured::new(data);
+    let mut program = Generator { input: &mut input, text: String::new(), names: Vec::new(), next: 0 };
+    program.text.push_str(PRELUDE);
+    program.statements(3)?;
+    Ok(program.text)
+}
+
+/// What generated programs use: `log` keeps values, `d` is a decorator of every kind that changes nothing but the log.
+const PRELUDE: &str = "const out: string[] = [];
+function log(...values: unknown[]) { out.push(values.map((value) => show(value)).join(' ')); }
+function show(value: any): string {
+  if (typeof value === 'function') return 'function';
+  if (typeof value !== 'object' || value === null) return String(value);
+  return JSON.stringify(Object.entries(value).map(([key, value]) => [key, show(value)]));
+}
+function d(value: any, context: any) { log('d', context.kind, context.name); }
+";
+
+struct Generator<'a, 'b> {
+    input: &'a mut Unstructured<'b>,
+    text: String,
+    /// Values that can be read here.
+    names: Vec<String>,
+    next: usize,
+}
+
+impl Generator<'_, '_> {
+    fn fresh(&mut self, prefix: &str) -> String {
+        self.next += 1;
+        format!("{prefix}{}", self.next)
+    }
+
+    fn statements(&mut self, depth: u32) -> Result<()> {
+        let count = self.input.int_in_range(1..=5)?;
+        for _ in 0..count {
+            self.statement(depth)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn statement(&mut self, depth: u32) -> Result<()> {
+        match self.input.int_in_range(0..=9)? {
+            0 | 1 => self.declare_enum(),
+            2 | 3 if depth > 0 => self.namespace(depth),
+            4..=6 if depth > 0 => self.class(depth),
+            7 => {
+                let name = self.fresh("v");
+                let value = self.expression(2)?;
+                let kind = *self.input.choose(&["const", "let", "var"])?;
+                self.push(&format!("{kind} {name} = {value}; log('{name}', {name});\n"));
+                self.names.push(name);
+                Ok(())
+            }
+            _ => {
+                let value = self.expression(3)?;
+                self.push(&format!("log({value});\n"));
+                Ok(())
+            }
+        }
+    }
+
+    fn declare_enum(&mut self) -> Result<()> {
+        // Sometimes the name of an enum that is there: merged.
+        let name = if bool::arbitrary(self.input)? { "Merged".to_owned() } else { self.fresh("E") };
+        let is_const = name != "Merged" && bool::arbitrary(self.input)?;
+        let count = self.input.int_in_range(1..=4)?;
+        let mut members = Vec::new();
+        let mut text = String::new();
+        for _ in 0..count {
+            let member = self.fresh("m");
+            let value = match self.input.int_in_range(0..=6)? {
+                0 => " = 'text'".to_owned(),
+                1 => format!(" = {}", self.input.int_in_range(-5..=99)?),
+                2 => " = 1 << 3 | 2".to_owned(),
+                3 if !members.is_empty() => format!(" = {}", self.input.choose(&members)?),
+                4 if !is_const => " = 'abc'.length".to_owned(),
+                5 => " = -(2 ** 3) % 5".to_owned(),
+                // Only the first member, or one after a number, may go without.
+                _ if members.is_empty() && name != "Merged" => String::new(),
+                _ => format!(" = {}", self.next),
+            };
+            text.push_str(&format!("{member}{value}, "));
+            members.push(member);
+        }
+        let prefix = if is_const { "const " } else { "" };
+        self.push(&format!("{prefix}enum {name} {{ {text}}}\n"));
+        let member = self.input.choose(&members)?.clone();
+        self.push(&format!("log({name}.{member});\n"));
+        if !is_const {
+            self.push(&format!("log({name});\n"));
+            self.names.push(format!("{name}.{member}"));
+        }
+        Ok(())
+    }
+
+    fn namespace(&mut self, depth: u32) -> Result<()> {
+        let name = self.fresh("N");
+        let exported = self.fresh("x");
+        let value = self.expression(2)?;
+        let outer = self.names.len();
+        self.push(&format!("namespace {name} {{\nexport let {exported} = {value};\n"));
+        self.names.push(exported.clone());
+        self.push(&format!(
+            "export function f({name}: number) {{ {exported} += 1; return [{exported}, {name}]; }}\n"
+        ));
+        self.statements(depth - 1)?;
+        self.push("}\n");
+        self.names.truncate(outer);
+        self.push(&format!("log({name}.{exported}, {name}.f(2), {name}.{exported});\n"));
+        self.names.push(format!("{name}.{exported}"));
+        Ok(())
+    }
+
+    fn class(&mut self, depth: u32) -> Result<()> {
+        let name = self.fresh("C");
+        let decorates = bool::arbitrary(self.input)?;
+        if decorates && bool::arbitrary(self.input)? {
+            self.push("@d ");
+        }
+        self.push(&format!("class {name}<T = any> {{\n"));
+        for _ in 0..self.input.int_in_range(0..=4)? {
+            let member = self.fresh("k");
+            let value = self.expression(2)?;
+            if decorates && bool::arbitrary(self.input)? {
+                self.push("@d ");
+            }
+            let is_static = if bool::arbitrary(self.input)? { "static " } else { "" };
+            let text = match self.input.int_in_range(0..=5)? {
+                0 => format!("{is_static}{member} = {value};\n"),
+                1 => format!("{is_static}{member}(a = {value}) {{ return a; }}\n"),
+                2 => format!("{is_static}accessor {member} = {value};\n"),
+                3 => format!("{is_static}get {member}() {{ return {value}; }}\n"),
+                4 => format!("{is_static}#{member} = {value};\n"),
+                _ => format!("{is_static}['{member}'] = {value};\n"),
+            };
+            self.push(&text);
+        }
+        let value = self.expression(2)?;
+        self.push(&format!(
+            "constructor(public p: any = {value}, private readonly q?: T) {{ log('new', this.p); }}\n"
+        ));
+        self.push("}\n");
+        self.push(&format!("log(new {name}(1, 2), {name}.name, Object.keys(new {name}()));\n"));
+        if depth > 1 && bool::arbitrary(self.input)? {
+            let derived = self.fresh("D");
+            self.push(&format!(
+                "class {derived} extends {name} {{ constructor(public r = 3) {{ super(r); log(this.r); }} }}\nlog(new {derived}());\n"
+            ));
+        }
+        Ok(())
+    }
+
+    fn expression(&mut self, depth: u32) -> Result<String> {
+        if depth == 0 {
+            return Ok(match self.input.int_in_range(0..=3)? {
+                0 if !self.names.is_empty() => self.input.choose(&self.names)?.clone(),
+                1 => "'s'".to_owned(),
+                _ => self.input.int_in_range(0..=9)?.to_string(),
+            });
+        }
+        let (left, right) = (self.expression(depth - 1)?, self.expression(depth - 1)?);
+        Ok(match self.input.int_in_range(0..=9)? {
+            0 => format!("({left} as any) + {right}"),
+            1 => format!("({left} ? {right} : <any>0)"),
+            2 => format!("((a: any) => [a, {left}])({right})"),
+            3 => format!("`${{{left}}}-${{{right}}}`"),
+            4 => format!("({{ a: {left} }}.a satisfies unknown)"),
+            5 => format!("({left} ?? {right})!"),
+            6 => format!("[{left}, {right}].length"),
+            7 => format!("(function <T>(this: void, a?: T) {{ return a ?? {left}; }})({right})"),
+            8 => format!("({left} as any) - ({right} as any)"),
+            _ => left,
+        })
+    }
+}
+
+/// Says what the program compiles to, for `fuzz/differential`.
+#[cfg(fuzzing)]
+pub(crate) fn compiled(source: &str) -> std::result::Result<String, String> {
+    strip(source, MAX_BYTES, &|| false).map(|stripped| stripped.code).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fuzzing::constructs::{NESTS, PAYLOADS, SEQUENCES, TRIGGERS, nested, sequence};
+    use crate::fuzzing::smoke;
+
+    #[test]
+    fn v_302_any_text() {
+        smoke("transpile", 1_500, super::text);
+    }
+
+    #[test]
+    fn v_302_generated_programs() {
+        smoke("program", 1_500, super::program);
+    }
+
+    #[test]
+    fn v_303_the_scanner_never_weighs_less_than_the_tree() {
+        smoke("bounds", 3_000, super::bounds);
+    }
+
+    #[test]
+    fn v_302_every_construct_in_a_row_and_nested() {
+        for trigger in TRIGGERS {
+            for construct in SEQUENCES {
+                super::text(sequence(trigger, construct, 600).as_bytes());
+            }
+            for nest in NESTS {
+                for payload in PAYLOADS {
+                    super::text(nested(trigger, *nest, 4, payload, false, 400).as_bytes());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+try { throw 1 } catch { } finally { do { x-- } while (x) } var { a: [b = function* () { yield* c }] } = d, e = class { [f]() { } async *g() { } set h(v) { } }; with (o) { debugger }

@@ -1,0 +1,77 @@
+//! Root of the crate that the fuzz targets link: `fuzz/Cargo.toml` names it, nothing else does.
+//!
+//! It stands here so that `crate::tools` and all other paths are those of the product. It has the modules that read what
+//! strangers write, and neither engine: without V8 and wasmtime it builds in minutes, and with coverage.
+
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "the engines are what uses the rest")]
+
+mod config;
+mod error;
+#[path = "../fuzz/entries/mod.rs"]
+mod fuzzing;
+mod js {
+    pub(crate) mod strip;
+}
+mod json;
+mod limits;
+mod lines;
+mod mcp;
+mod python {
+    pub(crate) mod image;
+}
+mod server {
+    mod incoming;
+    pub(crate) mod lines;
+}
+mod store;
+mod tools;
+
+pub use error::Error;
+pub use limits::Limits;
+pub use tools::Schema;
+
+/// The targets, by the names of their seeds.
+pub mod targets {
+    /// A target, whose argument is the input.
+    pub type Target = fn(&[u8]);
+
+    /// All targets.
+    pub const ALL: &[(&str, Target)] = &[
+        ("transpile", crate::js::strip::fuzzing::text),
+        ("program", crate::js::strip::fuzzing::program),
+        ("bounds", crate::js::strip::fuzzing::bounds),
+        ("lines", crate::fuzzing::lines::lines),
+        ("client_lines", crate::server::lines::fuzzing::client_lines),
+        ("server_lines", crate::mcp::fuzz_server_lines),
+        ("events", crate::mcp::fuzz_events),
+        ("config", crate::config::fuzzing::config),
+        ("schema", crate::tools::fuzzing::schema),
+        ("arguments", crate::tools::fuzzing::arguments),
+        ("image", crate::python::image::fuzzing::image),
+    ];
+
+    /// Runs the target of that name. Panics if there is none, or if a promise is broken.
+    pub fn run(name: &str, data: &[u8]) {
+        let (_, target) = ALL.iter().find(|(known, _)| *known == name).expect("a target of that name");
+        target(data);
+    }
+}
+
+/// What the measurements and the differential test use.
+pub mod programs {
+    pub use crate::fuzzing::constructs;
+
+    /// Makes a program of the grammar out of bytes.
+    pub fn generate(data: &[u8]) -> Option<String> {
+        crate::js::strip::fuzzing::generate(data).ok()
+    }
+
+    /// Transpiles, on a stack that is large enough.
+    ///
+    /// # Errors
+    ///
+    /// What the author is told.
+    pub fn transpile(source: &str) -> Result<String, String> {
+        crate::js::strip::fuzzing::compiled(source)
+    }
+}

@@ -1,0 +1,102 @@
+//! Prints the function, up to a bound.
+
+use std::io::{self, Write};
+
+use swc_common::sync::Lrc;
+use swc_common::{BytePos, FileName, LineCol, SourceMap};
+use swc_ecma_ast::Program;
+use swc_ecma_codegen::text_writer::JsWriter;
+use swc_ecma_codegen::{Config, Emitter};
+
+use super::{Cancellation, StripError, StripErrorKind, work};
+
+/// Most bytes of code for each byte of source, and on top. Decorators and `accessor` fields are what grows most:
+/// 4,000 of them make 3 MB. Without the bound, the name of an enum of 100 KB would be written twice for each of its
+/// 50,000 members.
+const MAX_GROWTH: usize = 8;
+const MAX_GROWTH_ON_TOP: usize = 4 << 20;
+
+/// Bytes between two looks at whether the run has been stopped: a few milliseconds.
+const CHECK_EVERY: usize = 1 << 18;
+
+/// Code, and where each of its tokens came from.
+pub(super) type Printed = (String, Vec<(BytePos, LineCol)>);
+
+/// Prints `program` between `open` and `close`.
+pub(super) fn print(
+    source: &str,
+    program: &Program,
+    open: &str,
+    close: &str,
+    cancellation: Cancellation<'_>,
+) -> Result<Printed, StripError> {
+    let map: Lrc<SourceMap> = Lrc::default();
+    // The printer asks the map which nodes shared a line. Its first file begins where the parser began to count.
+    map.new_source_file(Lrc::new(FileName::Anon), source.to_owned());
+    let mut code = Vec::with_capacity(source.len() + source.len() / 4 + open.len() + close.len());
+    code.extend_from_slice(open.as_bytes());
+    let mut tokens = Vec::new();
+    let max_bytes = source.len().saturating_mul(MAX_GROWTH).saturating_add(MAX_GROWTH_ON_TOP);
+    let mut bounded =
+        Bounded { code: &mut code, max_bytes, check_at: CHECK_EVERY, cancellation, refusal: None };
+    let mut writer = JsWriter::new(map.clone(), "\n", &mut bounded, Some(&mut tokens));
+    // Indented code would grow with the square of its depth: a thousand blocks would take 4 MB.
+    writer.set_indent_str("");
+    let mut emitter = Emitter { cfg: Config::default(), cm: map, comments: None, wr: writer };
+    let written = emitter.emit_program(program);
+    drop(emitter);
+    if let Some(refusal) = bounded.refusal.take() {
+        return Err(refusal);
+    }
+    written.expect("writing to memory fails only with a refusal");
+    code.extend_from_slice(close.as_bytes());
+    Ok((String::from_utf8(code).expect("the printer writes UTF-8"), tokens))
+}
+
+/// Memory to write to, which refuses what is too much.
+struct Bounded<'a> {
+    code: &'a mut Vec<u8>,
+    max_bytes: usize,
+    check_at: usize,
+    cancellation: Cancellation<'a>,
+    /// Why nothing more is written.
+    refusal: Option<StripError>,
+}
+
+impl Write for Bounded<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.code.len() + bytes.len();
+        if length > self.max_bytes {
+            return Err(self.refuse(too_long(self.max_bytes)));
+        }
+        if length > self.check_at {
+            self.check_at = length + CHECK_EVERY;
+            self.cancellation.check().map_err(|error| self.refuse(error))?;
+        }
+        self.code.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Bounded<'_> {
+    /// Keeps `error` for the author. What is returned only makes the printer stop.
+    fn refuse(&mut self, error: StripError) -> io::Error {
+        self.refusal.get_or_insert(error);
+        io::ErrorKind::FileTooLarge.into()
+    }
+}
+
+fn too_long(max_bytes: usize) -> StripError {
+    StripError {
+        kind: StripErrorKind::Transpile,
+        message: work::MESSAGE.to_owned(),
+        place: None,
+        hint: Some(format!(
+            "its JavaScript would have more than {max_bytes} bytes: shorten the names and texts of enums and namespaces"
+        )),
+    }
+}

@@ -1,0 +1,119 @@
+//! Counts on the tree what the passes would do, and refuses what would take too long.
+//!
+//! swc's passes cannot be interrupted, and these are not linear: the pass for enums walks all members of all enums
+//! once for each enum; the pass for decorators looks at the whole class for each decorated member, and writes some
+//! 500 bytes for each; the pass that renames compares a name with all others of the same spelling. Each bound below
+//! is about a quarter of a second of its pass in a build with optimisation (`fuzz/examples/growth.rs` measures it).
+//! Scripts that people or models write stay a hundred times below.
+
+use std::collections::{HashMap, HashSet};
+
+use swc_common::{Span, SyntaxContext};
+use swc_ecma_ast::{AutoAccessor, Decorator, Id, Ident, Module, Program, TsEnumDecl};
+use swc_ecma_visit::{Visit, VisitWith};
+
+use super::fence::Part;
+use super::{StripError, StripErrorKind, refuse};
+
+/// What the author is told, here and where the parser's work is bounded.
+pub(super) const MESSAGE: &str = "this source takes too much work to transpile";
+
+/// Largest product of the number of enums and the number of all their members: 4,000 enums of one member each, or
+/// 500 of 64. A step takes up to 16 ns, if all enums are one that was declared in parts.
+const MAX_ENUM_STEPS: u64 = 16_000_000;
+
+/// Most decorators and `accessor` fields. In a class of its own each takes 30 µs; in one class 4,000 take 0.3 s.
+const MAX_DECORATORS: u64 = 4_000;
+
+/// Most pairs of names that have one spelling and different declarations: 14,000 parameters called `x`, say. A pair
+/// takes 2 ns.
+const MAX_NAME_PAIRS: u64 = 100_000_000;
+
+/// Returns an error if enums or decorators in `module` would take too long.
+pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), StripError> {
+    // The words cannot be written with escapes, so text that lacks them needs no look at the tree.
+    if !["enum", "@", "accessor"].iter().any(|word| part.text.contains(word)) {
+        return Ok(());
+    }
+    let mut counter = Counter::default();
+    module.visit_with(&mut counter);
+    match counter.exceeded {
+        None => Ok(()),
+        Some((span, hint)) => Err(refuse::error(part, StripErrorKind::Transpile, span, MESSAGE, hint)),
+    }
+}
+
+#[derive(Default)]
+struct Counter {
+    enums: u64,
+    members: u64,
+    decorators: u64,
+    exceeded: Option<(Span, &'static str)>,
+}
+
+impl Counter {
+    fn decorator(&mut self, span: Span) {
+        self.decorators += 1;
+        if self.decorators > MAX_DECORATORS {
+            self.exceeded.get_or_insert((span, "it has more than 4,000 decorators and `accessor` fields"));
+        }
+    }
+}
+
+impl Visit for Counter {
+    fn visit_ts_enum_decl(&mut self, declared: &TsEnumDecl) {
+        self.enums += 1;
+        self.members += declared.members.len() as u64;
+        if self.enums.saturating_mul(self.members) > MAX_ENUM_STEPS {
+            let hint = "it has too many enums: declare each in one part, or use objects";
+            self.exceeded.get_or_insert((declared.span, hint));
+        }
+        declared.visit_children_with(self);
+    }
+
+    fn visit_decorator(&mut self, decorator: &Decorator) {
+        self.decorator(decorator.span);
+        decorator.visit_children_with(self);
+    }
+
+    fn visit_auto_accessor(&mut self, accessor: &AutoAccessor) {
+        self.decorator(accessor.span);
+        accessor.visit_children_with(self);
+    }
+}
+
+/// Returns an error if renaming would take too long: for each spelling, names of different declarations are compared
+/// with each other.
+pub(super) fn check_names(part: Part<'_>, program: &Program) -> Result<(), StripError> {
+    let mut names = Names::default();
+    program.visit_with(&mut names);
+    if names.pairs <= MAX_NAME_PAIRS {
+        return Ok(());
+    }
+    let hint = "too many functions have names of one spelling, beside an enum, a namespace or a decorator";
+    Err(refuse::error(part, StripErrorKind::Transpile, names.last, MESSAGE, hint))
+}
+
+#[derive(Default)]
+struct Names {
+    /// Names with their contexts, which tell declarations of one spelling apart.
+    seen: HashSet<Id>,
+    /// How many declarations share a spelling: under the empty context, whatever theirs are.
+    shared: HashMap<Id, u64>,
+    pairs: u64,
+    last: Span,
+}
+
+impl Visit for Names {
+    fn visit_ident(&mut self, name: &Ident) {
+        if !self.seen.insert(name.to_id()) {
+            return;
+        }
+        let others = self.shared.entry((name.sym.clone(), SyntaxContext::empty())).or_default();
+        self.pairs += *others;
+        *others += 1;
+        if self.pairs <= MAX_NAME_PAIRS {
+            self.last = name.span;
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! JSON as text, and the one place where text from elsewhere becomes a tree.
+//!
+//! A tree of [`Value`]s takes up to 90 times the bytes of its text (`[{"":0},{"":0}]`), and the sender of the text
+//! chooses the factor. Values that only pass through the host therefore stay text ([`Json`]). Where a tree is needed,
+//! [`tree`] and [`check`] first add up what it would cost, without allocating, and refuse what is over its budget.
+
+use std::fmt;
+use std::ops::Index;
+use std::sync::{Arc, OnceLock};
+
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What the parts of a tree take, in bytes, rounded up: `Value` is 72 bytes, vectors grow by doubling and begin with
+/// four elements, the smallest object that has an entry is a table of four and a vector of three entries of 104 bytes.
+const VALUE_COST: usize = 112;
+const ARRAY_COST: usize = 220;
+const OBJECT_COST: usize = 400;
+const ENTRY_COST: usize = 80;
+/// An allocation's header and rounding.
+const STRING_COST: usize = 32;
+
+/// What any tree may take, however short its text is: some 55,000 numbers or 9,000 small objects.
+const BASE_BUDGET: usize = 6 << 20;
+
+/// What a tree of `bytes` of text may take when text and tree exist at the same time, and once more as text: together
+/// no more than four times the text and 8 MB.
+pub(crate) const fn budget(bytes: usize) -> usize {
+    BASE_BUDGET + 2 * bytes
+}
+
+/// A valid JSON text without insignificant whitespace. Cheap to clone.
+///
+/// It is kept as text because a tree takes up to 90 times as much memory. [`Json::value`] makes one on demand.
+#[derive(Clone)]
+pub struct Json(Arc<Document>);
+
+struct Document {
+    text: Box<RawValue>,
+    /// What the tree would take.
+    cost: usize,
+    /// The tree, when it was asked for; `None` if it would be too large.
+    tree: OnceLock<Option<Value>>,
+}
+
+/// Why a text does not become a tree.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TreeError {
+    /// It is not JSON, or nested too deeply.
+    #[error("{0}")]
+    Invalid(#[from] serde_json::Error),
+    /// The tree would take more than its budget.
+    #[error("more than {values} values in one JSON text")]
+    TooMany {
+        /// How many values were counted within the budget.
+        values: usize,
+    },
+}
+
+impl Json {
+    /// Reads JSON text, and writes it again without whitespace.
+    ///
+    /// # Errors
+    ///
+    /// When it is not JSON, is nested more than 127 levels deep, or has a number that no `f64` holds or a text with a
+    /// lone surrogate.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        let mut compact = Vec::with_capacity(text.len());
+        let mut meter = Meter::new(usize::MAX);
+        walk(text, &mut meter, Some(&mut compact))?;
+        let compact = String::from_utf8(compact).map_err(serde_json::Error::custom)?;
+        Ok(Self::new(RawValue::from_string(compact)?, meter.cost))
+    }
+
+    /// What a value is as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When it has no form in JSON, as a map whose keys are lists.
+    pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        Self::written(serde_json::to_string(value)?)
+    }
+
+    /// A text that serde_json has written. It may be deeper than texts that are read may be; then it is never a tree.
+    fn written(text: String) -> Result<Self, serde_json::Error> {
+        let mut meter = Meter::new(usize::MAX);
+        let is_readable = walk(&text, &mut meter, None).is_ok();
+        Ok(Self::new(RawValue::from_string(text)?, if is_readable { meter.cost } else { usize::MAX }))
+    }
+
+    fn new(text: Box<RawValue>, cost: usize) -> Self {
+        Self(Arc::new(Document { text, cost, tree: OnceLock::new() }))
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        self.0.text.get()
+    }
+
+    /// The text, without a copy if this is its only owner.
+    pub(crate) fn into_text(self) -> String {
+        match Arc::try_unwrap(self.0) {
+            Ok(document) => Box::<str>::from(document.text).into_string(),
+            Err(shared) => shared.text.get().to_owned(),
+        }
+    }
+
+    /// The value as a tree, made at the first call. `None` if the tree would take more than 6 MB and twice the bytes
+    /// of the text, which only texts of very many small values do; [`Json::deserialize`] reads those into types that
+    /// take less.
+    pub fn value(&self) -> Option<&Value> {
+        let document = &*self.0;
+        let read = || {
+            let text = document.text.get();
+            if document.cost > budget(text.len()) { None } else { serde_json::from_str(text).ok() }
+        };
+        document.tree.get_or_init(read).as_ref()
+    }
+
+    /// Reads the value into a type, whatever that takes.
+    ///
+    /// # Errors
+    ///
+    /// When the value is not of that type.
+    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.text())
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(&self) -> bool {
+        self.text() == "null"
+    }
+
+    /// The value, if it is a string.
+    pub(crate) fn as_string(&self) -> Option<String> {
+        if self.text().starts_with('"') { self.deserialize().ok() } else { None }
+    }
+
+    /// The string under `name`, if this is an object that has one.
+    pub(crate) fn string_field(&self, name: &str) -> Option<String> {
+        let mut found = None;
+        let read = each_field(self.text(), |key, value| {
+            if key == name {
+                found = serde_json::from_str(value.get()).ok();
+            }
+        });
+        read.ok().and(found)
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        // A tree has always a text.
+        Self::written(value.to_string()).unwrap_or_else(|_| Self::new(RawValue::NULL.to_owned(), 0))
+    }
+}
+
+impl From<Vec<Value>> for Json {
+    fn from(items: Vec<Value>) -> Self {
+        Value::Array(items).into()
+    }
+}
+
+impl From<String> for Json {
+    fn from(text: String) -> Self {
+        Value::String(text).into()
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.text.serialize(serializer)
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.text())
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.text())
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl PartialEq<Value> for Json {
+    fn eq(&self, other: &Value) -> bool {
+        self.value() == Some(other)
+    }
+}
+
+/// What is under a key or at a position, as [`Value`] has it; `null` also if there is no tree (see [`Json::value`]).
+impl<I: serde_json::value::Index> Index<I> for Json {
+    type Output = Value;
+
+    fn index(&self, index: I) -> &Value {
+        static NULL: Value = Value::Null;
+        self.value().and_then(|value| value.get(index)).unwrap_or(&NULL)
+    }
+}
+
+/// Makes a tree that takes no more than `budget` bytes.
+pub(crate) fn tree(text: &str, budget: usize) -> Result<Value, TreeError> {
+    check(text, budget)?;
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Checks that a tree of the text, or what types read of it, takes no more than `budget` bytes, and returns what it would
+/// take. Allocates nothing but
+/// the longest string that has escapes.
+pub(crate) fn check(text: &str, budget: usize) -> Result<usize, TreeError> {
+    let mut meter = Meter::new(budget);
+    match walk(text, &mut meter, None) {
+        Err(_) if meter.is_exceeded => Err(TreeError::TooMany { values: meter.values }),
+        walked => {
+            walked?;
+            Ok(meter.cost)
+        }
+    }
+}
+
+/// Where a part that was borrowed from a text stands in it.
+pub(crate) fn range_in(text: &str, part: &RawValue) -> std::ops::Range<usize> {
+    let start = part.get().as_ptr().addr().saturating_sub(text.as_ptr().addr()).min(text.len());
+    start..(start + part.get().len()).min(text.len())
+}
+
+/// The first `most` elements of an array, as they stand in the text.
+///
+/// # Errors
+///
+/// When it is not an array.
+pub(crate) fn items(text: &str, most: usize) -> Result<Vec<&RawValue>, serde_json::Error> {
+    struct Items(usize);
+    impl<'de> Visitor<'de> for Items {
+        type Value = Vec<&'de RawValue>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let mut found = Vec::new();
+            while found.len() < self.0 {
+                let Some(item) = items.next_element()? else { return Ok(found) };
+                found.push(item);
+            }
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(found)
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let found = deserializer.deserialize_seq(Items(most))?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+/// Shows each element of an array, as it stands in the text.
+///
+/// # Errors
+///
+/// When it is not an array, or `look` fails.
+pub(crate) fn each_item<'de>(
+    text: &'de str,
+    look: impl FnMut(&'de RawValue) -> Result<(), serde_json::Error>,
+) -> Result<(), serde_json::Error> {
+    struct Each<F>(F);
+    impl<'de, F: FnMut(&'de RawValue) -> Result<(), serde_json::Error>> Visitor<'de> for Each<F> {
+        type Value = ();
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+            while let Some(item) = items.next_element()? {
+                (self.0)(item).map_err(A::Error::custom)?;
+            }
+            Ok(())
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.deserialize_seq(Each(look))?;
+    deserializer.end()
+}
+
+/// Shows each field of an object, its value as it stands in the text.
+///
+/// # Errors
+///
+/// When it is not an object.
+pub(crate) fn each_field<'de>(
+    text: &'de str,
+    look: impl FnMut(&str, &'de RawValue),
+) -> Result<(), serde_json::Error> {
+    struct Each<F>(F);
+    impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for Each<F> {
+        type Value = ();
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
+            while let Some(key) = fields.next_key::<Key<'de>>()? {
+                let value = fields.next_value()?;
+                (self.0)(&key.0, value);
+            }
+            Ok(())
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.deserialize_map(Each(look))?;
+    deserializer.end()
+}
+
+/// A key, borrowed if it has no escapes.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) std::borrow::Cow<'a, str>);
+
+/// Adds up what a tree would take.
+struct Meter {
+    budget: usize,
+    cost: usize,
+    values: usize,
+    is_exceeded: bool,
+}
+
+impl Meter {
+    fn new(budget: usize) -> Self {
+        Self { budget, cost: 0, values: 0, is_exceeded: false }
+    }
+
+    fn add<E: serde::de::Error>(&mut self, cost: usize) -> Result<(), E> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > self.budget {
+            self.is_exceeded = true;
+            return Err(E::custom("too many values"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a whole text by the rules for trees, adds up its cost, and writes it to `copy` if there is one.
+fn walk(text: &str, meter: &mut Meter, copy: Option<&mut Vec<u8>>) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    Walk { meter, copy, is_key: false }.deserialize(&mut deserializer)?;
+    deserializer.end()
+}
+
+struct Walk<'a> {
+    meter: &'a mut Meter,
+    copy: Option<&'a mut Vec<u8>>,
+    is_key: bool,
+}
+
+impl Walk<'_> {
+    fn part(&mut self, is_key: bool) -> Walk<'_> {
+        Walk { meter: &mut *self.meter, copy: self.copy.as_deref_mut(), is_key }
+    }
+
+    fn write(&mut self, text: &[u8]) {
+        if let Some(copy) = &mut self.copy {
+            copy.extend_from_slice(text);
+        }
+    }
+
+    fn scalar<E: serde::de::Error>(mut self, value: impl Serialize) -> Result<(), E> {
+        self.value(0)?;
+        match self.copy {
+            Some(copy) => serde_json::to_writer(copy, &value).map_err(E::custom),
+            None => Ok(()),
+        }
+    }
+
+    fn value<E: serde::de::Error>(&mut self, more: usize) -> Result<(), E> {
+        self.meter.values += 1;
+        self.meter.add(VALUE_COST + more)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        self.scalar(())
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_str<E: serde::de::Error>(mut self, value: &str) -> Result<(), E> {
+        let text = if value.is_empty() { 0 } else { STRING_COST + value.len() };
+        if self.is_key {
+            self.meter.add(ENTRY_COST + text)?
+        } else {
+            self.value(text)?
+        }
+        match self.copy {
+            Some(copy) => serde_json::to_writer(copy, value).map_err(E::custom),
+            None => Ok(()),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        self.value(0)?;
+        self.write(b"[");
+        let mut is_first = true;
+        loop {
+            let mark = self.mark();
+            if !is_first {
+                self.write(b",");
+            }
+            if items.next_element_seed(self.part(false))?.is_none() {
+                self.truncate(mark);
+                break;
+            }
+            if std::mem::take(&mut is_first) {
+                self.meter.add(ARRAY_COST)?;
+            }
+        }
+        self.write(b"]");
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
+        self.value(0)?;
+        self.write(b"{");
+        let mut is_first = true;
+        loop {
+            let mark = self.mark();
+            if !is_first {
+                self.write(b",");
+            }
+            if fields.next_key_seed(self.part(true))?.is_none() {
+                self.truncate(mark);
+                break;
+            }
+            if std::mem::take(&mut is_first) {
+                self.meter.add(OBJECT_COST)?;
+            }
+            self.write(b":");
+            fields.next_value_seed(self.part(false))?;
+        }
+        self.write(b"}");
+        Ok(())
+    }
+}
+
+impl Walk<'_> {
+    /// Where the copy stands: whether another element comes is only known after the comma.
+    fn mark(&self) -> usize {
+        self.copy.as_ref().map_or(0, |copy| copy.len())
+    }
+
+    fn truncate(&mut self, mark: usize) {
+        if let Some(copy) = &mut self.copy {
+            copy.truncate(mark);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

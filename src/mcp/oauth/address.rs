@@ -1,0 +1,96 @@
+//! Where an authorization server may be: addresses that a server's metadata may name.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use url::{Host, Url};
+
+/// What hosts files of common systems call this machine, besides `localhost` and the names below it.
+const LOOPBACK_NAMES: &[&str] = &[
+    "localhost.localdomain",
+    "localhost4",
+    "localhost4.localdomain4",
+    "localhost6",
+    "localhost6.localdomain6",
+    "ip6-localhost",
+    "ip6-loopback",
+];
+
+/// Whether `server` may send this client, or the user's browser, to `url`: over `https`, or to where the server itself
+/// is. Metadata of a remote server must not reach ports of this machine.
+///
+/// Names are not resolved. One that resolves to this machine is reached by `https` only, and what listens here has no
+/// certificate for it.
+pub(super) fn may_send_to(server: &Url, url: &Url) -> bool {
+    let has_same_origin = url.origin() == server.origin();
+    match url.scheme() {
+        "https" => has_same_origin || !may_be_local(url) || may_be_local(server),
+        "http" => has_same_origin || (is_local(server) && is_local(url)),
+        _ => false,
+    }
+}
+
+/// Whether nobody on the way can read what is sent there.
+pub(super) fn is_private(url: &Url) -> bool {
+    url.scheme() == "https" || is_local(url)
+}
+
+/// Whether what is sent there certainly stays on this machine. Permits plain `http`, so it is the narrow question.
+fn is_local(url: &Url) -> bool {
+    let is_local_v4 = |address: Ipv4Addr| address.is_loopback() || address.is_unspecified();
+    match url.host() {
+        Some(Host::Domain(name)) => without_root_label(name) == "localhost",
+        Some(Host::Ipv4(address)) => is_local_v4(address),
+        Some(Host::Ipv6(address)) => {
+            let is_local_v6 = address.is_loopback() || address.is_unspecified();
+            is_local_v6 || address.to_ipv4_mapped().is_some_and(is_local_v4)
+        }
+        None => false,
+    }
+}
+
+/// Whether what is sent there could arrive on this machine, by any spelling. Forbids, so it is the wide question.
+fn may_be_local(url: &Url) -> bool {
+    // 0.0.0.0/8 is "this network" (RFC 1122, section 3.2.1.3), and Linux connects 0.0.0.0 to itself.
+    let may_be_local_v4 = |address: Ipv4Addr| address.is_loopback() || address.octets()[0] == 0;
+    match url.host() {
+        Some(Host::Domain(name)) => {
+            let name = without_root_label(name);
+            name == "localhost" || name.ends_with(".localhost") || LOOPBACK_NAMES.contains(&name)
+        }
+        Some(Host::Ipv4(address)) => may_be_local_v4(address),
+        Some(Host::Ipv6(address)) => {
+            let is_local_v6 = address.is_loopback() || address.is_unspecified();
+            is_local_v6 || embedded_v4(address).into_iter().flatten().any(may_be_local_v4)
+        }
+        None => false,
+    }
+}
+
+/// `localhost.` is `localhost`. The parser of addresses has made the name lower case.
+fn without_root_label(name: &str) -> &str {
+    name.trim_end_matches('.')
+}
+
+/// The IPv4 addresses that translators and tunnels may find in `address`.
+fn embedded_v4(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
+    let [a, b, c, d, e, f, g, h] = address.segments();
+    let v4 = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    match [a, b, c, d, e, f] {
+        // IPv4-compatible, IPv4-mapped, IPv4-translated (RFC 4291, 2.5.5; RFC 2765), and NAT64 (RFC 6052).
+        [0, 0, 0, 0, 0, 0 | 0xffff] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => {
+            [v4(g, h), None]
+        }
+        // NAT64 of a local network (RFC 8215): with a prefix of 96 bits, and of 48 around the octet that is zero.
+        [0x64, 0xff9b, 1, ..] => [v4(g, h), v4(d, (e << 8) | (f >> 8))],
+        // 6to4 (RFC 3056).
+        [0x2002, ..] => [v4(b, c), None],
+        // Teredo (RFC 4380): the client's address is inverted.
+        [0x2001, 0, ..] => [v4(!g, !h), None],
+        // ISATAP (RFC 5214).
+        [.., 0 | 0x200, 0x5efe] => [v4(g, h), None],
+        _ => [None, None],
+    }
+}
+
+#[cfg(test)]
+mod tests;

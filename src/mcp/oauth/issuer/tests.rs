@@ -1,0 +1,164 @@
+use super::*;
+
+fn document(location: &str, issuer: Option<&str>) -> Document {
+    Document {
+        location: Url::parse(location).unwrap(),
+        endpoints: Endpoints {
+            issuer: issuer.map(str::to_owned),
+            authorization_endpoint: "https://honest.example/authorize".to_owned(),
+            token_endpoint: "https://token.example:8443/token".to_owned(),
+            registration_endpoint: None,
+        },
+    }
+}
+
+#[test]
+fn a_document_is_of_the_issuer_that_its_location_stands_for() {
+    for (location, issuer) in [
+        ("https://a.example/.well-known/oauth-authorization-server", "https://a.example"),
+        ("https://a.example/.well-known/oauth-authorization-server", "https://a.example/"),
+        ("https://a.example:443/.well-known/openid-configuration", "https://a.example"),
+        ("https://a.example:8443/.well-known/openid-configuration", "https://a.example:8443"),
+        ("https://a.example/.well-known/oauth-authorization-server/x", "https://a.example/x"),
+        ("https://a.example/.well-known/oauth-authorization-server/x", "https://a.example/x/"),
+        ("https://a.example/.well-known/openid-configuration/x/y", "https://a.example/x/y"),
+        ("https://a.example/x/y/.well-known/openid-configuration", "https://a.example/x/y"),
+        ("https://a.example/x/.well-known/oauth-authorization-server", "https://a.example/x"),
+        ("https://a.example/.well-known/oauth-authorization-server/a%2Fb", "https://a.example/a%2Fb"),
+        ("http://127.0.0.1:1/.well-known/oauth-authorization-server", "http://127.0.0.1:1"),
+    ] {
+        let binding = document(location, Some(issuer)).binding().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            (binding.issuer.as_str(), binding.token_origin.as_str()),
+            (issuer, "https://token.example:8443")
+        );
+    }
+}
+
+/// THREATS v 341.
+#[test]
+fn v_341_no_location_proves_another_issuer() {
+    let honest = "https://honest.example";
+    for location in [
+        "https://evil.example/x/.well-known/anything",
+        "https://evil.example/.well-known/anything",
+        "https://evil.example/.well-known/",
+        "https://evil.example/.well-known/oauth-authorization-serverx",
+        "https://evil.example/.well-known/oauth-authorization-server-x",
+        "https://evil.example/.well-known/oauth-authorization-server",
+        "https://evil.example/.well-known/openid-configuration",
+        "https://evil.example/.well-known/openid-configuration/https://honest.example",
+        "https://evil.example/https://honest.example/.well-known/openid-configuration",
+        "https://evil.example//honest.example/.well-known/openid-configuration",
+        "https://evil.example/.well-known/oauth-authorization-server//honest.example",
+        "https://honest.example.evil.example/.well-known/oauth-authorization-server",
+        "https://honest.example@evil.example/.well-known/oauth-authorization-server",
+        // Places on the honest host that stand for somebody else there, or for nobody.
+        "https://honest.example/users/evil/.well-known/anything",
+        "https://honest.example/users/evil/.well-known/openid-configuration",
+        "https://honest.example/.well-known/oauth-authorization-server/users/evil",
+        "https://honest.example/.well-known/oauth-authorization-server?user=evil",
+        "https://honest.example/.well-known/oauth-authorization-server#evil",
+        "https://evil@honest.example/.well-known/oauth-authorization-server",
+        "https://honest.example/.well-known/%6fauth-authorization-server",
+        "https://honest.example/.Well-Known/oauth-authorization-server",
+        "https://honest.example:8443/.well-known/oauth-authorization-server",
+        "http://honest.example/.well-known/oauth-authorization-server",
+        "https://honest.example./.well-known/oauth-authorization-server",
+    ] {
+        assert!(document(location, Some(honest)).binding().is_err(), "{location}");
+        assert!(document(location, None).binding().is_err(), "{location}");
+    }
+    let location = "https://honest.example/.well-known/oauth-authorization-server/tenant";
+    for issuer in [
+        "https://HONEST.example/tenant",
+        "HTTPS://honest.example/tenant",
+        "http://honest.example/tenant",
+        "https://honest.example:443/tenant",
+        "https://honest.example:8443/tenant",
+        "https://honest.example./tenant",
+        "https://honest.example/Tenant",
+        "https://honest.example/%74enant",
+        "https://honest.example/tenant//",
+        "https://honest.example/tenant/.",
+        "https://honest.example/x/../tenant",
+        "https://honest.example/tenant?",
+        "https://honest.example/tenant#",
+        "https://honest.example/tenant?x",
+        "https://@honest.example/tenant",
+        "https://evil@honest.example/tenant",
+        "https://honest.example\\tenant",
+        "https://honest.example\t/tenant",
+        " https://honest.example/tenant",
+        "https://honest.example/tenant ",
+        "https:honest.example/tenant",
+        "https://honest.example",
+        "",
+    ] {
+        assert!(document(location, Some(issuer)).binding().is_err(), "{issuer}");
+    }
+}
+
+#[test]
+fn only_the_slash_of_an_origin_makes_no_difference() {
+    assert!(is_same_issuer("https://a.example", "https://a.example/"));
+    assert!(is_same_issuer("https://a.example:8443/", "https://a.example:8443"));
+    for (one, other) in [
+        ("https://a.example/x", "https://a.example/x/"),
+        ("https://a.example", "https://A.example"),
+        ("https://a.example", "https://a.example:443"),
+        ("https://a.example", "http://a.example"),
+        ("https://a.example", "https://a.example//"),
+        ("https://a.example", "https://a.example."),
+        ("https://a.example/%61", "https://a.example/a"),
+        ("", "/"),
+        ("https:/", "https://"),
+    ] {
+        assert!(!is_same_issuer(one, other), "{one} {other}");
+    }
+}
+
+#[test]
+fn an_issuer_is_looked_for_where_its_document_would_prove_it() {
+    for issuer in
+        ["https://a.example", "https://a.example/", "https://a.example:8443/x/y", "https://a.example/x/"]
+    {
+        let locations = locations(issuer);
+        assert!(locations.len() >= 2);
+        for location in &locations {
+            let binding = document(location.as_str(), Some(issuer)).binding();
+            assert_eq!(binding.unwrap_or_else(|error| panic!("{error}")).issuer, issuer);
+            assert!(names(location.as_str(), issuer));
+        }
+    }
+    assert!(!names("https://evil.example/.well-known/oauth-authorization-server", "https://a.example"));
+    assert!(locations("no address").is_empty());
+}
+
+/// THREATS v 345: what was remembered is compared as a whole.
+#[test]
+fn v_345_a_binding_is_the_issuer_and_the_origin_of_its_token_endpoint() {
+    let bound =
+        Binding { issuer: "https://a.example".to_owned(), token_origin: "https://t.example".to_owned() };
+    assert!(bound.check(&bound).is_ok());
+    for token_origin in [
+        "https://t.example.evil.example",
+        "http://t.example",
+        "https://t.example:8443",
+        "https://a.example",
+        "null",
+    ] {
+        let found = Binding { token_origin: token_origin.to_owned(), ..bound.clone() };
+        assert!(matches!(found.check(&bound), Err(IssuerError::TokenEndpointMoved { .. })), "{token_origin}");
+    }
+    for issuer in ["https://evil.example", "https://A.example", "http://a.example", "https://a.example/x"] {
+        let found = Binding { issuer: issuer.to_owned(), ..bound.clone() };
+        assert!(matches!(found.check(&bound), Err(IssuerError::Changed { .. })), "{issuer}");
+    }
+    for endpoint in ["data:,x", "/token", "", "mailto:a@b.example"] {
+        let mut document =
+            document("https://a.example/.well-known/openid-configuration", Some("https://a.example"));
+        document.endpoints.token_endpoint = endpoint.to_owned();
+        assert!(matches!(document.binding(), Err(IssuerError::Endpoint(_))), "{endpoint}");
+    }
+}

@@ -1,0 +1,226 @@
+//! The open connections: what each of them is doing, and which one is evicted for a new one.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::Error;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
+
+/// How long a request may be incomplete before its connection may be evicted. Only large bodies over slow networks take
+/// longer, and they are evicted only when all connections are in use.
+const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
+
+/// All open connections.
+pub(super) struct Connections {
+    most: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    by_number: HashMap<u64, Arc<Connection>>,
+    last_number: u64,
+}
+
+/// One connection, as long as it is open.
+pub(super) struct Connection {
+    peer: PeerKey,
+    state: Mutex<State>,
+    /// It has to end for a new connection.
+    evicted: CancellationToken,
+    /// The connection that gets its permit.
+    successor: Mutex<Option<oneshot::Sender<OwnedSemaphorePermit>>>,
+}
+
+struct State {
+    phase: Phase,
+    since: Instant,
+    /// Whether a request on it has passed authentication.
+    is_admitted: bool,
+    /// Whether a request on it was answered: the end of the answer may not have been written yet.
+    has_answered: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No request is in progress, or the head of the next one is incomplete.
+    Head,
+    /// The head has been read, and the body is incomplete.
+    Request,
+    /// A listening stream (GET) is open.
+    Listening,
+    /// A request is being handled, or its answer is being written.
+    Answering,
+}
+
+/// A connection that is counted until this is dropped.
+pub(super) struct OpenConnection {
+    pub(super) connection: Arc<Connection>,
+    connections: Arc<Connections>,
+    number: u64,
+    /// `None` only while this is dropped.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Connections {
+    /// None yet, and never more than `most`.
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, open: Mutex::default() })
+    }
+
+    /// How many are open.
+    pub(super) fn count(&self) -> usize {
+        self.open.lock().by_number.len()
+    }
+
+    /// Counts a new connection.
+    pub(super) fn open(self: &Arc<Self>, peer: PeerKey, permit: OwnedSemaphorePermit) -> OpenConnection {
+        let connection = Arc::new(Connection {
+            peer,
+            state: Mutex::new(State {
+                phase: Phase::Head,
+                since: Instant::now(),
+                is_admitted: false,
+                has_answered: false,
+            }),
+            evicted: CancellationToken::new(),
+            successor: Mutex::default(),
+        });
+        let mut open = self.open.lock();
+        open.last_number += 1;
+        let number = open.last_number;
+        open.by_number.insert(number, Arc::clone(&connection));
+        OpenConnection { connection, connections: Arc::clone(self), number, permit: Some(permit) }
+    }
+
+    /// Evicts a connection for `newcomer`, if there is one that may be. The receiver gets its permit when it has ended:
+    /// no other connection can take that, as it could from the semaphore.
+    pub(super) fn make_room(&self, newcomer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
+        let open = self.open.lock();
+        let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
+        let held = staying.map(Connection::held).collect();
+        let connection = select_for_eviction(held, newcomer, self.most)?;
+        let (sender, permit) = oneshot::channel();
+        // Before it is listed no longer, which takes the same lock: it finds its successor when it ends.
+        *connection.successor.lock() = Some(sender);
+        connection.evicted.cancel();
+        Some(permit)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.connections.open.lock().by_number.remove(&self.number);
+        let successor = self.connection.successor.lock().take();
+        if let Some((successor, permit)) = successor.zip(self.permit.take()) {
+            // A successor that waits no longer gives the permit back.
+            let _given_back = successor.send(permit);
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn peer(&self) -> PeerKey {
+        self.peer
+    }
+
+    /// Completes when the connection is evicted. Returns whether the end of an answer may not have been written yet.
+    pub(super) async fn evicted(&self) -> bool {
+        self.evicted.cancelled().await;
+        let state = self.state.lock();
+        state.phase == Phase::Head && state.has_answered
+    }
+
+    /// The head of a request has come.
+    pub(super) fn begin_request(&self) {
+        self.enter(Phase::Request);
+    }
+
+    /// The request has passed authentication.
+    pub(super) fn admit(&self) {
+        self.state.lock().is_admitted = true;
+    }
+
+    /// The request is complete and is handled.
+    pub(super) fn begin_answer(&self) {
+        self.enter(Phase::Answering);
+    }
+
+    /// The request opens a listening stream.
+    pub(super) fn begin_listening(&self) {
+        self.enter(Phase::Listening);
+    }
+
+    /// Wraps an answer so that its end is noticed.
+    pub(super) fn watch(self: Arc<Self>, response: Response) -> Response {
+        response.map(|body| Body::new(AnswerBody { body, _end: AnswerEnd(self) }))
+    }
+
+    fn enter(&self, phase: Phase) {
+        let mut state = self.state.lock();
+        state.phase = phase;
+        state.since = Instant::now();
+    }
+
+    fn held(self: &Arc<Self>) -> Held<Arc<Self>> {
+        let state = self.state.lock();
+        let eviction = match state.phase {
+            Phase::Head if !state.is_admitted => Eviction::Allowed(0),
+            Phase::Head => Eviction::Allowed(1),
+            Phase::Request if state.since.elapsed() >= MIN_REQUEST_TIME => Eviction::Allowed(2),
+            Phase::Request => Eviction::OverShare(3),
+            Phase::Listening => Eviction::OverShare(4),
+            Phase::Answering => Eviction::Never,
+        };
+        Held { key: Arc::clone(self), peer: self.peer, eviction, since: state.since }
+    }
+}
+
+/// Notes the end of an answer when it is dropped: hyper has taken all of it, or the client has gone.
+struct AnswerEnd(Arc<Connection>);
+
+impl Drop for AnswerEnd {
+    fn drop(&mut self) {
+        self.0.state.lock().has_answered = true;
+        self.0.enter(Phase::Head);
+    }
+}
+
+/// An answer's body, unchanged, with a guard for its end.
+struct AnswerBody {
+    body: Body,
+    _end: AnswerEnd,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests;

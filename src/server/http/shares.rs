@@ -1,0 +1,77 @@
+//! Which session or connection is evicted for a new one when the bound is reached.
+//!
+//! Below the bound a peer may hold as many as it likes. At the bound, peers that hold more than an equal share lose
+//! theirs first, and no peer loses anything to a peer that holds more.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Instant;
+
+/// The peer that a connection is counted for. The token is not part of it: there is one for all clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum PeerKey {
+    /// Any loopback address: processes of this machine, or a proxy on it.
+    #[default]
+    Local,
+    Address(IpAddr),
+    /// The /64 network of an IPv6 address: a host can use any number of addresses of its network.
+    Network(u64),
+}
+
+impl From<IpAddr> for PeerKey {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            address if address.is_loopback() => Self::Local,
+            address @ IpAddr::V4(_) => Self::Address(address),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, e, f, g, h, ..] = address.octets();
+                Self::Network(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+            }
+        }
+    }
+}
+
+/// For whom a session or connection may be evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Eviction {
+    /// For its own peer, and for peers that hold less. Lower numbers go first.
+    Allowed(u8),
+    /// Only for a peer below its share, and only if its own peer is above its share.
+    OverShare(u8),
+    Never,
+}
+
+/// A session or connection that a peer holds.
+pub(super) struct Held<K> {
+    pub(super) key: K,
+    pub(super) peer: PeerKey,
+    pub(super) eviction: Eviction,
+    /// When it was last used. Among equals the oldest goes first.
+    pub(super) since: Instant,
+}
+
+/// Selects what to evict so that `newcomer` can hold one more, when all of `most` are held. `None` if nothing may be
+/// evicted for it.
+pub(super) fn select_for_eviction<K>(held: Vec<Held<K>>, newcomer: PeerKey, most: usize) -> Option<K> {
+    let mut counts = HashMap::<PeerKey, usize>::from([(newcomer, 0)]);
+    for each in &held {
+        *counts.entry(each.peer).or_default() += 1;
+    }
+    let share = (most / counts.len()).max(1);
+    let held_by_newcomer = counts[&newcomer];
+    let candidates = held.into_iter().filter_map(|each| {
+        let count = counts[&each.peer];
+        let rank = match each.eviction {
+            Eviction::Allowed(rank) if each.peer == newcomer || count > held_by_newcomer => rank,
+            Eviction::OverShare(rank) if held_by_newcomer < share && count > share => rank,
+            _ => return None,
+        };
+        let is_within_share = count <= share;
+        Some(((is_within_share, rank, Reverse(count), each.since), each.key))
+    });
+    candidates.min_by_key(|(order, _)| *order).map(|(_, key)| key)
+}
+
+#[cfg(test)]
+mod tests;

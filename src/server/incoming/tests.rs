@@ -1,0 +1,62 @@
+use super::*;
+
+fn call(arguments: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{arguments}}}}}"#
+    )
+}
+
+fn detached(message: &str) -> (String, Option<String>) {
+    let incoming = detach(message.as_bytes()).unwrap();
+    let kept = String::from_utf8(incoming.message.into_owned()).unwrap();
+    (kept, incoming.input.map(|DetachedInput(input)| input.into_text()))
+}
+
+#[test]
+fn an_input_is_taken_out_of_its_message() {
+    for (arguments, kept, input) in [
+        (r#"{"code":"1","input":{ "a" : [1] }}"#, r#"{"code":"1","input":null}"#, Some(r#"{"a":[1]}"#)),
+        (r#"{"input":"x","code":"1"}"#, r#"{"input":null,"code":"1"}"#, Some(r#""x""#)),
+        (
+            r#"{"input":1,"code":"1","\u0069nput":2}"#,
+            r#"{"input":null,"code":"1","\u0069nput":null}"#,
+            Some("2"),
+        ),
+        (r#"{"input":null}"#, r#"{"input":null}"#, Some("null")),
+        (r#"{"code":{"input":1}}"#, r#"{"code":{"input":1}}"#, None),
+        (r#"{"input":"\ud800"}"#, r#"{"input":"\ud800"}"#, None),
+        ("[1]", "[1]", None),
+    ] {
+        assert_eq!(detached(&call(arguments)), (call(kept), input.map(str::to_owned)), "{arguments}");
+    }
+    let other = call(r#"{"input":1}"#).replace("tools/call", "tools/other");
+    assert_eq!(detached(&other), (other.clone(), None));
+    let escaped = call(r#"{"input":1}"#).replace("tools/call", r"tools\/call");
+    assert_eq!(detached(&escaped).1.as_deref(), Some("1"));
+    for odd in ["", "{", "null", "[]", r#"{"method":1}"#, r#"{"method":"tools/call","params":[]}"#] {
+        assert_eq!(detached(odd), (odd.to_owned(), None));
+    }
+}
+
+#[test]
+fn v_281_a_message_is_small_beside_its_input() {
+    let many = format!("[{}]", vec![r#"{"":0}"#; 500_000].join(","));
+    let (kept, input) = detached(&call(&format!(r#"{{"code":"1","input":{many}}}"#)));
+    assert_eq!((kept, input), (call(r#"{"code":"1","input":null}"#), Some(many.clone())));
+    for elsewhere in [
+        call(&format!(r#"{{"code":{many}}}"#)),
+        call(&format!(r#"{{"code":"1","input":1,"x":{many}}}"#)),
+        format!(r#"{{"id":1,"method":"ping","params":{many}}}"#),
+        format!(r#"{{"id":1,"result":{many}}}"#),
+    ] {
+        let error = detach(elsewhere.as_bytes()).unwrap_err();
+        assert!(matches!(error, TooLarge::Values(_)), "{error}");
+    }
+    let source = serde_json::to_string(&"x".repeat(MAX_MESSAGE_BYTES - 200)).unwrap();
+    assert_eq!(detached(&call(&format!(r#"{{"code":{source},"input":7}}"#))).1.as_deref(), Some("7"));
+    let source = serde_json::to_string(&"x".repeat(MAX_MESSAGE_BYTES)).unwrap();
+    let error = detach(call(&format!(r#"{{"code":{source}}}"#)).as_bytes()).unwrap_err();
+    assert!(matches!(error, TooLarge::Bytes { .. }), "{error}");
+    // Not JSON, and too long to be looked at twice.
+    assert!(detach(&vec![b'{'; MAX_MESSAGE_BYTES + 1]).is_err());
+}

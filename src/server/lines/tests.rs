@@ -1,0 +1,411 @@
+//! Back-pressure, with a client that does what the test says and nobody who handles requests.
+
+use std::fmt::Write as _;
+
+use rmcp::model::ServerResult;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use tokio::time::timeout;
+
+use super::*;
+
+/// What fails a test that would hang.
+const WATCHDOG: Duration = Duration::from_secs(30);
+
+/// How long nothing more must come. Everything is in this process, so that it would come in microseconds.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// As much as a pipe holds.
+const PIPE: usize = 64 << 10;
+
+/// More than any bound that is counted in requests.
+const MANY: i64 = 3_000;
+
+struct Pair {
+    server: ClientLines<ReadHalf<DuplexStream>>,
+    gone: CancellationToken,
+    reader: ReadHalf<DuplexStream>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+fn pair() -> Pair {
+    let (ours, theirs) = duplex(PIPE);
+    let (server_reader, server_writer) = split(theirs);
+    let gone = CancellationToken::new();
+    let (server, writing) = ClientLines::new(server_reader, server_writer, gone.clone());
+    tokio::spawn(writing);
+    let (reader, writer) = split(ours);
+    Pair { server, gone, reader, writer }
+}
+
+fn ping(id: i64) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n")
+}
+
+/// Pings with these ids. They are written as far as they are read.
+fn pings(ids: std::ops::Range<i64>) -> String {
+    ids.map(ping).collect()
+}
+
+fn cancellation(id: &str) -> String {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
+    )
+}
+
+impl Pair {
+    /// Writes from another task, which waits as a client would.
+    fn write(
+        self,
+        text: String,
+    ) -> (ClientLines<ReadHalf<DuplexStream>>, CancellationToken, ReadHalf<DuplexStream>) {
+        let mut writer = self.writer;
+        tokio::spawn(async move {
+            let _gone = writer.write_all(text.as_bytes()).await;
+            // Its end stays open.
+            std::future::pending::<()>().await;
+        });
+        (self.server, self.gone, self.reader)
+    }
+}
+
+/// Takes requests until no more come, and returns them with what else came.
+async fn take(server: &mut ClientLines<ReadHalf<DuplexStream>>) -> Vec<ClientJsonRpcMessage> {
+    let mut taken = Vec::new();
+    while let Ok(Some(message)) = timeout(QUIET, server.receive()).await {
+        taken.push(message);
+    }
+    taken
+}
+
+fn id_of(message: &ClientJsonRpcMessage) -> RequestId {
+    match message {
+        JsonRpcMessage::Request(request) => request.id.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn answer(server: &mut ClientLines<ReadHalf<DuplexStream>>, request: ClientJsonRpcMessage) {
+    let id = id_of(&request);
+    drop(request);
+    server.send(JsonRpcMessage::response(ServerResult::empty(()), id)).await.unwrap();
+}
+
+#[tokio::test]
+async fn v_325_requests_in_flight_are_bounded_and_none_is_lost() {
+    let (mut server, gone, mut reader) = pair().write(pings(0..MANY));
+    let reading = tokio::spawn(async move {
+        let mut answers = String::new();
+        let mut buffer = vec![0; PIPE];
+        while answers.lines().count() < usize::try_from(MANY).unwrap() || !answers.ends_with('\n') {
+            let count = reader.read(&mut buffer).await.unwrap();
+            answers.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
+        }
+        answers
+    });
+    let mut in_flight = VecDeque::from(take(&mut server).await);
+    assert_eq!(in_flight.len(), 512);
+    // As many again are read, and no more.
+    assert!(server.look_ahead.is_full());
+    // One is answered, and one comes.
+    for _ in 0..3 {
+        answer(&mut server, in_flight.pop_front().unwrap()).await;
+        let mut next = take(&mut server).await;
+        assert_eq!(next.len(), 1);
+        in_flight.push_back(next.remove(0));
+    }
+    // In the order in which they were sent, to the last.
+    let mut last = 0;
+    while let Some(request) = in_flight.pop_front() {
+        let RequestId::Number(id) = id_of(&request) else { panic!() };
+        assert!(id > last);
+        last = id;
+        answer(&mut server, request).await;
+        if last + i64::try_from(in_flight.len()).unwrap() < MANY {
+            in_flight.push_back(timeout(WATCHDOG, server.receive()).await.unwrap().unwrap());
+        }
+    }
+    assert_eq!(last, MANY);
+    let answers = timeout(WATCHDOG, reading).await.unwrap().unwrap();
+    for (id, line) in (0..MANY).zip(answers.lines()) {
+        assert_eq!(line, format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}"));
+    }
+    assert!(!gone.is_cancelled());
+}
+
+#[tokio::test]
+async fn v_326_what_is_not_answered_overtakes_what_waits() {
+    // All slots are taken, and behind them are requests, one of them twice, a line that is no message, and an answer.
+    let mut text = pings(0..512);
+    text.push_str(&pings(512..600));
+    text.push_str(&ping(599));
+    text.push_str("no message\n[]\n{}\n\n");
+    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n");
+    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"no\"}}\n");
+    text.push_str(&cancellation("599"));
+    text.push_str(&cancellation("7"));
+    let (mut server, gone, mut reader) = pair().write(text);
+    let mut requests = Vec::new();
+    let mut others = Vec::new();
+    for message in take(&mut server).await {
+        match message {
+            JsonRpcMessage::Request(_) => requests.push(message),
+            other => others.push(other),
+        }
+    }
+    assert_eq!(requests.len(), 512);
+    assert!(matches!(others[0], JsonRpcMessage::Response(_)), "{others:?}");
+    assert!(matches!(others[1], JsonRpcMessage::Error(_)), "{others:?}");
+    // Of the cancelled ones only 7 is known outside, and its slot is in use until its handler is done.
+    assert!(matches!(others[2], JsonRpcMessage::Notification(_)), "{others:?}");
+    assert_eq!(others.len(), 3);
+    drop(requests.remove(7));
+    let next = take(&mut server).await;
+    assert_eq!(next.len(), 1, "its slot is free again");
+    requests.extend(next);
+    while let Some(request) = requests.pop() {
+        answer(&mut server, request).await;
+        requests.extend(take_one(&mut server).await);
+    }
+    // 599 was dropped twice, the three lines that are no messages were refused in their turn.
+    let mut answers = String::new();
+    let mut buffer = vec![0; PIPE];
+    while let Ok(count) = timeout(QUIET, reader.read(&mut buffer)).await {
+        answers.push_str(std::str::from_utf8(&buffer[..count.unwrap()]).unwrap());
+    }
+    assert_eq!(answers.lines().filter(|line| line.contains("\"result\"")).count(), 600 - 2, "{answers}");
+    assert_eq!(answers.lines().filter(|line| line.contains("\"error\"")).count(), 3, "{answers}");
+    assert!(!answers.contains("\"id\":599,") && !answers.contains("\"id\":7,"));
+    assert!(!gone.is_cancelled());
+}
+
+async fn take_one(server: &mut ClientLines<ReadHalf<DuplexStream>>) -> Option<ClientJsonRpcMessage> {
+    // Whether there is one is known at once: it is in the look-ahead.
+    if server.look_ahead.is_empty() {
+        return None;
+    }
+    timeout(QUIET, server.receive()).await.ok().flatten()
+}
+
+#[tokio::test]
+async fn v_325_bodies_in_flight_are_bounded() {
+    let large = |id: i64| {
+        let mut text = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"executeTypescript\",\
+             \"arguments\":{{\"code\":\"\",\"input\":\""
+        );
+        text.push_str(&"x".repeat(30 << 20));
+        text.push_str("\"}}}\n");
+        text
+    };
+    let text: String = (0..6).map(large).collect();
+    let (mut server, _gone, _reader) = pair().write(text);
+    let mut taken = Vec::new();
+    while let Ok(Some(message)) = timeout(Duration::from_secs(3), server.receive()).await {
+        taken.push(message);
+    }
+    // Two are 60 MB. One more is in the look-ahead, and fills that.
+    assert_eq!((taken.len(), server.look_ahead.is_full()), (2, true));
+    answer(&mut server, taken.remove(0)).await;
+    let next = timeout(WATCHDOG, server.receive()).await.unwrap().unwrap();
+    assert_eq!(id_of(&next), RequestId::Number(3));
+}
+
+#[tokio::test]
+async fn v_325_the_end_of_the_input_loses_nothing() {
+    let Pair { mut server, gone, reader: _reader, mut writer } = pair();
+    let text = pings(0..1_000);
+    let writing = tokio::spawn(async move {
+        writer.write_all(text.as_bytes()).await.unwrap();
+        writer.shutdown().await.unwrap();
+    });
+    let mut taken = 0;
+    while let Some(message) = timeout(WATCHDOG, server.receive()).await.unwrap() {
+        assert!(matches!(message, JsonRpcMessage::Request(_)));
+        assert!(!gone.is_cancelled(), "not before the last request");
+        taken += 1;
+    }
+    writing.await.unwrap();
+    assert_eq!(taken, 1_000);
+    assert!(gone.is_cancelled());
+}
+
+/// Answers all requests that come. The client reads as `delay` says, if it reads.
+async fn answer_all(delay: Option<Duration>) -> (bool, usize) {
+    let mut text = String::new();
+    let padding = "y".repeat(200);
+    for id in 0..40_000 {
+        let _ = writeln!(text, "{{\"jsonrpc\":\"2.0\",\"id\":\"{id}{padding}\",\"method\":\"ping\"}}");
+    }
+    let (mut server, gone, mut reader) = pair().write(text);
+    server.max_stall = Duration::from_millis(500);
+    let reading = tokio::spawn(async move {
+        let mut buffer = vec![0; PIPE];
+        let Some(delay) = delay else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(delay).await;
+            if reader.read(&mut buffer).await.unwrap() == 0 {
+                return;
+            }
+        }
+    });
+    let mut answered = 0;
+    while answered < 40_000
+        && let Some(request) = timeout(WATCHDOG, server.receive()).await.expect("it goes on or ends")
+    {
+        answer(&mut server, request).await;
+        answered += 1;
+    }
+    reading.abort();
+    (gone.is_cancelled(), answered)
+}
+
+#[tokio::test]
+async fn v_327_a_client_that_reads_nothing_is_given_up() {
+    let (is_gone, answered) = answer_all(None).await;
+    assert!(is_gone);
+    // 4 MB of answers, and no more were made.
+    assert!((15_000..25_000).contains(&answered), "{answered}");
+    // One that reads slowly is not: each read is a sign of life.
+    assert_eq!(answer_all(Some(Duration::from_millis(20))).await, (false, 40_000));
+}
+
+#[test]
+fn v_325_a_request_counts_until_nobody_has_it() {
+    let in_flight = InFlight::default();
+    let slots: Vec<_> = (0..511).map(|_| in_flight.enter(100)).collect();
+    let last = Arc::new(in_flight.enter(100));
+    assert!(!in_flight.has_room(1));
+    let handler = Arc::clone(&last);
+    drop(last);
+    assert!(!in_flight.has_room(1), "cancelled, but a handler has it");
+    drop(handler);
+    assert!(in_flight.has_room(64 << 10) && !in_flight.has_room(64 << 20));
+    drop(slots);
+    // One is handled, however large.
+    assert!(in_flight.has_room(usize::MAX / 2));
+}
+
+/// Numbers that look random and are the same each time: xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % end.max(1)
+    }
+}
+
+/// What a client writes, and which of its requests it has cancelled.
+struct Conversation {
+    text: String,
+    requests: i64,
+    cancelled: Vec<i64>,
+    refused: usize,
+}
+
+fn conversation(random: &mut Random) -> Conversation {
+    let mut made = Conversation { text: String::new(), requests: 0, cancelled: Vec::new(), refused: 0 };
+    let cancels = 1 + random.below(30);
+    for _ in 0..1_500 + random.below(2_000) {
+        match random.below(100) {
+            chance if chance < cancels && made.requests > 0 => {
+                // Of one that is answered, handled or parked.
+                let id = made.requests - 1 - i64::try_from(random.below(900)).unwrap().min(made.requests - 1);
+                made.text.push_str(&cancellation(&id.to_string()));
+                made.cancelled.push(id);
+            }
+            31..36 => {
+                made.text.push_str(["[]\n", "{}\n", "{\"id\"\n", "x\n", "7\n"][random.below(5)]);
+                made.refused += 1;
+            }
+            36..40 => made.text.push_str("{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n"),
+            40..44 => {
+                made.text.push_str("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n\n")
+            }
+            _ => {
+                made.text.push_str(&ping(made.requests));
+                made.requests += 1;
+            }
+        }
+    }
+    made
+}
+
+/// Whatever comes in whatever order, and however requests are handled meanwhile: each is answered once, unless it was
+/// cancelled, and never are more in flight than may be.
+#[tokio::test]
+async fn v_325_any_conversation_is_answered() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..40 {
+        let Conversation { text, requests, cancelled, refused } = conversation(&mut random);
+        let Pair { mut server, reader, mut writer, .. } = pair();
+        let writing = tokio::spawn(async move {
+            writer.write_all(text.as_bytes()).await.unwrap();
+            writer.shutdown().await.unwrap();
+        });
+        let reading = tokio::spawn(async move {
+            let mut answers = String::new();
+            let mut reader = reader;
+            reader.read_to_string(&mut answers).await.unwrap();
+            answers
+        });
+        let mut in_flight: Vec<ClientJsonRpcMessage> = Vec::new();
+        loop {
+            let is_idle = in_flight.is_empty();
+            let message = if is_idle {
+                timeout(WATCHDOG, server.receive()).await.unwrap().map(Some)
+            } else if random.below(3) > 0 {
+                // What is there, if anything is.
+                timeout(Duration::from_millis(1), server.receive())
+                    .await
+                    .map_or(Some(None), |got| got.map(Some))
+            } else {
+                Some(None)
+            };
+            match message {
+                Some(Some(JsonRpcMessage::Notification(notification))) => {
+                    let ClientNotification::CancelledNotification(cancel) = notification.notification else {
+                        continue;
+                    };
+                    in_flight.retain(|request| Some(id_of(request)) != cancel.params.request_id);
+                }
+                Some(Some(request @ JsonRpcMessage::Request(_))) => {
+                    in_flight.push(request);
+                    let most = if server.is_at_end { 1_024 } else { 512 };
+                    assert!(in_flight.len() <= most, "{}", in_flight.len());
+                }
+                Some(Some(_)) => {}
+                Some(None) => {
+                    for _ in 0..random.below(200).min(in_flight.len()) {
+                        let request = in_flight.swap_remove(random.below(in_flight.len()));
+                        answer(&mut server, request).await;
+                    }
+                }
+                None => break,
+            }
+        }
+        for request in in_flight {
+            answer(&mut server, request).await;
+        }
+        server.close().await.unwrap();
+        writing.await.unwrap();
+        let answers = timeout(WATCHDOG, reading).await.unwrap().unwrap();
+        let mut counts = vec![0; usize::try_from(requests).unwrap()];
+        let mut errors = 0;
+        for line in answers.lines() {
+            let answer: serde_json::Value = serde_json::from_str(line).unwrap();
+            if answer.get("error").is_some() {
+                errors += 1;
+            } else {
+                counts[usize::try_from(answer["id"].as_u64().unwrap()).unwrap()] += 1;
+            }
+        }
+        assert_eq!(errors, refused);
+        for (id, &count) in (0..requests).zip(&counts) {
+            let least = i32::from(!cancelled.contains(&id));
+            assert!((least..=1).contains(&count), "{id}: {count} answers");
+        }
+    }
+}
