@@ -4,6 +4,9 @@
 import asyncio, builtins, importlib, inspect, io, itertools, sys, types
 
 
+say = print
+
+
 def module(name):
     return importlib.import_module(name)
 
