@@ -22,7 +22,11 @@ function failRun(error) {
 }
 
 core.setReportExceptionCallback(failRun);
-setReportError(failRun);
+// Later, because a listener that overflowed the stack is reported where there is hardly any left.
+const settled = new Promise((resolve) => resolve());
+setReportError((error) => {
+  PromisePrototypeThen(settled, () => failRun(error));
+});
 
 // A promise that nobody awaits may fail without failing the run; it must not fail silently.
 core.setUnhandledPromiseRejectionHandler((_promise, reason) => {

@@ -223,12 +223,16 @@ impl Surface {
         (function, text)
     }
 
-    /// A script that makes these calls, one after the other, whatever they do.
+    /// A script that makes these calls, one after the other, whatever they do. It prints which one is next, so that
+    /// after a call that never ends the others can follow in another run.
     fn script(&self, calls: &[(&Function, String)]) -> String {
         let mut script = format!("{}\n", self.prelude);
-        for (_, call) in calls {
-            let line =
-                if self.python { format!("{call}\n") } else { format!("try {{ use({call}) }} catch {{}}\n") };
+        for (index, (_, call)) in calls.iter().enumerate() {
+            let line = if self.python {
+                format!("say('call {index}')\n{call}\n")
+            } else {
+                format!("say('call {index}'); try {{ use({call}) }} catch {{}}\n")
+            };
             script.push_str(&line);
         }
         script.push_str("return \"done\"\n");
@@ -308,10 +312,17 @@ impl Stage {
         Self { python, canary: None, runs: 0 }
     }
 
-    /// Runs a script, and says what is wrong and whether the script came to its end.
-    fn run(&mut self, source: &str, beside: bool) -> (Vec<Fault>, bool) {
+    /// Runs a script, and says what is wrong and how many of its calls were begun; all, if it came to its end.
+    fn run(&mut self, source: &str, calls: usize, beside: bool) -> (Vec<Fault>, usize) {
         let (faults, answer) = self.look(source, beside);
-        (faults, answer["result"]["value"] == "done")
+        let result = &answer["result"];
+        if result["value"] == "done" {
+            return (faults, calls);
+        }
+        let lines = result["output"].as_str().unwrap_or_default().lines();
+        let begun = lines.filter_map(|line| line.strip_prefix("call ")?.parse::<usize>().ok()).max();
+        // One at least, so that the walk goes on.
+        (faults, begun.map_or(1, |index| index + 1).min(calls))
     }
 
     /// Runs a script, and says what is wrong and what the canary said.
@@ -423,32 +434,48 @@ fn walk_batch(
     end: u64,
 ) -> Vec<((String, Fault), String)> {
     let calls: Vec<_> = (first..end).map(|number| surface.call(seed, number)).collect();
-    let (faults, done) = stage.run(&surface.script(&calls), false);
-    if faults.is_empty() && done {
-        return Vec::new();
-    }
     let mut found = Vec::new();
-    for call in &calls {
+    let mut rest = calls.as_slice();
+    while !rest.is_empty() {
+        let (faults, begun) = stage.run(&surface.script(rest), rest.len(), false);
+        let (made, left) = rest.split_at(begun);
+        if !faults.is_empty() {
+            found.extend(culprits(surface, stage, made, &faults));
+        }
+        rest = left;
+    }
+    found
+}
+
+/// Each of the calls in a run of its own, because all together were not as they should be.
+fn culprits(
+    surface: &Surface,
+    stage: &mut Stage,
+    calls: &[(&Function, String)],
+    faults: &[Fault],
+) -> Vec<((String, Fault), String)> {
+    let mut found = Vec::new();
+    for call in calls {
         let script = surface.script(std::slice::from_ref(call));
-        let (once, _) = stage.run(&script, true);
+        let (once, _) = stage.run(&script, 1, true);
         if once.is_empty() {
             continue;
         }
         // A second time in another process: what does not happen again was the machine.
-        let (again, _) = stage.run(&script, true);
+        let (again, _) = stage.run(&script, 1, true);
         for fault in again {
             if once.iter().any(|first| std::mem::discriminant(first) == std::mem::discriminant(&fault)) {
                 found.push(((call.0.expression.clone(), fault), script.clone()));
             }
         }
     }
-    if found.is_empty() && !faults.is_empty() {
+    if found.is_empty() {
         // Nothing that one call does; perhaps what several do.
-        let script = surface.script(&calls);
-        let (again, _) = stage.run(&script, true);
+        let script = surface.script(calls);
+        let (again, _) = stage.run(&script, calls.len(), true);
         for fault in again {
             if faults.iter().any(|first| std::mem::discriminant(first) == std::mem::discriminant(&fault)) {
-                found.push(((format!("calls {first} to {end}"), fault), script.clone()));
+                found.push(((format!("{} calls together", calls.len()), fault), script.clone()));
             }
         }
     }

@@ -1,6 +1,7 @@
 // What every script of the walker begins with: how functions are reached, and the values that they are called with.
 // Each value is made anew by its function, when it is used.
 
+const say = console.log.bind(console);
 const reflect = { apply: Reflect.apply, construct: Reflect.construct };
 const descriptorOf = Object.getOwnPropertyDescriptor;
 const prototypeOf = Object.getPrototypeOf;

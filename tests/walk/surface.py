@@ -28,18 +28,6 @@ def note(expression, value, receiver):
 
 
 keep = []
-instances = {}
-
-
-def instance_of(expression, value):
-    """An expression for an instance, if one can be made of nothing."""
-    if id(value) not in instances:
-        try:
-            value()
-            instances[id(value)] = f"{expression}()"
-        except BaseException:
-            instances[id(value)] = "hostile.loud()"
-    return instances[id(value)]
 
 
 def members(expression, value, level):
@@ -63,7 +51,7 @@ def members(expression, value, level):
         elif not isinstance(value, type) or isinstance(vars(value).get(name), (staticmethod, classmethod)):
             note(path, member, "None")
         else:
-            note(path, member, instance_of(expression, value))
+            note(path, member, f"new({expression})")
 
 
 for name in sorted(names):
