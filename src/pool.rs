@@ -252,6 +252,8 @@ impl<E: Engine> Pool<E> {
             if let Some(job) = newest {
                 let _ = job.reply.send(Err(Error::Start { what: "a thread for the script", source }));
             }
+            // Others that came meanwhile have counted on the thread that was refused.
+            self.shared.dispatch_or_warn();
         }
     }
 
@@ -399,6 +401,8 @@ impl<E: Engine> Shared<E> {
         };
         if wanting && let Err(error) = self.start_thread() {
             tracing::warn!(%error, "no thread for a warm instance");
+            // Runs that came meanwhile have counted on it.
+            self.dispatch_or_warn();
         }
     }
 
