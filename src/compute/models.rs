@@ -98,3 +98,37 @@ fn v_360_no_slot_is_freed_twice() {
         is_at_rest(&slots);
     });
 }
+
+/// How many runs there are.
+const RUNS: usize = 4;
+
+/// A run that goes on may compute for long. The slots that it does not need are there for others meanwhile.
+#[test]
+fn v_359_who_goes_on_takes_one_slot_only() {
+    model::check(2_000, Timeouts::Never, || {
+        let slots = Arc::new(ComputeSlots::new(2));
+        let beginners = Arc::new(Beginners::default());
+        let listener: Weak<Beginners> = Arc::downgrade(&beginners);
+        slots.listen(listener);
+        let begun = Arc::new((Mutex::new(0), Condvar::new()));
+        for number in 0..RUNS {
+            let (slots, beginners, begun) = (Arc::clone(&slots), Arc::clone(&beginners), Arc::clone(&begun));
+            model::thread(&format!("run-{number}"), move || {
+                let turn = Turn::begun(Arc::clone(&slots), Some(beginners.begin(&slots)));
+                *begun.0.lock() += 1;
+                begun.1.notify_all();
+                if number == 0 {
+                    turn.end();
+                    turn.begin();
+                    let mut count = begun.0.lock();
+                    while *count < RUNS {
+                        begun.1.wait(&mut count);
+                    }
+                }
+                turn.end();
+            });
+        }
+        join_others();
+        is_at_rest(&slots);
+    });
+}
