@@ -8,6 +8,7 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 CX = $(CARGO_TARGET_DIR)/release/cx
 
 .PHONY: demo test soak soak-attackers walk lint doc deny bench component v8 interop fuzz growth differential
+.PHONY: demo test models soak soak-attackers lint doc deny bench component v8 interop
 
 ## Build the command and run the example scripts against the example server.
 demo: v8
@@ -21,6 +22,10 @@ demo: v8
 test: v8 interop
 	cargo test --locked --no-run
 	cargo test --locked
+
+## Check the code that threads share under many more schedules than `test` does: see `src/sync/model.rs`.
+models: v8
+	CX_MODEL_ITERATIONS=$(or $(CX_MODEL_ITERATIONS),100000) cargo test --locked --lib models:: -- --nocapture
 
 ## Ten thousand runs over stdio, good, failing and hostile: every answer right, and nothing that grows. A short form is
 ## part of `test`.

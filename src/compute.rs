@@ -9,8 +9,8 @@
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
+use crate::sync::{Condvar, Mutex, now};
 use futures::FutureExt as _;
-use parking_lot::{Condvar, Mutex};
 
 /// How long a run may compute on one slot. Longer than almost every script computes between two calls of tools, and as
 /// long as the kernel lets a thread run at least before it lets another have the core.
@@ -55,7 +55,7 @@ pub(crate) fn slots() -> &'static Arc<ComputeSlots> {
 }
 
 impl ComputeSlots {
-    fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { state: Mutex::default(), freed: Condvar::new(), capacity, listeners: Mutex::default() }
     }
 
@@ -85,8 +85,10 @@ impl ComputeSlots {
     /// Takes a slot for a run that goes on. `None` after [`MAX_WAIT`]: it goes on without one.
     fn take(self: &Arc<Self>) -> Option<Slot> {
         let mut state = self.state.lock();
+        let mut has_waited = false;
         if state.taken >= self.capacity {
-            let until = Instant::now() + MAX_WAIT;
+            has_waited = true;
+            let until = now() + MAX_WAIT;
             state.waiting += 1;
             while state.taken >= self.capacity {
                 if self.freed.wait_until(&mut state, until).timed_out() {
@@ -99,7 +101,22 @@ impl ComputeSlots {
             }
         }
         state.taken += 1;
+        // While a run waits to go on, freed slots are kept for it and no listener is told. If more were freed than it
+        // needs, the listeners are told now.
+        let is_one_left = has_waited && state.waiting == 0 && state.taken < self.capacity;
+        drop(state);
+        if is_one_left {
+            self.tell_listeners();
+        }
         Some(Slot { slots: Arc::clone(self) })
+    }
+
+    fn tell_listeners(&self) {
+        // Upgraded before they are called, so that none is called, or dropped, under the lock.
+        let listeners: Vec<_> = self.listeners.lock().iter().filter_map(Weak::upgrade).collect();
+        for listener in listeners {
+            listener.slot_is_free();
+        }
     }
 }
 
@@ -118,17 +135,13 @@ impl Drop for Slot {
                 return;
             }
         }
-        // Upgraded before they are called, so that none is called, or dropped, under the lock.
-        let listeners: Vec<_> = self.slots.listeners.lock().iter().filter_map(Weak::upgrade).collect();
-        for listener in listeners {
-            listener.slot_is_free();
-        }
+        self.slots.tell_listeners();
     }
 }
 
 /// One run's use of the slots. Shared by the run's thread, which computes, and the watchdog, which reclaims.
-#[derive(Default)]
 pub(crate) struct Turn {
+    slots: Arc<ComputeSlots>,
     state: Mutex<TurnState>,
 }
 
@@ -138,27 +151,56 @@ struct TurnState {
     since: Option<Instant>,
     /// The slot that it computes on. A run that computes without one has used it up, or waited too long for it.
     slot: Option<Slot>,
+    /// Whether the watchdog has given the run up. It looks at the run no more, so nobody would reclaim a slot.
+    is_abandoned: bool,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self { slots: Arc::clone(slots()), state: Mutex::default() }
+    }
 }
 
 impl Turn {
-    /// A run that begins to compute, on `slot` if it got one.
-    pub(crate) fn begun(slot: Option<Slot>) -> Self {
-        Self { state: Mutex::new(TurnState { since: Some(Instant::now()), slot }) }
+    /// A run that begins to compute, on `slot` of `slots` if it got one.
+    pub(crate) fn begun(slots: Arc<ComputeSlots>, slot: Option<Slot>) -> Self {
+        let state = TurnState { since: Some(now()), slot, is_abandoned: false };
+        Self { slots, state: Mutex::new(state) }
     }
 
     /// Begins to compute. Waits for a slot, for [`MAX_WAIT`] at most.
     fn begin(&self) {
-        if self.state.lock().since.is_some() {
-            return;
+        {
+            let state = self.state.lock();
+            if state.since.is_some() || state.is_abandoned {
+                return;
+            }
         }
-        let slot = slots().take();
-        *self.state.lock() = TurnState { since: Some(Instant::now()), slot };
+        let slot = self.slots.take();
+        let _too_late = {
+            let mut state = self.state.lock();
+            state.since = Some(now());
+            if state.is_abandoned { slot } else { std::mem::replace(&mut state.slot, slot) }
+        };
     }
 
     /// Computes no more for now.
     pub(crate) fn end(&self) {
         // Dropped after the lock is open again: the next run begins in there.
-        let _ended = std::mem::take(&mut *self.state.lock());
+        let _ended = {
+            let mut state = self.state.lock();
+            state.since = None;
+            state.slot.take()
+        };
+    }
+
+    /// Lets a run compute on without a slot from now on. Called by the watchdog when it gives the run up.
+    pub(crate) fn abandon(&self) {
+        let _reclaimed = {
+            let mut state = self.state.lock();
+            state.is_abandoned = true;
+            state.slot.take()
+        };
     }
 
     /// Reclaims the slot of a run that has computed on it for [`TIME_SLICE`]. Called by the watchdog.
@@ -187,5 +229,7 @@ impl Turn {
     }
 }
 
+#[cfg(test)]
+mod models;
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
@@ -23,6 +23,7 @@ use crate::pool::{Job, PoolStats};
 use crate::python::compiled::CompileProgress;
 use crate::state::{DefaultScope, RunState, StateScope, StateStore};
 use crate::store::Store;
+use crate::sync::{self, AtomicUsize, OwnedSemaphorePermit, Semaphore};
 use crate::tools::approval::Approver;
 use crate::tools::cache::ListCache;
 use crate::tools::catalog::{Catalog, CatalogOptions, ResolvedTool};
@@ -537,9 +538,10 @@ impl Admission {
         let _place = self.wait_in_line()?;
         let timeout = {
             let _entered = runtime.enter();
-            tokio::time::sleep(self.longest_wait)
+            sync::sleep(self.longest_wait)
         };
         tokio::select! {
+            biased;
             permit = acquire => permit.ok_or_else(cancelled),
             () = timeout => Err(self.full(format!("no place was free within {:?}", self.longest_wait))),
             () = cancel.cancelled() => Err(cancelled()),
@@ -1013,3 +1015,6 @@ fn default_total_memory() -> usize {
     let bytes = (system.totalram as u64).saturating_mul(system.mem_unit.into());
     usize::try_from(bytes / 2).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod models;

@@ -141,6 +141,7 @@ mod resident;
 pub mod server;
 mod state;
 mod store;
+mod sync;
 mod tools;
 mod watchdog;
 

@@ -16,15 +16,15 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-use crate::compute::{MAX_STALL, OnFreeSlot, Slot, Turn, slots};
+use crate::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::context::{ContextOptions, ExecutionContext, Measured};
 use crate::error::Error;
 use crate::execution::{ErrorCode, ExecuteResult, Outcome, ScriptError};
 use crate::failure;
 use crate::resident;
+use crate::sync::{self, Condvar, Mutex, MutexGuard, now};
 use crate::watchdog::{CpuMeter, Stop, StopReason, Watchdog, Watched};
 
 /// With more hung workers than this the engine takes no more runs: each may hold a core and a heap, and if it never
@@ -61,7 +61,7 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     ///
     /// When the operating system refuses it.
     fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        std::thread::Builder::new().name(name).spawn(task).map(drop)
+        sync::spawn(name, task)
     }
 
     /// Makes an instance and everything in it that needs no script. The thread's runtime is entered.
@@ -137,6 +137,7 @@ pub(crate) struct Pool<E: Engine> {
 
 struct Shared<E> {
     engine: E,
+    slots: Arc<ComputeSlots>,
     /// Idle instances to keep ready.
     warm: usize,
     /// For how long an instance waits for a run before it gives back what it can.
@@ -166,6 +167,8 @@ struct State {
     called: usize,
     /// Threads whose run was answered without them.
     lost: usize,
+    /// All threads, whatever they do.
+    workers: usize,
     /// Ticks in a row at which instances were missing.
     short_ticks: u32,
     /// Threads that ever were, to name them.
@@ -178,7 +181,8 @@ struct State {
 impl State {
     /// Whether runs wait and none has begun for a while.
     fn is_stalled(&self) -> bool {
-        !self.waiting.is_empty() && self.progressed.is_some_and(|last| last.elapsed() >= MAX_STALL)
+        !self.waiting.is_empty()
+            && self.progressed.is_some_and(|last| now().duration_since(last) >= MAX_STALL)
     }
 }
 
@@ -209,20 +213,18 @@ impl<E: Engine> Pool<E> {
     ///
     /// When the operating system refuses a thread.
     pub(crate) fn new(engine: E, warm: usize, rest_after: Duration) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            engine,
-            warm,
-            rest_after,
-            state: Mutex::default(),
-            work: Condvar::new(),
-            wanted: Condvar::new(),
-            watchdog: Watchdog::default(),
-            has_freed_much: AtomicBool::new(false),
-        });
-        let listener: Weak<Shared<E>> = Arc::downgrade(&shared);
-        slots().listen(listener);
+        Self::with_slots(engine, warm, rest_after, Arc::clone(compute::slots()))
+    }
+
+    fn with_slots(
+        engine: E,
+        warm: usize,
+        rest_after: Duration,
+        slots: Arc<ComputeSlots>,
+    ) -> io::Result<Self> {
+        let shared = Shared::new(engine, warm, rest_after, slots);
         let watchdog = Arc::clone(&shared);
-        std::thread::Builder::new().name("cx-watchdog".to_owned()).spawn(move || {
+        sync::spawn("cx-watchdog".to_owned(), move || {
             watchdog.watchdog.run(
                 || {
                     watchdog.engine.tick();
@@ -252,7 +254,7 @@ impl<E: Engine> Pool<E> {
                 return self.shared.refuse(job);
             }
             if state.waiting.is_empty() {
-                state.progressed = Some(Instant::now());
+                state.progressed = Some(now());
             }
             state.waiting.push_back(job);
         }
@@ -262,6 +264,8 @@ impl<E: Engine> Pool<E> {
             if let Some(job) = newest {
                 let _ = job.reply.send(Err(Error::Start { what: "a thread for the script", source }));
             }
+            // Others that came meanwhile have counted on the thread that was refused.
+            self.shared.dispatch_or_warn();
         }
     }
 
@@ -309,6 +313,23 @@ impl<E: Engine> OnFreeSlot for Shared<E> {
 }
 
 impl<E: Engine> Shared<E> {
+    fn new(engine: E, warm: usize, rest_after: Duration, slots: Arc<ComputeSlots>) -> Arc<Self> {
+        let shared = Arc::new(Self {
+            engine,
+            slots,
+            warm,
+            rest_after,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            wanted: Condvar::new(),
+            watchdog: Watchdog::default(),
+            has_freed_much: AtomicBool::new(false),
+        });
+        let listener: Weak<Self> = Arc::downgrade(&shared);
+        shared.slots.listen(listener);
+        shared
+    }
+
     /// Sees to it that runs which may begin now have workers.
     ///
     /// # Errors
@@ -320,7 +341,7 @@ impl<E: Engine> Shared<E> {
             if state.closed || state.waiting.is_empty() {
                 return Ok(());
             }
-            let startable = slots().free().max(state.is_stalled().into()).min(state.waiting.len());
+            let startable = self.slots.free().max(state.is_stalled().into()).min(state.waiting.len());
             for _ in 0..startable.min(state.ready) {
                 self.work.notify_one();
             }
@@ -337,10 +358,21 @@ impl<E: Engine> Shared<E> {
         (0..missing).try_for_each(|_| self.start_thread())
     }
 
-    /// As [`dispatch`](Self::dispatch), where a refused thread has no run to fail: busy workers serve those that wait.
+    /// As [`dispatch`](Self::dispatch), where a refused thread fails no run: the workers that there are serve those that
+    /// wait. If there are none, the run that waits longest is told, so that none waits for ever.
     fn dispatch_or_warn(self: &Arc<Self>) {
-        if let Err(error) = self.dispatch() {
-            tracing::warn!(%error, "no thread for a run that waits");
+        while let Err(source) = self.dispatch() {
+            tracing::warn!(error = %source, "no thread for a run that waits");
+            let oldest = {
+                let mut state = self.state.lock();
+                if state.workers > state.lost {
+                    return;
+                }
+                state.waiting.pop_front()
+            };
+            if let Some(job) = oldest {
+                let _ = job.reply.send(Err(Error::Start { what: "a thread for the script", source }));
+            }
         }
     }
 
@@ -348,14 +380,23 @@ impl<E: Engine> Shared<E> {
         let number = {
             let mut state = self.state.lock();
             state.warming += 1;
+            state.workers += 1;
             state.started += 1;
             state.started
         };
         let shared = Arc::clone(self);
         let name = format!("{}-{number}", E::THREAD);
-        let started = self.engine.spawn(name, Box::new(move || shared.work()));
+        let worker = move || {
+            shared.work();
+            shared.state.lock().workers -= 1;
+            // Runs may wait for this worker that found no instance, or whose thread was hung.
+            shared.dispatch_or_warn();
+        };
+        let started = self.engine.spawn(name, Box::new(worker));
         if started.is_err() {
-            self.state.lock().warming -= 1;
+            let mut state = self.state.lock();
+            state.warming -= 1;
+            state.workers -= 1;
         }
         started
     }
@@ -373,6 +414,8 @@ impl<E: Engine> Shared<E> {
         };
         if wanting && let Err(error) = self.start_thread() {
             tracing::warn!(%error, "no thread for a warm instance");
+            // Runs that came meanwhile have counted on it.
+            self.dispatch_or_warn();
         }
     }
 
@@ -391,7 +434,7 @@ impl<E: Engine> Shared<E> {
     }
 
     /// A thread's life.
-    fn work(self: Arc<Self>) {
+    fn work(self: &Arc<Self>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
@@ -428,10 +471,7 @@ impl<E: Engine> Shared<E> {
             let goes_on = match next {
                 Next::TakeAnother | Next::MakeAnother => true,
                 Next::Park => self.park(),
-                Next::End => {
-                    self.dispatch_or_warn();
-                    false
-                }
+                Next::End => false,
             };
             if !goes_on {
                 return;
@@ -441,7 +481,7 @@ impl<E: Engine> Shared<E> {
 
     /// Waits, without an instance, to be needed again. Returns whether this worker is.
     fn park(&self) -> bool {
-        let until = Instant::now() + KEEP_WORKERS;
+        let until = now() + KEEP_WORKERS;
         let is_last = {
             let mut state = self.state.lock();
             state.parked += 1;
@@ -497,11 +537,11 @@ impl<E: Engine> Shared<E> {
         }
         loop {
             if !state.waiting.is_empty() {
-                let slot = slots().try_take();
+                let slot = self.slots.try_take();
                 if (slot.is_some() || state.is_stalled())
                     && let Some(job) = state.waiting.pop_front()
                 {
-                    state.progressed = Some(Instant::now());
+                    state.progressed = Some(now());
                     state.ready -= 1;
                     return Some((job, slot));
                 }
@@ -562,7 +602,7 @@ impl<E: Engine> Shared<E> {
         let Job { source, context, reply, permit } = job;
         let cpu = CpuMeter::start();
         let mut context = ExecutionContext::new(context);
-        context.turn = Turn::begun(slot);
+        context.turn = Turn::begun(Arc::clone(&self.slots), slot);
         let context = Arc::new(context);
         instance.set_memory_limit(context.limits.memory_bytes);
         let reply = Arc::new(Mutex::new(Some((reply, permit))));
@@ -677,5 +717,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
+#[cfg(test)]
+mod models;
 #[cfg(test)]
 mod tests;

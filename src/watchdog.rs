@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::context::ExecutionContext;
 use crate::resident;
+use crate::sync::{self, Condvar, Mutex};
 
 /// How long a run that was told to stop has to do so. Unwinding takes microseconds, a collection of
 /// a full heap some hundred milliseconds. With two ticks it leaves the reply within half a second of the
@@ -139,6 +138,7 @@ impl Watched {
         let since = *state.stopping_since.get_or_insert(now);
         if now.duration_since(since) >= GRACE && !state.given_up {
             state.given_up = true;
+            self.context.turn.abandon();
             (self.give_up)(reason);
             return false;
         }
@@ -177,6 +177,12 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
+    /// Forgets all runs, where no thread does: each has the pool that has them.
+    #[cfg(test)]
+    pub(crate) fn clear(&self) {
+        self.runs.lock().watched.clear();
+    }
+
     /// The watchdog's thread. `maintain` is called at each tick while there are runs, `settled` when there have been none
     /// for a second.
     pub(crate) fn run(&self, maintain: impl Fn(), settled: impl Fn()) {
@@ -199,7 +205,7 @@ impl Watchdog {
                     idle_ticks = 0;
                 }
                 let nearest = runs.watched.iter().map(|run| run.context.deadline()).min();
-                let now = Instant::now();
+                let now = sync::now();
                 let until = nearest.map_or(TICK, |deadline| {
                     // A deadline in the past belongs to a run that is being stopped.
                     deadline.checked_duration_since(now).map_or(TICK, |left| left.min(TICK))
@@ -208,8 +214,8 @@ impl Watchdog {
                 current.clone_from(&runs.watched);
             }
             idle_ticks = if current.is_empty() { idle_ticks + 1 } else { 0 };
-            let now = Instant::now();
-            resident::guard().check(now);
+            resident::guard().check(Instant::now());
+            let now = sync::now();
             current.retain(|run| !run.check(now));
             if !current.is_empty() {
                 let mut runs = self.runs.lock();

@@ -68,7 +68,7 @@ fn listeners_are_told_of_a_free_slot() {
 #[test]
 fn a_slot_is_reclaimed_from_a_run_that_computes_on() {
     let slots = slots_of(1);
-    let turn = Turn::begun(slots.try_take());
+    let turn = Turn::begun(Arc::clone(&slots), slots.try_take());
     let begun = Instant::now();
     turn.reclaim(begun);
     assert_eq!(slots.free(), 0, "not yet");

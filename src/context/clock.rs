@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::limits::Limits;
+use crate::sync::{Mutex, now};
 
 /// Runs from its making. Shared with the questions, each of which holds a [`Pause`].
 pub(super) struct RunClock {
@@ -27,7 +26,7 @@ struct Pauses {
 impl RunClock {
     pub(super) fn start(limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
-            started: Instant::now(),
+            started: now(),
             wall_time: limits.wall_time,
             most_paused: limits.paused_time,
             pauses: Mutex::default(),
@@ -51,14 +50,14 @@ impl RunClock {
     /// How long all pauses together took until now.
     pub(super) fn paused(&self) -> Duration {
         let pauses = self.pauses.lock();
-        pauses.ended + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
+        pauses.ended + pauses.since.map_or(Duration::ZERO, |since| now().duration_since(since))
     }
 
     /// Stops the clock until the pause is dropped.
     pub(super) fn pause(self: &Arc<Self>) -> Pause {
         let mut pauses = self.pauses.lock();
         pauses.open += 1;
-        pauses.since.get_or_insert_with(Instant::now);
+        pauses.since.get_or_insert_with(now);
         Pause(Arc::clone(self))
     }
 }
@@ -73,10 +72,12 @@ impl Drop for Pause {
         if pauses.open == 0
             && let Some(since) = pauses.since.take()
         {
-            pauses.ended += since.elapsed();
+            pauses.ended += now().duration_since(since);
         }
     }
 }
 
+#[cfg(test)]
+mod models;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use crate::sync::{self, Mutex};
 
 /// How many failures in a row open it.
 pub(super) const FAILURES: u32 = 5;
@@ -153,10 +153,12 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         if !self.settled {
-            self.breaker.settle(self.epoch, Verdict::Unknown, Instant::now());
+            self.breaker.settle(self.epoch, Verdict::Unknown, sync::now());
         }
     }
 }
 
+#[cfg(test)]
+mod models;
 #[cfg(test)]
 mod tests;

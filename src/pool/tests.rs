@@ -13,22 +13,33 @@ use crate::tools::policy::Policy;
 const TOO_LONG: Duration = Duration::from_secs(20);
 
 /// An engine that does what its sources say: `block` blocks while it is prepared, `hang` while it is executed, until
-/// `released`; `panic` panics while it is prepared, `refuse` is refused, `wait` waits for what never comes; anything else
-/// returns at once.
+/// `released`; `panic` panics while it is prepared, `refuse` is refused, `wait` waits for what never comes, `tool` waits
+/// twice for what comes at once. In models only: `polite` waits until it is cancelled, `deaf` until `released`, and both
+/// give their slot up meanwhile; `relapse` does so until `relapsed` and hangs then. Anything else returns at once.
 #[derive(Clone, Default)]
-struct Fake {
-    shared: Arc<FakeShared>,
+pub(super) struct Fake {
+    pub(super) shared: Arc<FakeShared>,
 }
 
 #[derive(Default)]
-struct FakeShared {
+pub(super) struct FakeShared {
     released: Mutex<bool>,
     changed: Condvar,
     made: AtomicUsize,
+    pub(super) relapsed: AtomicUsize,
+    pub(super) hanging: AtomicUsize,
+    /// How many instances cannot be made, and how many threads.
+    pub(super) failing_instances: AtomicUsize,
+    pub(super) failing_threads: AtomicUsize,
+}
+
+/// Takes one of `left`, if there is one.
+fn is_next(left: &AtomicUsize) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
 impl Fake {
-    fn release(&self) {
+    pub(super) fn release(&self) {
         *self.shared.released.lock() = true;
         self.shared.changed.notify_all();
     }
@@ -41,7 +52,7 @@ impl Fake {
     }
 }
 
-struct FakeInstance {
+pub(super) struct FakeInstance {
     fake: Fake,
     stop: Arc<Stop>,
 }
@@ -51,7 +62,17 @@ impl Engine for Fake {
     type Instance = FakeInstance;
     type Prepared = ();
 
+    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        if is_next(&self.shared.failing_threads) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        sync::spawn(name, task)
+    }
+
     async fn make(&self) -> Result<FakeInstance, String> {
+        if is_next(&self.shared.failing_instances) {
+            return Err("no memory".to_owned());
+        }
         self.shared.made.fetch_add(1, Ordering::Relaxed);
         Ok(FakeInstance { fake: self.clone(), stop: Arc::default() })
     }
@@ -59,7 +80,8 @@ impl Engine for Fake {
     fn prepare(&self, _context: &ExecutionContext, source: &str) -> Result<(), Box<ScriptError>> {
         match source {
             "block" => self.block(),
-            "panic" => panic!("while it is prepared"),
+            // Not `panic!`, whose message would be shown for each schedule of a model.
+            "panic" => std::panic::resume_unwind(Box::new("while it is prepared")),
             "refuse" => return Err(Box::new(ScriptError::new(ErrorCode::SyntaxError, "refused"))),
             _ => {}
         }
@@ -78,6 +100,26 @@ impl Instance<Fake> for FakeInstance {
         match source {
             "hang" => self.fake.block(),
             "wait" => context.cancel.cancelled().await,
+            "tool" => {
+                for _ in 0..2 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            "polite" | "deaf" | "relapse" => {
+                let is_over = || match source {
+                    "polite" => context.cancel.is_cancelled(),
+                    "relapse" => self.fake.shared.relapsed.load(Ordering::Relaxed) > 0,
+                    _ => *self.fake.shared.released.lock(),
+                };
+                while !is_over() {
+                    sync::model::yield_now();
+                    tokio::task::yield_now().await;
+                }
+                if source == "relapse" {
+                    self.fake.shared.hanging.fetch_add(1, Ordering::Relaxed);
+                    self.fake.block();
+                }
+            }
             _ => {}
         }
         match self.stop.reason() {
@@ -89,6 +131,36 @@ impl Instance<Fake> for FakeInstance {
     fn memory_bytes(&self) -> usize {
         0
     }
+}
+
+pub(super) type Answer = oneshot::Receiver<Result<ExecuteResult, Error>>;
+
+pub(super) fn job(source: &str, wall_time: Duration, runtime: tokio::runtime::Handle) -> (Job, Answer) {
+    let (reply, answer) = oneshot::channel();
+    let job = Job {
+        source: source.to_owned(),
+        context: ContextOptions {
+            language: Language::TypeScript,
+            limits: Limits { wall_time, ..Limits::default() },
+            name: "script.ts".to_owned(),
+            input: None,
+            catalog: Arc::new(Catalog::new(&[], &CatalogOptions::default())),
+            policies: [0, 1].map(|_| Arc::new(Policy::default())),
+            approver: None,
+            is_dry_run: false,
+            state: Err("none"),
+            history: None,
+            on_output: None,
+            on_progress: None,
+            on_call: None,
+            cancel: CancellationToken::new(),
+            runtime,
+            queued: Instant::now(),
+        },
+        reply,
+        permit: Box::new(()),
+    };
+    (job, answer)
 }
 
 struct Stage {
@@ -104,36 +176,10 @@ impl Stage {
     }
 
     /// Submits a run that may take so long. Returns where its reply comes, and what cancels it.
-    fn submit(
-        &self,
-        source: &str,
-        wall_time: Duration,
-    ) -> (oneshot::Receiver<Result<ExecuteResult, Error>>, CancellationToken) {
-        let (reply, answer) = oneshot::channel();
-        let cancel = CancellationToken::new();
-        self.pool.submit(Job {
-            source: source.to_owned(),
-            context: ContextOptions {
-                language: Language::TypeScript,
-                limits: Limits { wall_time, ..Limits::default() },
-                name: "script.ts".to_owned(),
-                input: None,
-                catalog: Arc::new(Catalog::new(&[], &CatalogOptions::default())),
-                policies: [0, 1].map(|_| Arc::new(Policy::default())),
-                approver: None,
-                is_dry_run: false,
-                state: Err("none"),
-                history: None,
-                on_output: None,
-                on_progress: None,
-                on_call: None,
-                cancel: cancel.clone(),
-                runtime: tokio::runtime::Handle::current(),
-                queued: Instant::now(),
-            },
-            reply,
-            permit: Box::new(()),
-        });
+    fn submit(&self, source: &str, wall_time: Duration) -> (Answer, CancellationToken) {
+        let (job, answer) = job(source, wall_time, tokio::runtime::Handle::current());
+        let cancel = job.context.cancel.clone();
+        self.pool.submit(job);
         (answer, cancel)
     }
 

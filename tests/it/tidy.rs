@@ -60,7 +60,11 @@ fn foreign_names_stay_in_their_rooms() {
         (&["clap::", "anyhow", "annotate_snippets", "humantime", "bytesize", "println!"], &["src/bin/cx"]),
         (&["tracing_subscriber"], &["src/bin/cx"]),
         (&["process::Command"], &["src/mcp/connect.rs"]),
-        (&["std::env", "env::var"], &["src/config.rs", "src/config", "src/bin/cx", "src/mcp/connect.rs"]),
+        (
+            &["std::env", "env::var"],
+            // The model checker is a test: it asks for how long it may take.
+            &["src/config.rs", "src/config", "src/bin/cx", "src/mcp/connect.rs", "src/sync/model.rs"],
+        ),
         (
             &["fs::read", "File::open"],
             &[

@@ -1,0 +1,489 @@
+//! A model checker for the real code: runs a body and its threads many times, one thread at a time, and decides at each
+//! lock, wait, notification and counter who goes on.
+//!
+//! Ours, because of what the code under test is. Waits with a timeout are its core, and neither `loom` 0.7 nor `shuttle`
+//! 0.9 lets one time out. It enters tokio runtimes, which are known by thread, and shuttle's threads are coroutines of
+//! one thread; here each is a thread of its own. Both panic where their types are used outside of a model, so that the
+//! ordinary tests of the same modules could not be in the same binary. And loom has room for five threads.
+//!
+//! What it does not see: weak memory orders (each step is seen by all), and state that is shared without the types of
+//! [`crate::sync`], on which a step never ends.
+//!
+//! A failure names its seed; `CX_MODEL_SEED` repeats that one schedule, `CX_MODEL_ITERATIONS` sets how many there are.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+pub(crate) mod types;
+
+#[cfg(test)]
+mod tests;
+
+/// A schedule with more steps makes no progress: those of the models here have some hundred.
+const MAX_STEPS: usize = 200_000;
+
+/// For how long nothing may happen in the real world before a thread is said to block outside of the model.
+const MAX_SILENCE: Duration = Duration::from_secs(120);
+
+/// How many of a schedule's last steps a failure shows.
+const SHOWN_STEPS: usize = 60;
+
+/// Whether waits that have a timeout may time out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Timeouts {
+    /// At any step, and time passes as it likes: what holds, holds however slow each thread is.
+    Random,
+    /// Never, and time stands still: whatever has to wake up somebody must do so itself.
+    Never,
+}
+
+/// Checks `body` under `schedules` schedules, or as many as `CX_MODEL_ITERATIONS` says. Every second one picks a thread at
+/// random at each step; in the others threads have priorities that change at a few steps (PCT), which finds what needs
+/// few preemptions at the right places.
+///
+/// # Panics
+///
+/// When a thread panics, when all threads wait for each other, and when they make no progress.
+pub(crate) fn check(schedules: u64, timeouts: Timeouts, body: impl Fn() + Send + Sync + 'static) {
+    if let Err(message) = explore(schedules, timeouts, body) {
+        panic!("{message}");
+    }
+}
+
+/// As [`check`], and returns how it failed.
+fn explore(
+    schedules: u64,
+    timeouts: Timeouts,
+    body: impl Fn() + Send + Sync + 'static,
+) -> Result<(), String> {
+    let body: Arc<dyn Fn() + Send + Sync> = Arc::new(body);
+    let number = |name| setting(name).map(|text| text.parse::<u64>().expect("a number"));
+    let seeds = match number("CX_MODEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("CX_MODEL_ITERATIONS").unwrap_or(schedules),
+    };
+    // The length of a schedule, as far as is known: where priorities change is drawn from it.
+    let mut length = 100;
+    for seed in seeds {
+        match run_once(seed, length, timeouts, Arc::clone(&body)) {
+            Ok(steps) => length = length.max(steps),
+            Err(failure) => {
+                return Err(format!("schedule {seed} (CX_MODEL_SEED={seed}, {timeouts:?}): {failure}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a test takes is no configuration of the product")]
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn run_once(
+    seed: u64,
+    length: usize,
+    timeouts: Timeouts,
+    body: Arc<dyn Fn() + Send + Sync>,
+) -> Result<usize, String> {
+    let execution =
+        Arc::new(Execution { state: Mutex::new(State::new(seed, length, timeouts)), ended: Condvar::new() });
+    let root = execution.add("root".to_owned());
+    start(Arc::clone(&execution), root, move || body()).map_err(|error| format!("no thread: {error}"))?;
+    let mut state = execution.state.lock();
+    state.running = Some(root);
+    state.tasks[root].turn.notify_one();
+    let mut steps = 0;
+    while state.failure.is_none() && !state.is_over() {
+        let is_late = execution.ended.wait_for(&mut state, MAX_SILENCE).timed_out();
+        if is_late && state.steps == steps {
+            state.failure = Some("a thread blocks outside of the model".to_owned());
+        }
+        steps = state.steps;
+    }
+    match state.failure.take() {
+        // The threads of this schedule stay where they are: the test has failed, and its process ends soon.
+        Some(failure) => {
+            let report = format!("{failure}\n{}", state.report());
+            state.failure = Some(failure);
+            Err(report)
+        }
+        None => Ok(state.steps),
+    }
+}
+
+/// One schedule.
+struct Execution {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+struct State {
+    tasks: Vec<Task>,
+    /// The one thread that runs.
+    running: Option<usize>,
+    random: Random,
+    timeouts: Timeouts,
+    /// Steps at which the running thread gets the lowest priority; `None` where threads are picked at random.
+    changes: Option<Vec<usize>>,
+    /// Below all priorities that were given.
+    lowest: i64,
+    steps: usize,
+    now: Instant,
+    trace: VecDeque<(usize, &'static str, &'static Location<'static>)>,
+    failure: Option<String>,
+}
+
+struct Task {
+    name: String,
+    status: Status,
+    /// Told when the thread may go on.
+    turn: Arc<Condvar>,
+    priority: i64,
+    /// Whether its last wait timed out.
+    timed_out: bool,
+    /// Whether a future that it polls was woken.
+    is_woken: bool,
+    /// When a future that it polls wants to be polled again.
+    timer: Option<Instant>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Status {
+    Ready,
+    Waits { on: Reason, until: Option<Instant> },
+    Ended,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reason {
+    /// The lock at this address.
+    Lock(usize),
+    /// A notification of the condition variable at this address.
+    Notification(usize),
+    /// The waker of a future.
+    Waker,
+    /// The end of all other threads.
+    Others,
+}
+
+impl State {
+    fn new(seed: u64, length: usize, timeouts: Timeouts) -> Self {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
+        let changes = (seed % 2 == 1).then(|| {
+            let depth = random.below(5);
+            (0..depth).map(|_| random.below(length)).collect()
+        });
+        Self {
+            tasks: Vec::new(),
+            running: None,
+            random,
+            timeouts,
+            changes,
+            lowest: 0,
+            steps: 0,
+            now: Instant::now(),
+            trace: VecDeque::new(),
+            failure: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.tasks.iter().all(|task| task.status == Status::Ended)
+    }
+
+    fn demote(&mut self, task: usize) {
+        self.lowest -= 1;
+        self.tasks[task].priority = self.lowest;
+    }
+
+    /// Decides who goes on. `None` if nobody can.
+    fn choose(&mut self) -> Option<usize> {
+        let others_ended = self.tasks.iter().filter(|task| task.status != Status::Ended).count() == 1;
+        let (mut ready, mut timed) = (Vec::new(), Vec::new());
+        for (number, task) in self.tasks.iter().enumerate() {
+            match task.status {
+                Status::Ready => ready.push(number),
+                Status::Waits { on: Reason::Others, .. } if others_ended => ready.push(number),
+                Status::Waits { until: Some(_), .. } if self.timeouts == Timeouts::Random => {
+                    timed.push(number)
+                }
+                Status::Waits { .. } | Status::Ended => {}
+            }
+        }
+        let times_out = !timed.is_empty() && (ready.is_empty() || self.random.below(12) == 0);
+        let chosen = if times_out {
+            let chosen = timed[self.random.below(timed.len())];
+            if let Status::Waits { until: Some(until), .. } = self.tasks[chosen].status {
+                self.now = self.now.max(until);
+            }
+            self.tasks[chosen].timed_out = true;
+            // Who only waits and times out must not keep others from going on.
+            self.demote(chosen);
+            chosen
+        } else if ready.is_empty() {
+            return None;
+        } else if self.changes.is_some() {
+            ready.into_iter().max_by_key(|number| self.tasks[*number].priority)?
+        } else {
+            ready[self.random.below(ready.len())]
+        };
+        self.tasks[chosen].status = Status::Ready;
+        Some(chosen)
+    }
+
+    fn report(&self) -> String {
+        let mut text = String::new();
+        for (number, task) in self.tasks.iter().enumerate() {
+            let _ = writeln!(text, "  thread {number} ({}): {:?}", task.name, task.status);
+        }
+        for (number, what, place) in &self.trace {
+            let name = &self.tasks[*number].name;
+            let _ = writeln!(text, "  {number} {name}: {what} at {}:{}", place.file(), place.line());
+        }
+        text
+    }
+}
+
+impl Execution {
+    fn add(&self, name: String) -> usize {
+        let mut state = self.state.lock();
+        let priority = i64::from(u32::try_from(state.random.below(1 << 20)).unwrap_or(0)) + 1;
+        state.tasks.push(Task {
+            name,
+            status: Status::Ready,
+            turn: Arc::default(),
+            priority,
+            timed_out: false,
+            is_woken: false,
+            timer: None,
+        });
+        state.tasks.len() - 1
+    }
+
+    /// Lets the thread that was chosen go on. Returns when it is `me`'s turn again.
+    fn hand_over(&self, mut state: MutexGuard<'_, State>, me: usize) {
+        if state.failure.is_none() {
+            match state.choose() {
+                Some(next) if next == me => return,
+                Some(next) => {
+                    state.running = Some(next);
+                    state.tasks[next].turn.notify_one();
+                }
+                None => {
+                    state.failure = Some("nobody can go on".to_owned());
+                    self.ended.notify_all();
+                }
+            }
+        }
+        let turn = Arc::clone(&state.tasks[me].turn);
+        while state.running != Some(me) || state.failure.is_some() {
+            turn.wait(&mut state);
+        }
+    }
+}
+
+/// A thread of a model.
+#[derive(Clone)]
+struct Current {
+    execution: Arc<Execution>,
+    task: usize,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+/// The current thread as a thread of a model, if it is one.
+fn current() -> Option<Current> {
+    CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
+}
+
+impl Current {
+    /// Others may go on before this thread does.
+    fn step(&self, what: &'static str, place: &'static Location<'static>) {
+        let mut state = self.execution.state.lock();
+        state.steps += 1;
+        if state.trace.len() == SHOWN_STEPS {
+            state.trace.pop_front();
+        }
+        state.trace.push_back((self.task, what, place));
+        if state.steps > MAX_STEPS {
+            state.failure.get_or_insert_with(|| format!("no end after {MAX_STEPS} steps"));
+            self.execution.ended.notify_all();
+        }
+        let steps = state.steps;
+        if state.changes.as_ref().is_some_and(|changes| changes.contains(&steps)) {
+            state.demote(self.task);
+        }
+        self.execution.hand_over(state, self.task);
+    }
+
+    /// Waits. Returns whether the wait timed out.
+    fn wait(&self, on: Reason, until: Option<Instant>) -> bool {
+        let mut state = self.execution.state.lock();
+        state.tasks[self.task].timed_out = false;
+        state.tasks[self.task].status = Status::Waits { on, until };
+        self.execution.hand_over(state, self.task);
+        self.execution.state.lock().tasks[self.task].timed_out
+    }
+
+    /// Lets up to `most` of those go on that wait for `on`, whichever.
+    fn wake(&self, on: Reason, most: usize) {
+        let mut state = self.execution.state.lock();
+        let waits = |task: &Task| matches!(task.status, Status::Waits { on: other, .. } if other == on);
+        let mut waiting: Vec<_> = (0..state.tasks.len()).filter(|task| waits(&state.tasks[*task])).collect();
+        for _ in 0..most.min(waiting.len()) {
+            let woken = waiting.swap_remove(state.random.below(waiting.len()));
+            state.tasks[woken].status = Status::Ready;
+        }
+    }
+}
+
+/// Starts the thread of a task, which waits for its turn.
+fn start(execution: Arc<Execution>, task: usize, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    std::thread::Builder::new().name(format!("model-{task}")).spawn(move || {
+        {
+            let mut state = execution.state.lock();
+            let turn = Arc::clone(&state.tasks[task].turn);
+            while state.running != Some(task) || state.failure.is_some() {
+                turn.wait(&mut state);
+            }
+        }
+        let me = Current { execution: Arc::clone(&execution), task };
+        CURRENT.with(|current| *current.borrow_mut() = Some(me));
+        let ended = catch_unwind(AssertUnwindSafe(run));
+        CURRENT.with(|current| *current.borrow_mut() = None);
+        let mut state = execution.state.lock();
+        state.tasks[task].status = Status::Ended;
+        if let Err(panic) = ended {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            let text = format!("a panic: {}", text.as_deref().unwrap_or("without a message"));
+            state.failure.get_or_insert(text);
+        }
+        if state.failure.is_some() || state.is_over() {
+            execution.ended.notify_all();
+        } else if let Some(next) = state.choose() {
+            state.running = Some(next);
+            state.tasks[next].turn.notify_one();
+        } else {
+            state.failure = Some("nobody can go on".to_owned());
+            execution.ended.notify_all();
+        }
+    })?;
+    Ok(())
+}
+
+/// Adds a thread to the model that the current thread is of.
+#[track_caller]
+pub(crate) fn thread(name: &str, run: impl FnOnce() + Send + 'static) {
+    let me = current().expect("in a model");
+    let task = me.execution.add(name.to_owned());
+    start(Arc::clone(&me.execution), task, run).expect("a thread");
+    me.step("spawn", Location::caller());
+}
+
+/// Waits for the end of all other threads of the model.
+pub(crate) fn join_others() {
+    let me = current().expect("in a model");
+    me.wait(Reason::Others, None);
+}
+
+/// A number below `bound`, which the schedule decides.
+pub(crate) fn any(bound: usize) -> usize {
+    current().expect("in a model").execution.state.lock().random.below(bound)
+}
+
+/// Lets all others go on first.
+#[track_caller]
+pub(crate) fn yield_now() {
+    let me = current().expect("in a model");
+    me.execution.state.lock().demote(me.task);
+    me.step("yield", Location::caller());
+}
+
+/// The time of the model, of which none passes by this.
+pub(crate) fn time() -> Instant {
+    current().expect("in a model").execution.state.lock().now
+}
+
+/// Lets time pass.
+pub(crate) fn advance(duration: Duration) {
+    current().expect("in a model").execution.state.lock().now += duration;
+}
+
+struct TaskWaker(Current);
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        let mut state = self.0.execution.state.lock();
+        let task = &mut state.tasks[self.0.task];
+        task.is_woken = true;
+        if matches!(task.status, Status::Waits { on: Reason::Waker, .. }) {
+            task.status = Status::Ready;
+        }
+    }
+}
+
+/// Polls `future` until it is complete. Waits for its wakers and for the timers of [`types::sleep`] in between.
+#[track_caller]
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    poll_times(future, usize::MAX).expect("as many polls as it takes")
+}
+
+/// As [`block_on`], but drops the future after so many polls, or when it is woken after them.
+#[track_caller]
+pub(crate) fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+    let me = current().expect("in a model");
+    let waker = Waker::from(Arc::new(TaskWaker(me.clone())));
+    let mut future = pin!(future);
+    for left in (0..polls).rev() {
+        me.step("poll", Location::caller());
+        {
+            let mut state = me.execution.state.lock();
+            let task = &mut state.tasks[me.task];
+            (task.is_woken, task.timer) = (false, None);
+        }
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return Some(output);
+        }
+        let (is_woken, timer) = {
+            let state = me.execution.state.lock();
+            (state.tasks[me.task].is_woken, state.tasks[me.task].timer)
+        };
+        if left == 0 && any(2) == 0 {
+            break;
+        }
+        if !is_woken {
+            me.wait(Reason::Waker, timer);
+        }
+    }
+    None
+}
+
+/// SplitMix64: small, and good enough to pick threads.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
+    }
+}
