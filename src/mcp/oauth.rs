@@ -33,6 +33,11 @@ use super::http::sign_in;
 use super::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 
+/// The `tracing` target below which the OAuth library logs authorization codes and what the answers of token endpoints
+/// have besides tokens (`id_token`), at the levels `DEBUG` and `TRACE`. A subscriber that writes logs should have `WARN`
+/// for it at most, as the command does.
+pub const LOG_TARGET_WITH_SECRETS: &str = "rmcp::transport::auth";
+
 /// Discovery and one token request. Each HTTP exchange in it has a shorter deadline of its own.
 const RENEWAL_TIME: Duration = Duration::from_secs(30);
 

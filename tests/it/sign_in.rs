@@ -229,7 +229,7 @@ async fn v_352_two_processes_renew_one_sign_in() {
     home.sign_in().await;
     for round in 1..=8 {
         issuer.state.lock().accepted.clear();
-        assert_eq!(home.two_calls().await, ["pong", "pong"], "round {round}");
+        assert_eq!(home.two_calls().await, ["\"pong\"", "\"pong\""], "round {round}");
         let state = issuer.state.lock();
         assert_eq!((state.refreshes, state.reuses, state.is_revoked), (round, 0, false), "round {round}");
     }
@@ -237,7 +237,7 @@ async fn v_352_two_processes_renew_one_sign_in() {
     issuer.state.lock().lifetime = 20;
     for round in 1..=3 {
         issuer.state.lock().accepted.clear();
-        assert_eq!(home.two_calls().await, ["pong", "pong"], "round {round}");
+        assert_eq!(home.two_calls().await, ["\"pong\"", "\"pong\""], "round {round}");
         let state = issuer.state.lock();
         assert_eq!((state.reuses, state.is_revoked), (0, false), "round {round}");
     }
@@ -257,7 +257,7 @@ async fn v_354_the_most_detailed_log_has_no_secret_of_a_sign_in() {
         let child = command.env("CX_LOG", log).spawn().unwrap();
         let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "pong", "{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "\"pong\"", "{said}");
         assert!(said.contains("DEBUG") && said.contains("TRACE"), "the log is on: {said}");
         for secret in ["hush-1234", "identity-1234", "access-", "refresh-1", "refresh-2"] {
             let line = said.lines().find(|line| line.contains(secret));

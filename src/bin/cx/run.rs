@@ -213,8 +213,7 @@ fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
 /// Logs go to stderr, and only when `CX_LOG` asks for them, as `CX_LOG=cx=debug`.
 pub(crate) fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CX_LOG");
-    // rmcp logs authorization codes and what a token's answer has besides tokens (`id_token`) as details.
-    let without_secrets = "rmcp::transport::auth=warn".parse();
+    let without_secrets = format!("{}=warn", cx::auth::LOG_TARGET_WITH_SECRETS).parse();
     if let (Ok(filter), Ok(without_secrets)) = (filter, without_secrets) {
         let filter = filter.add_directive(without_secrets);
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();

@@ -61,13 +61,13 @@ pub(super) enum IssuerError {
     #[error("it is behind `http`, where what is sent could be read; use `https`")]
     Readable,
     #[error("`{0}` is not a location of an authorization server's metadata (RFC 8414, section 3)")]
-    Location(Url),
+    Location(String),
     #[error("the metadata at `{0}` has no `issuer`")]
-    Missing(Url),
+    Missing(String),
     #[error(
         "the metadata at `{location}` has the issuer `{found}`, expected `{expected}` (RFC 8414, section 3.3)"
     )]
-    Elsewhere { location: Box<Url>, found: String, expected: String },
+    Elsewhere { location: String, found: String, expected: String },
     #[error("the metadata of the authorization server is not what was fetched")]
     Unproven,
     #[error("the authorization server `{0}` has no metadata that can be used")]
@@ -111,15 +111,15 @@ impl Document {
     /// The binding that this document proves.
     pub(super) fn binding(&self) -> Result<Binding, IssuerError> {
         let expected =
-            issuer_at(&self.location).ok_or_else(|| IssuerError::Location(self.location.clone()))?;
+            issuer_at(&self.location).ok_or_else(|| IssuerError::Location(self.location.to_string()))?;
         let Some(issuer) = &self.endpoints.issuer else {
-            return Err(IssuerError::Missing(self.location.clone()));
+            return Err(IssuerError::Missing(self.location.to_string()));
         };
         // A path's last slash is removed to make the location, so both spellings lead there. Each is an issuer of its
         // own nevertheless: what is remembered is the text.
         if *issuer != expected && issuer.strip_suffix('/') != Some(&expected) {
-            let (location, found) = (self.location.clone(), issuer.clone());
-            return Err(IssuerError::Elsewhere { location: Box::new(location), found, expected });
+            let (location, found) = (self.location.to_string(), issuer.clone());
+            return Err(IssuerError::Elsewhere { location, found, expected });
         }
         Ok(Binding { issuer: issuer.clone(), token_origin: self.endpoints.token_origin()? })
     }
