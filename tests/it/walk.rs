@@ -167,7 +167,10 @@ impl Surface {
             let result = executor.run(script.limits(limits)).await.unwrap();
             result.value().cloned().unwrap_or_else(|| panic!("{}", result.to_json()))
         };
-        let found = run(format!("{prelude}\n{find}")).await;
+        let mut found = run(format!("{prelude}\n{find}")).await;
+        if let Some(text) = found.as_str() {
+            found = serde_json::from_str(text).unwrap();
+        }
         let values = run(format!("{prelude}\n{names}")).await;
         let only = std::env::var("CX_WALK_ONLY").unwrap_or_default();
         let functions = found.as_array().unwrap().iter().map(|function| Function {
