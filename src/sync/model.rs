@@ -215,7 +215,7 @@ impl State {
                 Status::Ready => ready.push(number),
                 Status::Waits { on: Reason::Others, .. } if others_ended => ready.push(number),
                 Status::Waits { until: Some(_), .. } if self.timeouts == Timeouts::Random => {
-                    timed.push(number)
+                    timed.push(number);
                 }
                 Status::Waits { .. } | Status::Ended => {}
             }

@@ -23,7 +23,7 @@ fn v_362_one_probe_at_a_time() {
     model::check(2_000, Timeouts::Never, || {
         let (breaker, late) = cooled_down();
         model::thread("late", move || {
-            late.into_iter().for_each(|pass| pass.settle(Verdict::Healthy, time()))
+            late.into_iter().for_each(|pass| pass.settle(Verdict::Healthy, time()));
         });
         let probes = Arc::new(AtomicUsize::new(0));
         for number in 0..4 {
