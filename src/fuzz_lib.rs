@@ -24,6 +24,7 @@ mod server {
     pub(crate) mod lines;
 }
 mod store;
+mod sync;
 mod tools;
 
 pub use error::Error;
