@@ -11,7 +11,6 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -148,8 +147,6 @@ struct Shared<E> {
     /// An instance is needed, or the pool is closed: for workers that are parked.
     wanted: Condvar,
     watchdog: Watchdog,
-    /// Whether a run has used much memory since there were no runs for a second.
-    has_freed_much: AtomicBool,
 }
 
 #[derive(Default)]
@@ -231,10 +228,8 @@ impl<E: Engine> Pool<E> {
                     watchdog.maintain();
                 },
                 || {
-                    // What the answer to such a run was made of is freed after its worker has looked.
-                    if watchdog.has_freed_much.swap(false, Ordering::Relaxed) {
-                        return_freed_memory();
-                    }
+                    // What answers were made of is freed after their workers have looked.
+                    resident::guard().settle(return_freed_memory);
                 },
             );
         })?;
@@ -323,7 +318,6 @@ impl<E: Engine> Shared<E> {
             work: Condvar::new(),
             wanted: Condvar::new(),
             watchdog: Watchdog::default(),
-            has_freed_much: AtomicBool::new(false),
         });
         let listener: Weak<Self> = Arc::downgrade(&shared);
         shared.slots.listen(listener);
@@ -466,7 +460,6 @@ impl<E: Engine> Shared<E> {
             }
             if touched_bytes > MUCH_MEMORY {
                 return_freed_memory();
-                self.has_freed_much.store(true, Ordering::Relaxed);
             }
             let goes_on = match next {
                 Next::TakeAnother | Next::MakeAnother => true,

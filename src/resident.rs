@@ -26,6 +26,10 @@ const INTERVAL: Duration = Duration::from_millis(5);
 /// pages are always used, a fault brings in more, and this guard sees less.
 const PAGES_OF_A_FAULT: usize = 16;
 
+/// How much more resident memory there may be than when runs last ended, before what is freed is asked back. Below it,
+/// asking costs more than it gives.
+const LEFT_BEHIND_BYTES: usize = 16 << 20;
+
 /// Watches the process. Shared by all executors, because resident memory is.
 pub(crate) struct ResidentGuard {
     statm: Option<File>,
@@ -39,6 +43,8 @@ struct State {
     /// Resident bytes without the runs' share: the least since there were none.
     baseline: usize,
     looked: Option<Instant>,
+    /// Resident bytes when there had been no runs for a while, the last time.
+    settled: usize,
 }
 
 /// A run as this guard sees it.
@@ -108,6 +114,19 @@ impl ResidentGuard {
             tracing::warn!(resident, allowed, faults, "a run uses memory that its engine does not count");
             run.stop.request(StopReason::Memory);
         }
+    }
+
+    /// Called when there have been no runs for a while: calls `give_back` if the last ones have left much memory behind.
+    pub(crate) fn settle(&self, give_back: impl FnOnce()) {
+        let Some(resident) = self.resident_bytes() else { return };
+        let settled = self.state.lock().settled;
+        let left = if resident > settled + LEFT_BEHIND_BYTES {
+            give_back();
+            self.resident_bytes().unwrap_or(resident)
+        } else {
+            resident
+        };
+        self.state.lock().settled = left;
     }
 
     fn resident_bytes(&self) -> Option<usize> {

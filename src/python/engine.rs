@@ -119,6 +119,11 @@ impl PythonEngine {
         store
     }
 
+    /// Gives back the memories that are kept for interpreters to come.
+    pub(crate) fn trim(&self) {
+        self.memories.forget_idle();
+    }
+
     /// Gives back what is kept for interpreters to come, and CPython's code as far as it is in a file. Interpreters that
     /// run meanwhile read theirs again.
     pub(super) fn rest(&self) {

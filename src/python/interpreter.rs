@@ -100,6 +100,10 @@ impl Engine for Interpreters {
     fn tick(&self) {
         self.engine.tick();
     }
+
+    fn trim(&self) {
+        self.engine.trim();
+    }
 }
 
 /// A CPython that has run nothing of a script yet.
