@@ -2,13 +2,14 @@
 // JavaScript loop and at the entry of a JavaScript function, and nowhere in its own loops. So a call that may loop for
 // long is given something of which every step is JavaScript: a proxy in front of the receiver, an iterator of ours, a
 // loop of ours. Ordinary calls (real arrays of ordinary size) go to V8 as they are. Defence in depth only; see
-// README.md. `21_text_guards.js` has the same for text.
+// README.md. `21_text_guards.js` has the same for text, `22_buffer_guards.js` for typed arrays and buffers.
 
 import { core, primordials } from "ext:core/mod.js";
 
 const {
   ArrayIsArray,
   ArrayPrototype,
+  ArrayPrototypePush,
   MathTrunc,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
@@ -45,12 +46,34 @@ const MAX_GENERIC_ELEMENTS = 2 ** 24;
 const MAX_QUICK_COMPARE = 256;
 // V8 sorts this many elements by text in one go. The texts may be long.
 const MAX_NATIVE_SORT = 32;
+// More arguments than the stack has room for. V8 makes a list of them all before it looks.
+const MAX_ARGUMENTS = 2 ** 20;
+
+// V8 adds its newest functions when an isolate is restored from the snapshot. What was not there before is looked for
+// then; and what V8 adds them to must be V8's own until then.
+const later = [];
+
+export function guardAfterRestore(guard) {
+  ArrayPrototypePush(later, guard);
+}
+
+export function guardRestored() {
+  for (let index = 0; index < later.length; index++) {
+    later[index]();
+  }
+}
 
 // A stand-in must look like what it stands for: same name, same length, no prototype, same attributes.
 export function replace(holder, key, makeStandIn) {
+  if (!replacePresent(holder, key, makeStandIn)) {
+    guardAfterRestore(() => replacePresent(holder, key, makeStandIn));
+  }
+}
+
+function replacePresent(holder, key, makeStandIn) {
   const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
   if (descriptor === undefined) {
-    return;
+    return false;
   }
   const original = descriptor.value;
   const standIn = makeStandIn(original);
@@ -58,6 +81,7 @@ export function replace(holder, key, makeStandIn) {
   ObjectDefineProperty(standIn, "length", { __proto__: null, value: original.length, configurable: true });
   descriptor.value = standIn;
   ObjectDefineProperty(holder, key, descriptor);
+  return true;
 }
 
 export function isObject(value) {
@@ -358,7 +382,7 @@ function stillIs(holder, key, value) {
 }
 
 // Whether going through `value` is going through the elements of an ordinary array, or of a typed one.
-function iteratesOrdinarily(value) {
+export function iteratesOrdinarily(value) {
   if (!isObject(value)) {
     return false;
   }
@@ -375,7 +399,7 @@ function iteratesOrdinarily(value) {
 }
 
 // `values`, or an iterable that gives the same and whose steps go through JavaScript.
-function steppingIterable(values) {
+export function steppingIterable(values) {
   if ((!isObject(values) && typeof values !== "string") || iteratesOrdinarily(values)) {
     return values;
   }
@@ -548,22 +572,6 @@ replace(Array, "fromAsync", () => ({
   },
 }).method);
 
-replace(TypedArray, "from", (original) => ({
-  method(...args) {
-    const items = args[0];
-    if (items !== null && items !== undefined && !iteratesOrdinarily(items)) {
-      const method = items[SymbolIterator];
-      if (method === undefined || method === null) {
-        const target = Object(items);
-        args[0] = steppingProxy(target, lengthOf("TypedArray.from", target));
-      } else {
-        args[0] = steppingIterable(items);
-      }
-    }
-    return ReflectApply(original, this, args);
-  },
-}).method);
-
 // Functions that take an iterable first and go through it by themselves.
 const TAKE_ITERABLES = [
   [Promise, ["all", "allSettled", "any", "race"]],
@@ -631,20 +639,6 @@ for (let index = 0; index < SET_METHODS.length; index++) {
   }).method);
 }
 
-// A resizable buffer gets its pages past the allocator that counts them.
-const OriginalArrayBuffer = ArrayBuffer;
-const FixedArrayBuffer = wrapConstructor(OriginalArrayBuffer, (args) => {
-  const options = args[1];
-  if (options !== null && typeof options === "object" && options.maxByteLength !== undefined) {
-    throw new TypeError("resizable array buffers are not available here; allocate the final size");
-  }
-  // Only the length is passed on: the options were read once and may answer otherwise next time.
-  return args.length === 0 ? [] : [args[0]];
-});
-setGlobal(globalThis, "ArrayBuffer", FixedArrayBuffer);
-setGlobal(OriginalArrayBuffer.prototype, "constructor", FixedArrayBuffer);
-delete OriginalArrayBuffer.prototype.resize;
-
 // deno_core's wrapper of each async op looks `call` up when it is called. Whoever replaced it would be
 // given the bare op. So it stays what it is; a function may still have a `call` of its own.
 const FunctionPrototype = Function.prototype;
@@ -669,3 +663,40 @@ ObjectDefineProperty(FunctionPrototype, "call", {
   enumerable: false,
   configurable: false,
 });
+
+// A list of arguments that V8 may take as it is: real, and not too long for the stack.
+function argumentList(list) {
+  if (!isObject(list)) {
+    return list;
+  }
+  const isOrdinary = isOrdinaryArray(list);
+  const length = isOrdinary ? list.length : lengthOf("a list of arguments", list);
+  if (length > MAX_ARGUMENTS) {
+    throw new RangeError("Maximum call stack size exceeded");
+  }
+  if (isOrdinary) {
+    return list;
+  }
+  const values = [];
+  for (let index = 0; index < length; index++) {
+    append(values, index, list[index], false);
+  }
+  return values;
+}
+
+const TAKE_ARGUMENTS = [
+  [FunctionPrototype, "apply", 1],
+  [Reflect, "apply", 2],
+  [Reflect, "construct", 1],
+];
+for (let index = 0; index < TAKE_ARGUMENTS.length; index++) {
+  const position = TAKE_ARGUMENTS[index][2];
+  replace(TAKE_ARGUMENTS[index][0], TAKE_ARGUMENTS[index][1], (original) => ({
+    method(...args) {
+      if (args.length > position) {
+        args[position] = argumentList(args[position]);
+      }
+      return ReflectApply(original, this, args);
+    },
+  }).method);
+}

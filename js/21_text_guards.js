@@ -562,6 +562,36 @@ for (let index = 0; index < ESCAPES.length; index++) {
   }).method);
 }
 
+// These copy a text, which may be a short description of a long one (`repeat`, `+`), and up to three characters become of
+// one.
+const COPIES = ["toLocaleLowerCase", "toLocaleUpperCase", "toLowerCase", "toUpperCase", "toWellFormed"];
+for (let index = 0; index < COPIES.length; index++) {
+  const name = COPIES[index];
+  replace(StringPrototype, name, (original) => ({
+    method(...args) {
+      if (this === null || this === undefined) {
+        return ReflectApply(original, this, args);
+      }
+      const text = typeof this === "string" ? this : toText(this);
+      checkText(name, text, MAX_CHARACTERS);
+      return ReflectApply(original, text, args);
+    },
+  }).method);
+}
+
+replace(StringPrototype, "localeCompare", (original) => ({
+  method(...args) {
+    if (this === null || this === undefined) {
+      return ReflectApply(original, this, args);
+    }
+    const text = toText(this);
+    checkText("localeCompare", text, MAX_CHARACTERS);
+    args[0] = toText(args[0]);
+    checkText("localeCompare", args[0], MAX_CHARACTERS);
+    return ReflectApply(original, text, args);
+  },
+}).method);
+
 // --- normal forms -------------------------------------------------------------------------------
 
 const manyMarks = new RegExp(`\\p{M}{${MAX_MARKS + 1}}`, "u");
@@ -686,8 +716,7 @@ function checkKeys(name, value) {
     return;
   } else if (isGuestProxy(value)) {
     // One without traps is asked for the keys of what is behind it.
-    const details = core.getProxyDetails(value);
-    return checkKeys(name, details === null ? undefined : details[0]);
+    return checkKeys(name, core.ops.op_cx_details(value)[0]);
   } else if (ArrayBufferIsView(value)) {
     count = TypedArrayPrototypeGetSymbolToStringTag(value) === undefined ? 0 : TypedArrayPrototypeGetLength(value);
   } else if (ObjectHasOwn(value, "length") && core.isStringObject(value)) {

@@ -1,10 +1,11 @@
-// The end of the snapshot: the host gets two functions. What a script must not have is removed by the
+// The end of the snapshot: the host gets three functions. What a script must not have is removed by the
 // host after each restore (src/js/isolate.rs), because V8 and deno_core put some of it back then.
 
 import { core, primordials } from "ext:core/mod.js";
 import { setReportError } from "ext:cx/10_web.js";
-import "ext:cx/20_guards.js";
+import { guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
+import "ext:cx/22_buffer_guards.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { describe } from "ext:cx/40_errors.js";
 import { clearServers, setServers } from "ext:cx/50_tools.js";
@@ -98,4 +99,4 @@ async function rehearse() {
 }
 
 // The host takes this and removes it before any script is there to see it; build.rs takes away the rehearsal.
-globalThis.__cx = { __proto__: null, rehearse, start, run };
+globalThis.__cx = { __proto__: null, rehearse, restored: guardRestored, start, run };

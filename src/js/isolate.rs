@@ -324,7 +324,7 @@ fn restore(
 const HIDDEN_GLOBALS: &[&str] =
     &["__cx", "Deno", "__bootstrap", "WebAssembly", "SharedArrayBuffer", "Atomics"];
 
-/// Takes the bootstrap's two functions and removes [`HIDDEN_GLOBALS`].
+/// Takes the bootstrap's two functions, lets it guard what V8 has added, and removes [`HIDDEN_GLOBALS`].
 ///
 /// This cannot be part of the snapshot: deno_core makes `Deno.core` again when it restores one, and
 /// V8 adds new members to `Atomics` then and aborts if it is gone.
@@ -345,6 +345,9 @@ fn take_entry_points(
         Ok::<_, String>(v8::Global::new(scope, function))
     };
     let entry_points = (function("start")?, function("run")?);
+    let restored = v8::Local::new(scope, function("restored")?);
+    let undefined = v8::undefined(scope).into();
+    restored.call(scope, undefined, &[]).ok_or_else(broken)?;
     for name in HIDDEN_GLOBALS {
         if global.delete(scope, key(name)?) != Some(true) {
             return Err(broken());

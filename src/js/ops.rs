@@ -253,6 +253,7 @@ deno_core::extension!(
         "10_web.js",
         "20_guards.js",
         "21_text_guards.js",
+        "22_buffer_guards.js",
         "30_json.js",
         "31_text.js",
         "32_objects.js",

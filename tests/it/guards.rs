@@ -207,6 +207,54 @@ fn v_316_marks_and_locales() {
     ]);
 }
 
+#[test]
+fn v_365_more_arguments_than_the_stack_has_room_for() {
+    let scripts = [
+        "Math.max.apply(null, {length: 2 ** 26})",
+        "Math.max.apply(null, new Array(2 ** 21))",
+        "Reflect.apply(Math.max, null, {length: 2 ** 26})",
+        "Reflect.construct(Array, {length: 2 ** 26})",
+        "let n = 0; Math.max.apply(null, {get length() { return n++ ? 2 ** 26 : 3 }}); throw 1",
+        "String.fromCharCode.apply(null, new Uint8Array(2 ** 24))",
+    ];
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
+#[test]
+fn v_366_indices_that_take_more_than_the_elements() {
+    let refused = ["new Uint8Array(6e7)", "new Uint8Array(new ArrayBuffer(6e7))", "new Uint8Array({length: 2 ** 25})"];
+    for (script, ended) in refused.iter().zip(ends(&refused)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+    stopped(&[
+        "for (const key in new Uint8Array(6 * 2 ** 20));",
+        "return JSON.stringify(new Uint8Array(6 * 2 ** 20)).length",
+        "return new Uint8Array(6 * 2 ** 20)",
+        "new Uint8Array(6 * 2 ** 20).sort((a, b) => a - b); for (;;);",
+        "new Uint8Array({length: 6 * 2 ** 20, __proto__: new Proxy({}, {get: Object})}); for (;;);",
+        "new Uint8Array({[Symbol.iterator]: () => ({next: Object})})",
+    ]);
+}
+
+#[test]
+fn v_367_copies_of_texts_that_are_short_to_describe() {
+    let text = "const t = '\u{2603}'.repeat(2 ** 28);";
+    let scripts = [
+        "t.toUpperCase()",
+        "t.toLocaleLowerCase()",
+        "t.toWellFormed()",
+        "t.localeCompare(t + 'a')",
+        "new TextEncoder().encode('\u{2603}'.repeat(2 ** 23))",
+    ]
+    .map(|script| format!("{text} {script}"));
+    let scripts = scripts.each_ref().map(String::as_str);
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
 /// What a script does every day gives what V8 gives: made in another program with V8's own functions, and compared here.
 #[tokio::test]
 async fn v_317_honest_scripts_do_not_notice() {

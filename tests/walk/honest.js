@@ -1,4 +1,4 @@
-// What scripts do with the functions that have guards: 8,800 results, as a number and a hash for each function.
+// What scripts do with the functions that have guards: 9,200 results, as a number and a hash for each function.
 // `honest.json` is what V8's own functions give, in node:
 // node -e 'console.log(JSON.stringify(new Function(require("fs").readFileSync("tests/walk/honest.js"))(), null, 1))'
 // With `globalThis.showHonest = "flat"` before it the results for `flat` come out themselves.
@@ -53,6 +53,28 @@ sources.forEach((make, index) => {
 });
 note("from closes", () => { const seen = []; try { Array.from({ [Symbol.iterator]: () => ({ next: () => ({ value: 1 }), return() { seen.push("return"); return {} } }) }, () => { throw new Error("a") }) } catch (error) { seen.push(error.message) } return seen });
 
+note("proxies have keys", () => [Object.keys(new Proxy({ a: 1 }, {})), Reflect.ownKeys(new Proxy({ a: 1, b: 2 }, { ownKeys: () => ["b"] })), Object.entries(new Proxy([4, 5], {})), Object.assign({}, new Proxy(new Proxy({ c: 3 }, {}), {}))]);
+const lists = { array: [1, 2, 3], holes: [1, , 3], object: { length: 2, 0: "a", 1: "b" }, bytes: new Uint8Array([7, 8]), none: null, missing: undefined, number: 5, text: "ab", odd: { length: "2.5", 0: 1, 1: 2 }, empty: [], proxy: new Proxy([4, 5], {}), arguments: (function () { return arguments })(6, 7) };
+const told = function (...args) { return [this?.a ?? null, args.length, ...args] };
+for (const [name, list] of Object.entries(lists)) {
+  note(`apply to ${name}`, () => told.apply({ a: "this" }, list));
+  note(`Reflect.apply to ${name}`, () => Reflect.apply(told, { a: "this" }, list));
+  note(`Reflect.construct with ${name}`, () => Reflect.construct(Array, list));
+}
+note("apply alone", () => [told.apply(), told.apply(null), String.fromCharCode.apply(null, new Uint8Array([104, 105]))]);
+note("apply to no function", () => Function.prototype.apply.call({}, null, []));
+note("too many arguments", () => Math.max.apply(null, { length: 2 ** 30 }));
+const views = ["BigInt64Array", "BigUint64Array", "Float32Array", "Float64Array", "Int16Array", "Int32Array", "Int8Array", "Uint16Array", "Uint32Array", "Uint8Array", "Uint8ClampedArray"];
+const plain = (view) => [view.constructor.name, [...view].map(String)];
+for (const name of views) {
+  const View = globalThis[name];
+  const values = name.startsWith("Big") ? [1n, 2n, 300n] : [1, 2.5, 300];
+  const made = [[3], [values], [new Set(values)], [{ length: 2, 0: values[0], 1: values[1] }], [new ArrayBuffer(16)], [new ArrayBuffer(16), 8], [new ArrayBuffer(16), 8, 1], [new View(values)], [], ["2"], [undefined], [null], [-1], [{}], [{ [Symbol.iterator]: 5 }], [new ArrayBuffer(3), 1]];
+  made.forEach((args, index) => note(`new ${name} ${index}`, () => plain(new View(...args))));
+  note(`${name} as a class`, () => [new View(1) instanceof View, new View(1).constructor === View, View.name, View.length, View.BYTES_PER_ELEMENT, Object.getPrototypeOf(View) === Object.getPrototypeOf(Int8Array), plain(new View(values).slice(1)), plain(new View(values).subarray(1, 2)), plain(new View(values).map((value) => value)), plain(new (class Own extends View {})(values).filter(() => true)), plain(View.of(...values)), Object.prototype.toString.call(new View(0))]);
+  note(`${name} called`, () => View(1));
+}
+note("views of buffers", () => { const buffer = new Uint8Array([1, 2, 3, 4]).buffer; return [buffer.constructor === ArrayBuffer, plain(new Uint16Array(buffer)), new Uint8Array(buffer, 1, 2).byteOffset, buffer.slice(1).byteLength] });
 const texts = ["", "a", "abc", "aXbXc", "\u{1f600}a\u{1f600}", "aaa", "foo-bar-baz", "2020-01-02", "a,b,,c", "xay"];
 const expressions = [/a/, /a/g, /(?:)/g, /(?:)/gu, /(b)|(X)/g, /(?<y>\d+)-(?<m>\d+)/, /(?<y>\d)/g, /,/, /(,)/, /-/g, /./gu, /./g, /x*/g, /^/gm, /a/y, /a/gy, /(a)(b)?/g];
 const replacements = ["", "$&", "[$1]", "$$", "$`|$'", "$<y>", "$01", "$10", "$2$1", "$", "$0", "$<", "$<z>", (...a) => a.length + String(a[0])];
@@ -75,6 +97,8 @@ note("includes of an expression", () => "a".includes(/a/));
 const text = "ab".repeat(2 ** 19) + "abc" + "ab".repeat(2 ** 10);
 const pattern = "ab".repeat(200) + "abc";
 note("long", () => [text.indexOf(pattern), text.lastIndexOf(pattern), text.includes(pattern), text.includes(pattern + "x"), text.split(pattern).map((part) => part.length), text.replace(pattern, "-").length, text.replaceAll(pattern, () => "--").length, text.indexOf(pattern, 2 ** 20), text.lastIndexOf(pattern, 5)]);
+note("cases", () => ["AbC\u00df\u0130".toLowerCase(), "AbC\u00df".toUpperCase(), "I".toLocaleLowerCase("tr"), "i".toLocaleUpperCase("tr"), "\ud800a".toWellFormed?.(), String.prototype.toUpperCase.call(12), ["b", "a", "\u00e4"].sort((a, b) => a.localeCompare(b)), "a".localeCompare("A", "en", { sensitivity: "base" }), "a".localeCompare()]);
+note("cases of nothing", () => String.prototype.toUpperCase.call(null));
 note("normalize", () => ["e\u0301".normalize(), ("a" + "\u0301".repeat(60)).normalize("NFD").length, ("x".repeat(100) + "\u00e9").normalize("NFD").length, "\u1100\u1161\u11a8".repeat(50).normalize().length, "\ufb01".normalize("NFKC")]);
 note("normalize badly", () => "x".repeat(100).normalize("bad"));
 note("stringify", () => [JSON.stringify({ a: 1, b: 2, c: { a: 3 } }, ["a", "c"]), JSON.stringify({ 1: 1, a: 2 }, [1]), JSON.stringify({ a: 1 }, [Object("a"), {}]), JSON.stringify([1, 2], null, 2), JSON.stringify({ a: [1] }, (k, v) => v, 1)]);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::{
-    ArrowExpr, Class, Decl, EsVersion, Expr, ExprStmt, Function, Module, ModuleItem, ReturnStmt, Stmt,
+    ArrowExpr, Class, Decl, EsVersion, Expr, ExprStmt, Function, Invalid, Module, ModuleItem, ReturnStmt, Stmt,
     TaggedTpl,
 };
 use swc_ecma_parser::error::SyntaxError;
@@ -57,6 +57,10 @@ fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
             return Err(first(errors).expect("one was pushed"));
         }
     };
+    // What it could not read the parser says, except in an `export abstract class`: there it only leaves a gap.
+    let mut gaps = Gaps::default();
+    module.visit_with(&mut gaps);
+    errors.extend(gaps.found.map(|span| swc_ecma_parser::error::Error::new(span, SyntaxError::TS1109)));
     if text.contains("```") {
         let mut finder = TaggedByTemplate::default();
         module.visit_with(&mut finder);
@@ -117,6 +121,18 @@ impl Visit for TopLevelReturns {
     fn visit_function(&mut self, _: &Function) {}
     fn visit_arrow_expr(&mut self, _: &ArrowExpr) {}
     fn visit_class(&mut self, _: &Class) {}
+}
+
+/// Looks for an expression that the parser could not read.
+#[derive(Default)]
+struct Gaps {
+    found: Option<Span>,
+}
+
+impl Visit for Gaps {
+    fn visit_invalid(&mut self, gap: &Invalid) {
+        self.found = self.found.or(Some(gap.span));
+    }
 }
 
 /// Looks for a template whose tag is a template. It can only fail when it runs, so nobody writes it; Markdown is

@@ -40,11 +40,15 @@ pub(super) struct Frame {
     pub(super) weight: u32,
     /// Angle brackets open in the current statement. `a < b` looks like one until the statement ends.
     pub(super) angles: u32,
+    /// Angle brackets that may still be type arguments: swc reads what follows as types, then as operands.
+    pub(super) tried: u32,
+    /// Whether an outer frame was opened where [`Frame::tried`] was above zero.
+    pub(super) in_tried: bool,
     /// Constructs in the current element whose rest swc reads twice.
     pub(super) doublings: u32,
     /// Arrow functions and heads of statements in the current element: scopes that need no bracket.
     pub(super) scopes: u32,
-    /// One if swc reads all of this frame twice.
+    /// How often swc's work on all of this frame doubles.
     pub(super) read_again: u32,
     /// Whether the current element holds a `?` of a conditional expression, or of an optional name.
     pub(super) conditional: bool,
@@ -72,9 +76,18 @@ impl Frame {
         self.weight = 0;
         self.tallest = 0;
         self.doublings = 0;
+        self.tried = 0;
         self.scopes = 0;
         self.conditional = false;
         self.decorated = false;
+    }
+
+    /// How often the work on a bracket doubles because it may stand in type arguments: a parameter of a function type
+    /// may have an initialiser and a key of an object type may be computed, and what is in a bracket may be looked at
+    /// before it is read. Each is read for every angle bracket, and for none.
+    pub(super) fn tries(&self, bracket: u8) -> u32 {
+        let looked_at = u32::from(matches!(bracket, b'{' | b'[') && (self.in_tried || self.tried > 0));
+        looked_at + self.tried.checked_ilog2().map_or(0, |angles| angles + 2)
     }
 
     pub(super) fn end_statement(&mut self) {

@@ -115,11 +115,13 @@ impl Scanner<'_> {
             b'=' | b':' | b'~' => LEVEL,
             b'<' => {
                 self.frame.angles += 1;
+                self.frame.tried += 1;
                 // A generic arrow function is tried before a type assertion.
                 self.frame.doublings += u32::from(!binary);
                 0
             }
             b'>' => {
+                self.frame.tried = self.frame.tried.saturating_sub(1);
                 if self.frame.angles > 0 {
                     self.frame.tallest = self.frame.tallest.max(self.frame.path());
                     self.frame.angles -= 1;
@@ -155,6 +157,10 @@ impl Scanner<'_> {
             b'#' => 0,
             _ => link,
         };
+        // No type goes on with these.
+        if matches!(byte, b'&' | b'|' | b'?' | b'=' if doubled) || matches!(byte, b'+' | b'*' | b'%' | b'/' | b'^') {
+            self.frame.tried = 0;
+        }
         self.at += length;
         self.after(previous);
         self.add(weight)

@@ -293,11 +293,12 @@ impl<'a> Scanner<'a> {
         self.above += LEVEL + self.frame.path();
         self.outer_angles += self.frame.angles;
         // The arguments of `f<T>(…)` are read again if there is a mistake in them: then `<` compares.
-        let read_again = u32::from(self.previous == Previous::Angle);
+        let read_again = u32::from(self.previous == Previous::Angle) + self.frame.tries(bracket);
+        let in_tried = self.frame.in_tried || self.frame.tried > 0;
         self.outer_doublings += self.frame.doublings + u32::from(self.frame.decorated) + read_again;
         self.outer_scopes += self.frame.scopes + 1;
         self.outer.push(self.frame);
-        self.frame = Frame { bracket, head, in_enum, read_again, ..Frame::default() };
+        self.frame = Frame { bracket, head, in_enum, read_again, in_tried, ..Frame::default() };
         self.after(Previous::Operator);
         self.boundary = Boundary::None;
         self.weigh()

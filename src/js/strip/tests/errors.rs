@@ -19,6 +19,7 @@ fn mistakes_have_the_place_in_the_whole_text() {
     check("Some text\n```ts\nlet a = 1\nlet b = ]\n```", Syntax, 4, 9, "");
     check("```ts\nlet a = 1\nlet b = ]\n```", Syntax, 3, 9, "");
     check("\n\n  function f() { await 1 }", Syntax, 3, 18, "await");
+    check("export abstract class A { m() { return a./b } }", Syntax, 1, 42, "expression expected");
 }
 
 #[test]

@@ -21,6 +21,13 @@ fn too_much(source: &str) -> StripError {
     error
 }
 
+/// As [`too_much`], where the parser itself would work too much.
+#[track_caller]
+fn too_much_work(source: &str) {
+    let error = run(source).expect_err("it must be refused");
+    assert_eq!((error.kind, error.message.as_str()), (StripErrorKind::Transpile, work::MESSAGE), "{error:?}");
+}
+
 #[test]
 fn v_295_enums_are_counted_with_all_members() {
     let enums = |count| repeated(count, |number| format!("enum E{{a{number}={number}}}"));
@@ -47,6 +54,20 @@ fn v_296_decorators_and_accessors_are_counted() {
         assert!(error.hint.is_some_and(|hint| hint.contains("decorators")), "{member}");
     }
     too_much(&format!("{}class A{{}}", "@d ".repeat(70_000)));
+}
+
+#[test]
+fn v_368_type_arguments_in_type_arguments_are_counted() {
+    for (open, close) in
+        [("a<(b=", ")"), ("async<((b=", "))"), ("a<b<c<(d=", ")"), ("a<({b=", "})"), ("a<{[", "]}"), ("a<([", "])")]
+    {
+        let source = |levels| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+        too_much_work(&source(24));
+        // What people write is compared, and nests a little.
+        assert!(run(&source(2)).is_ok() || run(&source(2)).is_err_and(|error| error.message != work::MESSAGE));
+    }
+    let compared = "if (a < (b) && c < (d + (e < (f) ? { g: [h < (i)] } : j))) { k(l < (m), () => { return { n: [o < (p)] } }) }\n";
+    assert!(run(&format!("let a,b,c,d,e,f,h,i,j,k,l,m,o,p;\n{}", compared.repeat(200))).is_ok());
 }
 
 #[test]

@@ -1,0 +1,1 @@
+export abstract class A { get u() { return this./p } }

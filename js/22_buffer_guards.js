@@ -1,0 +1,123 @@
+// Guards for typed arrays and buffers, see 20_guards.js.
+
+import { core, primordials } from "ext:core/mod.js";
+import {
+  guardAfterRestore,
+  isObject,
+  iteratesOrdinarily,
+  lengthOf,
+  replace,
+  setGlobal,
+  steppingIterable,
+  steppingProxy,
+  wrapConstructor,
+} from "ext:cx/20_guards.js";
+
+const {
+  ObjectDefineProperty,
+  ObjectGetOwnPropertyDescriptor,
+  ObjectGetPrototypeOf,
+  ObjectSetPrototypeOf,
+  RangeError,
+  ReflectApply,
+  ReflectConstruct,
+  ReflectOwnKeys,
+  SymbolIterator,
+  TypedArrayPrototypeGetLength,
+  TypedArrayPrototypeGetSymbolToStringTag,
+  TypeError,
+} = primordials;
+
+// V8 makes a text of each index for a loop over the keys, a spread into an object and for JSON, all at once: some forty
+// bytes for each element, where the element itself may have one. For so many that is what a run may use beyond its limit.
+const MAX_VIEW_ELEMENTS = 6 * 2 ** 20;
+
+const TypedArray = ObjectGetPrototypeOf(Uint8Array);
+
+// What a typed array is made of, with steps that go through JavaScript.
+function steppingSource(name, items) {
+  if (!isObject(items) || iteratesOrdinarily(items)) {
+    return items;
+  }
+  const method = items[SymbolIterator];
+  if (method === undefined || method === null) {
+    const target = Object(items);
+    return steppingProxy(target, lengthOf(name, target));
+  }
+  return steppingIterable(items);
+}
+
+replace(TypedArray, "from", (original) => ({
+  method(...args) {
+    args[0] = typeof args[0] === "string" ? steppingIterable(args[0]) : steppingSource("TypedArray.from", args[0]);
+    return ReflectApply(original, this, args);
+  },
+}).method);
+
+function checkView(view) {
+  const length = TypedArrayPrototypeGetLength(view);
+  if (length > MAX_VIEW_ELEMENTS) {
+    const name = TypedArrayPrototypeGetSymbolToStringTag(view);
+    throw new RangeError(
+      `${name} of ${length} elements, at most ${MAX_VIEW_ELEMENTS} here; make several over one ArrayBuffer`,
+    );
+  }
+  return view;
+}
+
+function guardView(name) {
+  const original = globalThis[name];
+  const guarded = function (...args) {
+    if (new.target === undefined) {
+      throw new TypeError(`Constructor ${name} requires 'new'`);
+    }
+    const source = args[0];
+    if (isObject(source) && !core.isAnyArrayBuffer(source) && !core.isTypedArray(source)) {
+      args[0] = steppingSource(name, source);
+    }
+    return checkView(ReflectConstruct(original, args, new.target === guarded ? original : new.target));
+  };
+  const keys = ReflectOwnKeys(original);
+  for (let index = 0; index < keys.length; index++) {
+    ObjectDefineProperty(guarded, keys[index], ObjectGetOwnPropertyDescriptor(original, keys[index]));
+  }
+  ObjectSetPrototypeOf(guarded, TypedArray);
+  setGlobal(globalThis, name, guarded);
+  setGlobal(original.prototype, "constructor", guarded);
+}
+
+const VIEWS = [
+  "BigInt64Array", "BigUint64Array", "Float32Array", "Float64Array", "Int16Array", "Int32Array", "Int8Array",
+  "Uint16Array", "Uint32Array", "Uint8ClampedArray",
+];
+for (let index = 0; index < VIEWS.length; index++) {
+  guardView(VIEWS[index]);
+}
+
+// These make their typed arrays without a constructor.
+const FROM_TEXT = ["fromBase64", "fromHex"];
+for (let index = 0; index < FROM_TEXT.length; index++) {
+  replace(Uint8Array, FROM_TEXT[index], (original) => ({
+    method(...args) {
+      return checkView(ReflectApply(original, this, args));
+    },
+  }).method);
+}
+
+// V8 adds the one then, and functions to the other.
+guardAfterRestore(() => guardView("Float16Array"));
+guardAfterRestore(() => guardView("Uint8Array"));
+
+// A resizable buffer gets its pages past the allocator that counts them.
+const OriginalArrayBuffer = ArrayBuffer;
+const FixedArrayBuffer = wrapConstructor(OriginalArrayBuffer, (args) => {
+  const options = args[1];
+  if (options !== null && typeof options === "object" && options.maxByteLength !== undefined) {
+    throw new TypeError("resizable array buffers are not available here; allocate the final size");
+  }
+  // Only the length is passed on: the options were read once and may answer otherwise next time.
+  return args.length === 0 ? [] : [args[0]];
+});
+setGlobal(globalThis, "ArrayBuffer", FixedArrayBuffer);
+setGlobal(OriginalArrayBuffer.prototype, "constructor", FixedArrayBuffer);
+delete OriginalArrayBuffer.prototype.resize;
