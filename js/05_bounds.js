@@ -27,8 +27,6 @@ const {
 // Characters of text, or bytes, that one call converts. Far more than a result may have; with its copies and its answer
 // it stays below the memory that a run may use beyond its limit.
 const MAX_CONVERTED = 2 ** 25;
-// Bytes that one call makes of a text: 22_buffer_guards.js says why a typed array is not longer.
-const MAX_ENCODED = 6 * 2 ** 20;
 // Characters of a URL or of a query. Each character of it can become nine, and each two of it a pair of strings.
 const MAX_URL = 2 ** 20;
 // What a pair of a query costs beside its text.
@@ -103,9 +101,7 @@ export function boundTextEncoder(TextEncoder) {
     encode(input = "") {
       webidl.assertBranded(this, TextEncoder.prototype);
       const text = boundedText("the text", input, MAX_CONVERTED);
-      const length = op_str_byte_length(text);
-      check("the text in UTF-8", length, MAX_ENCODED);
-      const bytes = new Uint8Array(length);
+      const bytes = new Uint8Array(op_str_byte_length(text));
       op_encoding_encode_into_fallback(text, bytes, written);
       return bytes;
     },

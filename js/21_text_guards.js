@@ -164,32 +164,29 @@ function slowSearch(receiver, pattern) {
   return { __proto__: null, text: toText(receiver), pattern: toText(pattern) };
 }
 
+// Both search forwards, and differ in what they say.
+function searchForwards(original, receiver, pattern, from, say) {
+  const slow = slowSearch(receiver, pattern);
+  if (slow === undefined) {
+    return FunctionPrototypeCall(original, receiver, pattern, from);
+  }
+  const start = MathMin(toLength(from), slow.text.length);
+  return searchesQuickly(slow.text, slow.pattern)
+    ? FunctionPrototypeCall(original, slow.text, slow.pattern, start)
+    : say(find(slow.text, slow.pattern, start));
+}
+
 replace(StringPrototype, "indexOf", (original) => ({
   method(pattern, from) {
-    const slow = slowSearch(this, pattern);
-    if (slow === undefined) {
-      return FunctionPrototypeCall(original, this, pattern, from);
-    }
-    const start = MathMin(toLength(from), slow.text.length);
-    return searchesQuickly(slow.text, slow.pattern)
-      ? FunctionPrototypeCall(original, slow.text, slow.pattern, start)
-      : find(slow.text, slow.pattern, start);
+    return searchForwards(original, this, pattern, from, (place) => place);
   },
 }).method);
 
 replace(StringPrototype, "includes", (original) => ({
   method(pattern, from) {
-    if (isRegExpLike(pattern)) {
-      return FunctionPrototypeCall(original, this, pattern, from);
-    }
-    const slow = slowSearch(this, pattern);
-    if (slow === undefined) {
-      return FunctionPrototypeCall(original, this, pattern, from);
-    }
-    const start = MathMin(toLength(from), slow.text.length);
-    return searchesQuickly(slow.text, slow.pattern)
-      ? FunctionPrototypeCall(original, slow.text, slow.pattern, start)
-      : find(slow.text, slow.pattern, start) !== -1;
+    return isRegExpLike(pattern)
+      ? FunctionPrototypeCall(original, this, pattern, from)
+      : searchForwards(original, this, pattern, from, (place) => place !== -1);
   },
 }).method);
 

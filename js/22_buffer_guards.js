@@ -18,19 +18,12 @@ const {
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
   ObjectSetPrototypeOf,
-  RangeError,
   ReflectApply,
   ReflectConstruct,
   ReflectOwnKeys,
   SymbolIterator,
-  TypedArrayPrototypeGetLength,
-  TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
 } = primordials;
-
-// V8 makes a text of each index for a loop over the keys, a spread into an object and for JSON, all at once: some forty
-// bytes for each element, where the element itself may have one. For so many that is what a run may use beyond its limit.
-const MAX_VIEW_ELEMENTS = 6 * 2 ** 20;
 
 const TypedArray = ObjectGetPrototypeOf(Uint8Array);
 
@@ -54,17 +47,6 @@ replace(TypedArray, "from", (original) => ({
   },
 }).method);
 
-function checkView(view) {
-  const length = TypedArrayPrototypeGetLength(view);
-  if (length > MAX_VIEW_ELEMENTS) {
-    const name = TypedArrayPrototypeGetSymbolToStringTag(view);
-    throw new RangeError(
-      `${name} of ${length} elements, at most ${MAX_VIEW_ELEMENTS} here; make several over one ArrayBuffer`,
-    );
-  }
-  return view;
-}
-
 function guardView(name) {
   const original = globalThis[name];
   const guarded = function (...args) {
@@ -75,7 +57,7 @@ function guardView(name) {
     if (isObject(source) && !core.isAnyArrayBuffer(source) && !core.isTypedArray(source)) {
       args[0] = steppingSource(name, source);
     }
-    return checkView(ReflectConstruct(original, args, new.target === guarded ? original : new.target));
+    return ReflectConstruct(original, args, new.target === guarded ? original : new.target);
   };
   const keys = ReflectOwnKeys(original);
   for (let index = 0; index < keys.length; index++) {
@@ -92,16 +74,6 @@ const VIEWS = [
 ];
 for (let index = 0; index < VIEWS.length; index++) {
   guardView(VIEWS[index]);
-}
-
-// These make their typed arrays without a constructor.
-const FROM_TEXT = ["fromBase64", "fromHex"];
-for (let index = 0; index < FROM_TEXT.length; index++) {
-  replace(Uint8Array, FROM_TEXT[index], (original) => ({
-    method(...args) {
-      return checkView(ReflectApply(original, this, args));
-    },
-  }).method);
 }
 
 // V8 adds the one then, and functions to the other.

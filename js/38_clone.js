@@ -177,7 +177,6 @@ function clonedError(error, memory) {
   const Constructor = ERRORS[typeof name === "string" ? name : "Error"] ?? Error;
   const copy = new Constructor();
   memory.remember(error, copy);
-  const own = { __proto__: null, message: undefined, stack: undefined, cause: undefined };
   const keys = ["message", "stack", "cause"];
   for (let index = 0; index < keys.length; index++) {
     const key = keys[index];
@@ -187,10 +186,10 @@ function clonedError(error, memory) {
       }
       continue;
     }
-    own[key] = error[key];
+    const value = error[key];
     ObjectDefineProperty(copy, key, {
       __proto__: null,
-      value: key === "cause" ? clone(own[key], memory) : String(own[key]),
+      value: key === "cause" ? clone(value, memory) : String(value),
       writable: true,
       enumerable: false,
       configurable: true,

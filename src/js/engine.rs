@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::isolate::{Isolate, RawOutcome};
+use super::isolate::Isolate;
 use super::loader::export_names;
 use super::platform;
 use super::report::{Evidence, set_place, strip_failed};
@@ -72,9 +72,6 @@ impl Instance<V8Engine> for Isolate {
         }
         let Stripped { code, positions, .. } = stripped;
         let raw = self.run(context, code).await;
-        if !matches!(raw, RawOutcome::Stopped) {
-            self.count_memory();
-        }
         let evidence = Evidence {
             context,
             source,

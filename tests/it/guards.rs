@@ -223,18 +223,12 @@ fn v_365_more_arguments_than_the_stack_has_room_for() {
 }
 
 #[test]
-fn v_366_indices_that_take_more_than_the_elements() {
-    let refused = ["new Uint8Array(6e7)", "new Uint8Array(new ArrayBuffer(6e7))", "new Uint8Array({length: 2 ** 25})"];
-    for (script, ended) in refused.iter().zip(ends(&refused)) {
-        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
-    }
+fn v_366_typed_arrays_are_made_step_by_step() {
     stopped(&[
-        "for (const key in new Uint8Array(6 * 2 ** 20));",
-        "return JSON.stringify(new Uint8Array(6 * 2 ** 20)).length",
-        "return new Uint8Array(6 * 2 ** 20)",
-        "new Uint8Array(6 * 2 ** 20).sort((a, b) => a - b); for (;;);",
-        "new Uint8Array({length: 6 * 2 ** 20, __proto__: new Proxy({}, {get: Object})}); for (;;);",
-        "new Uint8Array({[Symbol.iterator]: () => ({next: Object})})",
+        "new Uint8Array({length: 2 ** 25})",
+        "new Uint8Array({length: 2 ** 24, __proto__: new Proxy({}, {get: Object})}); for (;;);",
+        "new Float16Array({[Symbol.iterator]: () => ({next: Object})})",
+        "new (class extends Int32Array {})({[Symbol.iterator]: () => ({next: Object})})",
     ]);
 }
 
@@ -246,7 +240,6 @@ fn v_367_copies_of_texts_that_are_short_to_describe() {
         "t.toLocaleLowerCase()",
         "t.toWellFormed()",
         "t.localeCompare(t + 'a')",
-        "new TextEncoder().encode('\u{2603}'.repeat(2 ** 23))",
     ]
     .map(|script| format!("{text} {script}"));
     let scripts = scripts.each_ref().map(String::as_str);
