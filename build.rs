@@ -10,12 +10,12 @@ use deno_core::{JsRuntimeForSnapshot, PollEventLoopOptions};
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-#[path = "src/js/ops.rs"]
+#[path = "src/engine/typescript/ops.rs"]
 mod ops;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/js/ops.rs");
+    println!("cargo:rerun-if-changed=src/engine/typescript/ops.rs");
     println!("cargo:rerun-if-changed=js");
     let snapshot = deno_core::snapshot::create_snapshot(
         deno_core::snapshot::CreateSnapshotOptions {

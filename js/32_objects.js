@@ -20,7 +20,7 @@ const {
 // Prototypes that are looked through for a constructor, a tag or a custom inspector.
 export const MAX_PROTOTYPES = 1_000;
 
-// What `op_cx_kind` answers (src/js/ops.rs).
+// What `op_cx_kind` answers (src/engine/typescript/ops.rs).
 export const KIND_PROXY = 1;
 export const KIND_ARRAY = 2;
 export const KIND_FUNCTION = 3;

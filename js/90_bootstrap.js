@@ -1,5 +1,5 @@
 // The end of the snapshot: the host gets three functions. What a script must not have is removed by the
-// host after each restore (src/js/isolate.rs), because V8 and deno_core put some of it back then.
+// host after each restore (src/engine/typescript/isolate.rs), because V8 and deno_core put some of it back then.
 
 import { core, primordials } from "ext:core/mod.js";
 import { setReportError } from "ext:cx/10_web.js";

@@ -32,8 +32,8 @@ pub use self::environment::Directories;
 pub(crate) use self::environment::depth_for_children;
 pub use self::error::ConfigError;
 pub use self::trust::{TrustRequest, TrustStore, TrustedFile};
-use crate::limits::Limits;
 use crate::mcp::McpServer;
+use crate::run::limits::Limits;
 
 /// The JSON Schema of cx's own file.
 pub const CONFIG_SCHEMA: &str = include_str!("../config.schema.json");

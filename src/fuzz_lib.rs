@@ -6,29 +6,35 @@
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "the engines are what uses the rest")]
 
 mod config;
+mod engine {
+    pub(crate) mod python {
+        pub(crate) mod image;
+    }
+    pub(crate) mod typescript {
+        pub(crate) mod transpile;
+    }
+}
 mod error;
 #[path = "../fuzz/entries/mod.rs"]
 mod fuzzing;
-mod js {
-    pub(crate) mod strip;
-}
 mod json;
-mod limits;
 mod lines;
 mod mcp;
-mod python {
-    pub(crate) mod image;
+mod run {
+    pub(crate) mod limits;
 }
 mod server {
     mod incoming;
     pub(crate) mod lines;
 }
-mod store;
+mod storage {
+    pub(crate) mod files;
+}
 mod sync;
 mod tools;
 
 pub use error::Error;
-pub use limits::Limits;
+pub use run::limits::Limits;
 pub use tools::Schema;
 
 /// The targets, by the names of their seeds.
@@ -38,9 +44,9 @@ pub mod targets {
 
     /// All targets.
     pub const ALL: &[(&str, Target)] = &[
-        ("transpile", crate::js::strip::fuzzing::text),
-        ("program", crate::js::strip::fuzzing::program),
-        ("bounds", crate::js::strip::fuzzing::bounds),
+        ("transpile", crate::engine::typescript::transpile::fuzzing::text),
+        ("program", crate::engine::typescript::transpile::fuzzing::program),
+        ("bounds", crate::engine::typescript::transpile::fuzzing::bounds),
         ("lines", crate::fuzzing::lines::lines),
         ("client_lines", crate::server::lines::fuzzing::client_lines),
         ("server_lines", crate::mcp::fuzz_server_lines),
@@ -48,7 +54,7 @@ pub mod targets {
         ("config", crate::config::fuzzing::config),
         ("schema", crate::tools::fuzzing::schema),
         ("arguments", crate::tools::fuzzing::arguments),
-        ("image", crate::python::image::fuzzing::image),
+        ("image", crate::engine::python::image::fuzzing::image),
     ];
 
     /// Runs the target of that name. Panics if there is none, or if a promise is broken.
@@ -64,7 +70,7 @@ pub mod programs {
 
     /// Makes a program of the grammar out of bytes.
     pub fn generate(data: &[u8]) -> Option<String> {
-        crate::js::strip::fuzzing::generate(data).ok()
+        crate::engine::typescript::transpile::fuzzing::generate(data).ok()
     }
 
     /// Transpiles, on a stack that is large enough.
@@ -73,6 +79,6 @@ pub mod programs {
     ///
     /// What the author is told.
     pub fn transpile(source: &str) -> Result<String, String> {
-        crate::js::strip::fuzzing::compiled(source)
+        crate::engine::typescript::transpile::fuzzing::compiled(source)
     }
 }

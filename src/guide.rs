@@ -1,6 +1,6 @@
 //! How to write scripts, for models: a prompt and a resource of the server, and what `help()` shows.
 
-use crate::execution::Language;
+use crate::run::result::Language;
 
 /// All of it. A test runs every example in it.
 pub(crate) const GUIDE: &str = include_str!("guide.md");

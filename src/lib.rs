@@ -115,58 +115,45 @@
 //! * `cli` (default): the `cx` command. Without it the library has no argument parser and no
 //!   terminal code.
 
-mod compute;
 mod config;
-mod context;
-mod door;
-mod engines;
+mod engine;
 mod error;
-mod execution;
 mod executor;
-mod failure;
 #[cfg(test)]
 #[path = "../fuzz/entries/mod.rs"]
 mod fuzzing;
 mod guide;
-mod history;
-mod js;
 mod json;
-mod limits;
 mod lines;
 mod mcp;
-mod pool;
-mod python;
-mod report;
-mod resident;
+mod run;
 pub mod server;
-mod state;
-mod store;
+mod storage;
 mod sync;
 mod tools;
-mod watchdog;
 
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
     ConfigWarningCode, Directories, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
 };
+pub use engine::pool::PoolStats;
+pub use engine::python::compiled::CompileProgress;
 pub use error::Error;
-pub use execution::{
-    CallProgress, ErrorCode, ExecuteResult, Language, LogLevel, Outcome, Output, PlannedCall, Refusal,
-    Script, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
-};
 pub use executor::{Executor, ExecutorBuilder, RunStats};
-pub use history::{History, HistoryLimits, KeptRun};
 pub use json::Json;
-pub use limits::Limits;
 /// Signing in to servers behind an address.
 pub use mcp::oauth as auth;
 pub use mcp::{
     HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
     StdioTransport,
 };
-pub use pool::PoolStats;
-pub use python::compiled::CompileProgress;
-pub use state::{StateScope, StateStore, StateUsage};
+pub use run::limits::Limits;
+pub use run::result::{
+    CallProgress, ErrorCode, ExecuteResult, Language, LogLevel, Outcome, Output, PlannedCall, Refusal,
+    Script, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
+};
+pub use storage::history::{History, HistoryLimits, KeptRun};
+pub use storage::state::{StateScope, StateStore, StateUsage};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{

@@ -8,7 +8,7 @@ use super::entry::{self, Dialect, Entry};
 use super::error::{Finding, Key, Place};
 use super::expand::Text;
 use super::values::{At, Fields};
-use crate::limits::Limits;
+use crate::run::limits::Limits;
 use crate::tools::AskAnnotation;
 
 /// Each server costs a process or a connection. Nobody has named this many on purpose.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::environment::Environment;
 use super::load::load;
 use super::{Config, ConfigError, LoadOptions, read_mcp_config};
-use crate::limits::Limits;
 use crate::mcp::{HttpKind, McpServer, McpTransport};
+use crate::run::limits::Limits;
 
 mod clients;
 mod precedence;

@@ -13,7 +13,7 @@ use super::environment::{Directories, canonical};
 use super::error::{ConfigError, Finding, Key, printable};
 use super::file::{self, Origin};
 use super::{document, own};
-use crate::store::{Store, sha256};
+use crate::storage::files::{Store, sha256};
 
 const NAME: &str = "trust";
 const VERSION: u32 = 1;

@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
-use crate::execution::{ErrorCode, ExecuteResult, ScriptError};
 use crate::json::{self, Json};
-use crate::report::in_order;
+use crate::run::result::{ErrorCode, ExecuteResult, ScriptError};
+use crate::run::result_json::in_order;
 
 /// The code of answers to calls with arguments that cannot be, as of tools' own.
 pub(super) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";

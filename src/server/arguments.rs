@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::json::Json;
-use crate::limits::Limits;
-use crate::state::StateScope;
+use crate::run::limits::Limits;
+use crate::storage::state::StateScope;
 use crate::tools::names::{self, kind};
 
 /// The longest that a run may be given.

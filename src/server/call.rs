@@ -22,8 +22,8 @@ use super::serve::{CallGuard, Shared, with_sources};
 use super::session::Handler;
 use super::suspended::{self, Fingerprint, NotResumed};
 use crate::error::Error;
-use crate::execution::{ErrorCode, ExecuteResult, Language, Script};
-use crate::limits::Limits;
+use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, ExecuteResult, Language, Script};
 
 /// A script that runs for longer becomes a task, if the client knows tasks.
 const TASK_AFTER: Duration = Duration::from_secs(2);

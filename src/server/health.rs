@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::serve::{Shared, health_name};
-use crate::execution::Language;
 use crate::mcp::{ServerState, ServerStats};
-use crate::report::milliseconds;
+use crate::run::result::Language;
+use crate::run::result_json::milliseconds;
 
 /// The most of an error's text.
 const MOST_ERROR_CHARACTERS: usize = 200;

@@ -4,8 +4,8 @@
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
 use super::serve::{Shared, health_name};
-use crate::execution::Language;
 use crate::mcp::ServerState;
+use crate::run::result::Language;
 
 /// Tells the process's [`metrics`](https://docs.rs/metrics) recorder what every metric of cx means. Must be called
 /// after the recorder is installed.

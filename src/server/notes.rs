@@ -17,7 +17,7 @@ use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
 
-use crate::execution::{LogLevel, Output, Script, ToolCallRecord};
+use crate::run::result::{LogLevel, Output, Script, ToolCallRecord};
 
 /// The severities of the protocol.
 pub(super) type Severity = rmcp::model::LoggingLevel;

@@ -20,8 +20,8 @@ use super::session::{Handler, Session};
 use super::suspended::Suspended;
 use super::tools;
 use crate::error::Error;
-use crate::execution::Language;
 use crate::executor::Executor;
+use crate::run::result::Language;
 
 /// How long an engine may have too many hung workers before the server ends, so that its client starts it again. Most
 /// built-in functions that cannot be interrupted end by themselves within seconds.

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use super::notes::Severity;
 use super::serve::{Calls, Shared};
 use super::{answer, guide, health, resources, tools};
-use crate::execution::Language;
-use crate::state::{DefaultScope, StateScope};
+use crate::run::result::Language;
+use crate::storage::state::{DefaultScope, StateScope};
 
 /// How long a client may keep the list of tools. It never changes while the process lives, but the next process may
 /// have other servers.

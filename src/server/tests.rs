@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Ended, Server, ServerOptions};
 use crate::error::Error;
-use crate::execution::Language;
 use crate::executor::Executor;
-use crate::history::HistoryLimits;
+use crate::run::result::Language;
+use crate::storage::history::HistoryLimits;
 
 /// What fails a test that would hang.
 const WATCHDOG: Duration = Duration::from_secs(30);
@@ -150,7 +150,7 @@ async fn a_stop_is_told_to_the_run_that_it_ends() {
 /// It has its place already, and nevertheless it waits.
 #[tokio::test]
 async fn a_run_that_waits_for_memory_is_not_active() {
-    let memory = crate::limits::Limits::default().memory_bytes;
+    let memory = crate::run::limits::Limits::default().memory_bytes;
     let executor = Executor::builder().total_memory_bytes(memory).build().unwrap();
     let server = Server::new(executor, ServerOptions::default());
     let stop = CancellationToken::new();

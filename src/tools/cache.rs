@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::ToolList;
-use crate::store::Store;
+use crate::storage::files::Store;
 
 /// Grows when [`Document`] changes.
 const VERSION: u32 = 1;

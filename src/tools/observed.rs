@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::shape::Shape;
-use crate::store::Store;
+use crate::storage::files::Store;
 
 /// Grows when the file's format changes.
 const VERSION: u32 = 1;

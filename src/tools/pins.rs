@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ToolDefinition, ToolList};
-use crate::store::{self, Store};
+use crate::storage::files::{self, Store};
 
 const VERSION: u32 = 1;
 
@@ -185,7 +185,7 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
 /// SHA-256 over the whole definition, with keys in order, so that a server may write them in any.
 fn fingerprint(definition: &ToolDefinition) -> String {
     let value = serde_json::to_value(definition).unwrap_or_default();
-    store::sha256(canonical(&value).as_bytes())
+    files::sha256(canonical(&value).as_bytes())
 }
 
 /// JSON with the keys of every object sorted.
@@ -208,7 +208,7 @@ fn canonical(value: &Value) -> String {
 const PREFIX: &str = "pins-";
 
 fn file_name(server: &str) -> String {
-    let hash = store::sha256(server.as_bytes());
+    let hash = files::sha256(server.as_bytes());
     format!("{PREFIX}{}", &hash[..32])
 }
 

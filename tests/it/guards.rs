@@ -235,13 +235,9 @@ fn v_366_typed_arrays_are_made_step_by_step() {
 #[test]
 fn v_367_copies_of_texts_that_are_short_to_describe() {
     let text = "const t = '\u{2603}'.repeat(2 ** 28);";
-    let scripts = [
-        "t.toUpperCase()",
-        "t.toLocaleLowerCase()",
-        "t.toWellFormed()",
-        "t.localeCompare(t + 'a')",
-    ]
-    .map(|script| format!("{text} {script}"));
+    let scripts =
+        ["t.toUpperCase()", "t.toLocaleLowerCase()", "t.toWellFormed()", "t.localeCompare(t + 'a')"]
+            .map(|script| format!("{text} {script}"));
     let scripts = scripts.each_ref().map(String::as_str);
     for (script, ended) in scripts.iter().zip(ends(&scripts)) {
         assert_eq!(ended, "RUNTIME_ERROR", "{script}");

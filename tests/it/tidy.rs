@@ -41,8 +41,8 @@ fn is_below(path: &Path, room: &str) -> bool {
 #[test]
 fn foreign_names_stay_in_their_rooms() {
     let rooms: &[(&[&str], &[&str])] = &[
-        (&["wasmtime", "wasmparser", "ruzstd"], &["src/python"]),
-        (&["deno_core", "deno_error", "deno_web", "v8::", "swc_"], &["src/js"]),
+        (&["wasmtime", "wasmparser", "ruzstd"], &["src/engine/python"]),
+        (&["deno_core", "deno_error", "deno_web", "v8::", "swc_"], &["src/engine/typescript"]),
         // The command names it in a filter of its log.
         (&["rmcp"], &["src/mcp", "src/server", "src/bin/cx/run.rs"]),
         (&["reqwest", "keyring::", "governor", "backon"], &["src/mcp"]),
@@ -54,7 +54,7 @@ fn foreign_names_stay_in_their_rooms() {
             &["src/mcp", "src/executor.rs", "src/server/metrics.rs"],
         ),
         (&["toon_format"], &["src/server"]),
-        (&["rusqlite"], &["src/state.rs", "src/state"]),
+        (&["rusqlite"], &["src/storage/state.rs", "src/state"]),
         (&["jsonschema"], &["src/tools"]),
         (&["toml::", "jsonc_parser"], &["src/config.rs", "src/config"]),
         (&["clap::", "anyhow", "annotate_snippets", "humantime", "bytesize", "println!"], &["src/bin/cx"]),
@@ -70,16 +70,25 @@ fn foreign_names_stay_in_their_rooms() {
             &[
                 "src/config.rs",
                 "src/config",
-                "src/store.rs",
-                "src/python/compiled.rs",
-                "src/python/memory.rs",
-                "src/resident.rs",
+                "src/storage/files.rs",
+                "src/engine/python/compiled.rs",
+                "src/engine/python/memory.rs",
+                "src/engine/resident.rs",
                 "src/server/health.rs",
                 "src/bin/cx",
             ],
         ),
         (&["io::stdout"], &["src/bin/cx/output.rs", "src/bin/cx/exit.rs"]),
-        (&["libc::"], &["src/js", "src/watchdog.rs", "src/pool.rs", "src/resident.rs", "src/bin/cx/exit.rs"]),
+        (
+            &["libc::"],
+            &[
+                "src/engine/typescript",
+                "src/engine/watchdog.rs",
+                "src/engine/pool.rs",
+                "src/engine/resident.rs",
+                "src/bin/cx/exit.rs",
+            ],
+        ),
     ];
     for path in files("src", ".rs") {
         if path.ends_with("tests.rs") {
@@ -98,12 +107,21 @@ fn foreign_names_stay_in_their_rooms() {
 #[test]
 fn arrows_point_inwards() {
     let arrows: &[(&str, &[&str])] = &[
-        ("src/js", &["executor", "server", "engines", "python", "mcp", "config"]),
-        ("src/python", &["executor", "server", "engines", "js", "mcp", "config"]),
-        ("src/pool.rs", &["executor", "server", "engines", "js", "python", "mcp", "config"]),
-        ("src/watchdog.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
-        ("src/door.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
-        ("src/failure.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/engine/typescript", &["executor", "server", "engines", "python", "mcp", "config"]),
+        ("src/engine/python", &["executor", "server", "engines", "js", "mcp", "config"]),
+        ("src/engine/pool.rs", &["executor", "server", "engines", "js", "python", "mcp", "config"]),
+        (
+            "src/engine/watchdog.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"],
+        ),
+        (
+            "src/engine/host_calls.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"],
+        ),
+        (
+            "src/engine/failure.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"],
+        ),
         ("src/executor.rs", &["js", "server"]),
         ("src/server", &["engines", "js", "python", "config", "context", "pool", "door", "watchdog"]),
         (
@@ -124,7 +142,7 @@ fn arrows_point_inwards() {
         ("src/lines.rs", &["executor", "server", "mcp", "tools", "context", "execution"]),
         ("src/lines", &["executor", "server", "mcp", "tools", "context", "execution"]),
         (
-            "src/state.rs",
+            "src/storage/state.rs",
             &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "history"],
         ),
         (
@@ -136,22 +154,28 @@ fn arrows_point_inwards() {
             &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "tools"],
         ),
         ("src/door", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
-        ("src/history.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
+        (
+            "src/storage/history.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "context"],
+        ),
         ("src/mcp", &["executor", "server", "engines", "js", "python", "config"]),
         ("src/tools", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
         (
-            "src/store.rs",
+            "src/storage/files.rs",
             &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "tools"],
         ),
-        ("src/context.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
+        ("src/run/context.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
         ("src/context", &["executor", "server", "engines", "js", "python", "mcp", "config", "pool"]),
         (
-            "src/limits.rs",
+            "src/run/limits.rs",
             &["executor", "server", "engines", "js", "python", "mcp", "config", "context", "tools"],
         ),
-        ("src/execution.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
+        ("src/run/result.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
         ("src/error.rs", &["executor", "server", "engines", "js", "python", "mcp", "context", "tools"]),
-        ("src/report.rs", &["executor", "server", "engines", "js", "python", "mcp", "config", "context"]),
+        (
+            "src/run/result_json.rs",
+            &["executor", "server", "engines", "js", "python", "mcp", "config", "context"],
+        ),
     ];
     for path in files("src", ".rs") {
         let code = code(&path);

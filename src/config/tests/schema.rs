@@ -36,7 +36,7 @@ fn every_key_of_the_reader_is_in_the_schema_and_the_other_way_round() {
 #[test]
 fn limits_have_the_bounds_and_defaults_of_the_code() {
     let schema: Value = serde_json::from_str(CONFIG_SCHEMA).unwrap();
-    let default = crate::limits::Limits::default();
+    let default = crate::run::limits::Limits::default();
     for limit in own::LIMIT_KEYS {
         let written = &schema["properties"]["limits"]["properties"][limit.name];
         assert_eq!(written["minimum"], limit.least, "{}", limit.name);

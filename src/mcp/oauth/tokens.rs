@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::RENEWAL_TIME;
 use super::issuer::Binding;
-use crate::store::{self, Store};
+use crate::storage::files::{self, Store};
 
 /// The keyring's name for what is ours.
 const SERVICE: &str = "cx";
@@ -147,8 +147,8 @@ impl TokenStore {
         let failed = |problem: String| {
             RmcpError::CredentialStoreError(format!("{} cannot be locked: {problem}", path.display()))
         };
-        store::make_directory(&self.directory).map_err(|error| failed(error.to_string()))?;
-        let file = store::open_lock(&path).map_err(|error| failed(error.to_string()))?;
+        files::make_directory(&self.directory).map_err(|error| failed(error.to_string()))?;
+        let file = files::open_lock(&path).map_err(|error| failed(error.to_string()))?;
         let deadline = Instant::now() + MAX_LOCK_WAIT;
         loop {
             match file.try_lock() {

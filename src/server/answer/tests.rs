@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::execution::{LogLevel, Outcome, Output, ToolCallRecord, ToolCallStatus, Usage};
+use crate::run::result::{LogLevel, Outcome, Output, ToolCallRecord, ToolCallStatus, Usage};
 use crate::tools::ToolErrorCode;
 
 fn returned(value: Value) -> ExecuteResult {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::server::{DISCOVERY_TIME, MOST_REFRESHES};
 use super::*;
-use crate::store::Store;
+use crate::storage::files::Store;
 use crate::tools::native::{NativeTools, definition, erase};
 use crate::tools::{Schema, ToolDefinition, ToolList, ToolRequest, ToolResult};
 

@@ -1,0 +1,160 @@
+//! The engines of all languages, each started when it is first needed. The only file that names them all.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
+
+use crate::engine::pool::{Job, Pool, PoolStats};
+use crate::engine::python::compiled::{self, CompileProgress};
+use crate::engine::python::interpreter::Interpreters;
+use crate::engine::typescript::engine::V8Engine;
+use crate::error::Error;
+use crate::run::result::Language;
+
+/// Is called when Python has to be compiled, on a thread of the executor's.
+pub(crate) type CompileListener = Arc<dyn Fn(CompileProgress) + Send + Sync>;
+
+/// What engines are made with.
+#[derive(Clone)]
+pub(crate) struct EngineOptions {
+    /// Instances to keep ready, for each language.
+    pub(crate) warm: usize,
+    /// How long an instance waits for a run before it gives memory back.
+    pub(crate) rest_after: Duration,
+    /// Memory that a run may use if it brings no limit of its own, in bytes.
+    pub(crate) memory_bytes: usize,
+    /// Where compiled code is kept.
+    pub(crate) cache: Option<PathBuf>,
+    pub(crate) on_compile: Option<CompileListener>,
+}
+
+pub(crate) struct Engines {
+    options: EngineOptions,
+    typescript: OnceCell<Pool<V8Engine>>,
+    /// Shared with the task that starts it, which goes on when nobody waits any more.
+    python: Arc<OnceCell<Pool<Interpreters>>>,
+}
+
+impl fmt::Debug for Engines {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Engines")
+            .field("typescript", &self.stats(Language::TypeScript))
+            .field("python", &self.stats(Language::Python))
+            .finish()
+    }
+}
+
+impl Engines {
+    pub(crate) fn new(options: EngineOptions) -> Self {
+        Self { options, typescript: OnceCell::new(), python: Arc::default() }
+    }
+
+    /// Starts an engine if it has not been. Does not wait for warm instances.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system refuses a thread, or Python cannot be compiled.
+    pub(crate) async fn start(&self, language: Language, runtime: &Handle) -> Result<(), Error> {
+        match language {
+            Language::TypeScript => self.start_typescript(),
+            Language::Python if self.python.initialized() => Ok(()),
+            Language::Python => self.spawn_python(runtime).await.unwrap_or(Err(Error::Closed)),
+        }
+    }
+
+    /// Starts Python without waiting for it. If it fails, the first run says so.
+    pub(crate) fn start_python_in_background(&self, runtime: &Handle) {
+        drop(self.spawn_python(runtime));
+    }
+
+    /// A task of its own: a compilation of seconds must not be lost because one caller has gone.
+    fn spawn_python(&self, runtime: &Handle) -> JoinHandle<Result<(), Error>> {
+        let (python, options) = (Arc::clone(&self.python), self.options.clone());
+        runtime.spawn(async move { python.get_or_try_init(|| start_python(options)).await.map(drop) })
+    }
+
+    /// As [`start`](Self::start), for the engine that starts at once.
+    pub(crate) fn start_typescript(&self) -> Result<(), Error> {
+        if self.typescript.initialized() {
+            return Ok(());
+        }
+        let engine = V8Engine { memory_bytes: self.options.memory_bytes };
+        let pool = Pool::new(engine, self.options.warm, self.options.rest_after)
+            .map_err(|source| Error::Start { what: "the isolates' threads", source })?;
+        // Another caller may have been quicker; this pool's threads end then.
+        let _quicker = self.typescript.set(pool);
+        Ok(())
+    }
+
+    /// Hands a run to its engine, which must have been started.
+    pub(crate) fn submit(&self, job: Job) {
+        let job = match job.context.language {
+            Language::TypeScript => match self.typescript.get() {
+                Some(pool) => return pool.submit(job),
+                None => job,
+            },
+            Language::Python => match self.python.get() {
+                Some(pool) => return pool.submit(job),
+                None => job,
+            },
+        };
+        let _gone = job.reply.send(Err(Error::Closed));
+    }
+
+    /// Completes when all instances that shall be warm are. The engine must have been started.
+    pub(crate) async fn warm(&self, language: Language) {
+        match language {
+            Language::TypeScript => {
+                if let Some(pool) = self.typescript.get() {
+                    pool.warm().await;
+                }
+            }
+            Language::Python => {
+                if let Some(pool) = self.python.get() {
+                    pool.warm().await;
+                }
+            }
+        }
+    }
+
+    /// Removes compiled code from the cache and returns how many files that were.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be removed.
+    pub(crate) fn clear_cache(&self) -> io::Result<usize> {
+        self.options.cache.as_deref().map_or(Ok(0), compiled::clear)
+    }
+
+    /// What the engine's pool does now; all zero before it is started.
+    pub(crate) fn stats(&self, language: Language) -> PoolStats {
+        match language {
+            Language::TypeScript => self.typescript.get().map(Pool::stats),
+            Language::Python => self.python.get().map(Pool::stats),
+        }
+        .unwrap_or_default()
+    }
+}
+
+async fn start_python(options: EngineOptions) -> Result<Pool<Interpreters>, Error> {
+    let failed = |source| Error::Start { what: "Python", source };
+    let started = tokio::task::spawn_blocking(move || {
+        let on_compile = options.on_compile;
+        let listener = |progress| {
+            if let Some(listener) = &on_compile {
+                listener(progress);
+            }
+        };
+        let interpreters = Interpreters::load(options.cache.as_deref(), options.memory_bytes, &listener)
+            .map_err(io::Error::other)?;
+        Pool::new(interpreters, options.warm, options.rest_after)
+    });
+    started.await.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
+}

@@ -1,0 +1,67 @@
+//! Errors of runs that every engine makes in the same words.
+
+use crate::engine::watchdog::StopReason;
+use crate::run::context::ExecutionContext;
+use crate::run::result::{ErrorCode, Language, ScriptError};
+
+/// A source line longer than this is not shown.
+const SHOWN_LINE: usize = 400;
+
+/// The error of a run that was stopped.
+pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) -> ScriptError {
+    let limits = &context.limits;
+    match reason {
+        Some(StopReason::Timeout) => ScriptError::new(
+            ErrorCode::Timeout,
+            format!("the script ran longer than {:?}", limits.wall_time),
+        )
+        .with_hint(match context.language {
+            Language::TypeScript => {
+                "do less per run, run calls at the same time with Promise.all, or ask for a longer timeout"
+            }
+            Language::Python => {
+                "do less per run, run calls at the same time with asyncio.gather, or ask for a longer timeout"
+            }
+        }),
+        Some(StopReason::Cpu) => ScriptError::new(
+            ErrorCode::CpuLimit,
+            format!("the script used more than {:?} of CPU time", limits.cpu_time),
+        )
+        .with_hint("waiting for tools is free; look for a loop that does not end"),
+        Some(StopReason::Memory) => ScriptError::new(
+            ErrorCode::MemoryLimit,
+            format!("the script used more than {} bytes of memory", limits.memory_bytes),
+        )
+        .with_hint("keep only what is needed of each result"),
+        Some(StopReason::Cancelled) | None => ScriptError::new(ErrorCode::Cancelled, "the run was cancelled"),
+    }
+}
+
+/// Writes a place of the source, from 1, and that line's text into an error.
+pub(crate) fn set_place(error: &mut ScriptError, source: &str, line: u32, column: u32) {
+    error.line = Some(line);
+    error.column = Some(column);
+    let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
+    error.source_line = source
+        .lines()
+        .nth(index)
+        .filter(|line| line.len() <= SHOWN_LINE)
+        .map(|line| line.trim_start_matches('\u{feff}').to_owned());
+}
+
+/// The error for a value of so many bytes, which are too many.
+pub(crate) fn too_large(bytes: usize, context: &ExecutionContext) -> ScriptError {
+    let most = context.limits.result_bytes;
+    let message =
+        format!("the script's value is {bytes} bytes of JSON or more, at most {most} can be returned");
+    ScriptError::new(ErrorCode::ResultTooLarge, message)
+        .with_hint("filter in the script and return only what matters")
+}
+
+/// The error for a value that the guest says is JSON and that is not: the text of guests is, but for
+/// lone surrogates and too many levels.
+pub(crate) fn not_json(error: &serde_json::Error) -> ScriptError {
+    let message = format!("the script's value is not valid JSON: {error}");
+    ScriptError::new(ErrorCode::RuntimeError, message)
+        .with_hint("return less nested data, and text without lone surrogates")
+}

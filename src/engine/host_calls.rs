@@ -1,0 +1,224 @@
+//! The door of one run, the same for every engine: text in, [`ExecutionContext`], text out.
+//!
+//! An answer is JSON text, or [`FAILURE`] and an error as a JSON object.
+
+mod help;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::engine::compute::Turn;
+use crate::json::{self, Json};
+use crate::run::context::{ExecutionContext, ToolName};
+use crate::run::result::LogLevel;
+use crate::storage::state::StateCall;
+use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
+
+/// Marks an answer as an error. No JSON text begins so.
+const FAILURE: char = '!';
+
+pub(crate) struct RunDoor {
+    context: Arc<ExecutionContext>,
+}
+
+impl RunDoor {
+    pub(crate) fn new(context: Arc<ExecutionContext>) -> Self {
+        Self { context }
+    }
+
+    /// The run's use of the compute slots, for host calls that block the script's thread.
+    pub(crate) fn turn(&self) -> &Turn {
+        &self.context.turn
+    }
+
+    /// Calls a tool. What can be checked at once is, before this returns.
+    pub(crate) fn call(
+        &self,
+        name: ToolName,
+        arguments: String,
+    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
+        self.context.call(name, arguments)
+    }
+
+    /// Answers a question about servers and tools, or reads and changes what the script keeps. Engines poll it at once,
+    /// and so what can be checked at once is.
+    pub(crate) fn query(
+        &self,
+        request: &str,
+    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
+        let context = Arc::clone(&self.context);
+        let request = json::check(request, json::budget(request.len()))
+            .and_then(|_cost| Ok(serde_json::from_str::<Query>(request)?));
+        let answer = async move {
+            let request = request
+                .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
+            tokio::select! {
+                biased;
+                answer = perform_query(&context, request) => answer,
+                () = context.cancel.cancelled() => {
+                    Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))
+                }
+            }
+        };
+        Arc::clone(&self.context).in_runtime(answer)
+    }
+
+    /// Prints text. One newline at its end is not kept.
+    pub(crate) fn log(&self, level: LogLevel, mut text: String) {
+        if text.ends_with('\n') {
+            text.pop();
+        }
+        self.log_line(level, text);
+    }
+
+    /// Prints text that has no newline of the printing's at its end.
+    pub(crate) fn log_line(&self, level: LogLevel, text: String) {
+        self.context.log(level, text);
+    }
+
+    /// Shows a content block; an empty answer is success.
+    pub(crate) fn emit(&self, block: &str) -> Result<String, ToolError> {
+        let most = self.context.limits.result_bytes;
+        if block.len() > most {
+            // Before it is read.
+            let message = format!("a script may emit {most} bytes in all");
+            return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
+        }
+        let block = Json::parse(block)
+            .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, format!("emit: {error}")))?;
+        self.context.emit(block)?;
+        Ok(String::new())
+    }
+
+    /// Ends the run.
+    pub(crate) fn cancel(&self) {
+        self.context.cancel.cancel();
+    }
+}
+
+/// A question of a script.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
+enum Query {
+    /// The names of a server's tools.
+    Names {
+        server: String,
+    },
+    /// A server by name; asked only for names that are wrong, for the error.
+    Server {
+        server: String,
+    },
+    Search {
+        query: String,
+        server: Option<String>,
+        limit: Option<f64>,
+        detail: String,
+    },
+    Schema {
+        name: String,
+    },
+    /// The names of all servers.
+    Servers,
+    ListResources {
+        server: String,
+    },
+    ReadResource {
+        server: String,
+        uri: String,
+    },
+    ListPrompts {
+        server: String,
+    },
+    GetPrompt {
+        server: String,
+        name: String,
+        #[serde(default)]
+        arguments: Map<String, Value>,
+    },
+    /// The guide, a section of it, or what a server or a tool is.
+    Help {
+        topic: Option<String>,
+    },
+    /// What an earlier run left behind.
+    Run {
+        id: String,
+    },
+    /// What the script keeps between runs.
+    State {
+        call: StateCall,
+    },
+}
+
+async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<String, ToolError> {
+    let answer = match query {
+        // These answer with JSON text.
+        Query::Run { id } => return context.earlier_run(&id),
+        Query::State { call } => return context.state(call).await,
+        Query::ListResources { server } => {
+            return context.request(&server, ServerRequest::ListResources).await;
+        }
+        Query::ReadResource { server, uri } => {
+            return context.request(&server, ServerRequest::ReadResource { uri }).await;
+        }
+        Query::ListPrompts { server } => return context.request(&server, ServerRequest::ListPrompts).await,
+        Query::GetPrompt { server, name, arguments } => {
+            return context.request(&server, ServerRequest::GetPrompt { name, arguments }).await;
+        }
+        Query::Schema { name } => {
+            let tool = context.tool(tool_name(name)).await?;
+            return Ok(tool.map_or_else(|| "null".to_owned(), |tool| tool.schema().into_text()));
+        }
+        Query::Help { topic } => help::text(context, topic.as_deref()).await.map(Value::from),
+        Query::Names { server } => {
+            let tools = context.tools(&server).await?;
+            Ok(tools.iter().map(|tool| Value::from(&*tool.tool)).collect())
+        }
+        Query::Server { server } => {
+            context.tools(&server).await?;
+            Ok(Value::Null)
+        }
+        Query::Search { query, server, limit, detail } => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the conversion saturates, which is what a limit should do"
+            )]
+            let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+            let tools = context.search(&query, server.as_deref(), limit).await?;
+            let tools = tools.iter();
+            match detail.as_str() {
+                // Schemas are text, of which trees would be a dozen times as large.
+                "full" => {
+                    let schemas: Vec<_> = tools.map(|tool| tool.schema()).collect();
+                    return serde_json::to_string(&schemas)
+                        .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()));
+                }
+                "descriptions" => Ok(tools.map(|tool| tool.summary()).collect()),
+                "names" => Ok(tools.map(|tool| tool.summary()["name"].take()).collect()),
+                other => Err(ToolError::new(
+                    ToolErrorCode::InvalidArguments,
+                    format!("expected detail `names`, `descriptions` or `full`: `{other}`"),
+                )),
+            }
+        }
+        Query::Servers => Ok(context.server_names().iter().map(|name| Value::from(&**name)).collect()),
+    };
+    answer.map(|value| value.to_string())
+}
+
+/// `mcp__server__tool`, or `server.tool` as allow and deny patterns write it.
+pub(crate) fn tool_name(name: String) -> ToolName {
+    match name.split_once('.') {
+        Some((server, tool)) if !name.starts_with("mcp__") => {
+            ToolName::Pair { server: server.to_owned(), tool: tool.to_owned() }
+        }
+        _ => ToolName::Full(name),
+    }
+}
+
+/// An answer as it crosses the door.
+pub(crate) fn text(answer: Result<String, ToolError>) -> String {
+    answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_wire()))
+}

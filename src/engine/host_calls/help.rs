@@ -1,0 +1,99 @@
+//! What `help()` shows: the guide, a section of it, a server's tools or one tool.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::tool_name;
+use crate::guide;
+use crate::run::context::ExecutionContext;
+use crate::run::result::Language;
+use crate::tools::catalog::ResolvedTool;
+use crate::tools::names::{python_name, typescript_name, visible};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// Tools of a server that are listed, and characters of what each says it does.
+const MOST_TOOLS: usize = 100;
+const MOST_DESCRIPTION: usize = 100;
+
+/// The text about `topic`: a tool by any of its names, a server's name, or words of the guide. All of the guide without
+/// one.
+///
+/// # Errors
+///
+/// `ToolNotFound` when there is nothing of that name, with what there is.
+pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -> Result<String, ToolError> {
+    let language = context.language;
+    let Some(topic) = topic.map(str::trim).filter(|topic| !topic.is_empty()) else {
+        return Ok(guide::whole(language));
+    };
+    let name = topic.strip_prefix("tools.").unwrap_or(topic);
+    let servers = context.server_names();
+    let is_server = |server: &&Arc<str>| {
+        ***server == *name || typescript_name(server) == name || python_name(server) == name
+    };
+    if let Some(server) = servers.iter().find(is_server) {
+        return Ok(server_text(server, &context.tools(server).await?, language));
+    }
+    if name.contains('.') || name.starts_with("mcp__") {
+        if let Some(tool) = context.tool(tool_name(name.to_owned())).await? {
+            return Ok(tool_text(&tool, language));
+        }
+        let problem = format!(
+            "there is no tool `{}`; {}(\"words\") finds one",
+            shortened(name),
+            if language == Language::Python { "search_tools" } else { "searchTools" }
+        );
+        return Err(ToolError::new(ToolErrorCode::ToolNotFound, problem));
+    }
+    guide::section(topic, language).ok_or_else(|| {
+        let headings: Vec<_> = guide::headings().map(|heading| format!("`{heading}`")).collect();
+        let problem = format!(
+            "there is no help about `{}`: ask for a tool as `server.tool`, for a server, or for {}",
+            shortened(topic),
+            headings.join(", ")
+        );
+        ToolError::new(ToolErrorCode::ToolNotFound, problem)
+    })
+}
+
+/// How the script writes a tool.
+fn call_form(tool: &ResolvedTool, language: Language) -> String {
+    let form = match language {
+        Language::TypeScript => typescript_name,
+        Language::Python => python_name,
+    };
+    format!("tools.{}.{}", form(&tool.server), form(&tool.tool))
+}
+
+fn tool_text(tool: &ResolvedTool, language: Language) -> String {
+    let call = call_form(tool, language);
+    let written = match language {
+        Language::TypeScript => format!("await {call}({{…}})"),
+        Language::Python => format!("await {call}(…), the fields of args as keyword arguments"),
+    };
+    let declaration = tool.declaration();
+    // Written as a member of an interface, which is not shown.
+    let lines = declaration.lines().map(|line| line.strip_prefix("  ").unwrap_or(line));
+    format!("{written}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn server_text(server: &str, tools: &[ResolvedTool], language: Language) -> String {
+    let many = if tools.len() == 1 { "" } else { "s" };
+    let mut text = format!("{}: {} tool{many}", visible(server), tools.len());
+    for tool in tools.iter().take(MOST_TOOLS) {
+        let description = tool.definition().description.as_deref().unwrap_or_default();
+        let line = description.lines().next().unwrap_or_default();
+        let shown: String = line.chars().take(MOST_DESCRIPTION).collect();
+        let ending = if shown.len() < line.len() { "…" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{}: {}{ending}", call_form(tool, language), visible(&shown));
+    }
+    if tools.len() > MOST_TOOLS {
+        let _ = write!(text, "\nand {} more", tools.len() - MOST_TOOLS);
+    }
+    text
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(100).collect()
+}

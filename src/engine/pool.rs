@@ -1,0 +1,716 @@
+//! Worker threads that hold warm instances of an engine: V8 isolates, or interpreters in WebAssembly. Each instance
+//! serves one run, then is dropped and replaced.
+//!
+//! A worker is ready when its instance is warm. A run begins when a compute slot is free ([`crate::engine::compute`]) and a
+//! worker is ready; without a ready one a parked worker makes an instance, or a new worker is started. After a run the
+//! worker makes another instance if there are too few, else it parks. So the number of idle instances settles at
+//! `warm`, and that of workers at those that compute plus those whose runs wait for tools; workers that load has left
+//! over end after [`KEEP_WORKERS`].
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use tokio::sync::oneshot;
+
+use crate::engine::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
+use crate::engine::failure;
+use crate::engine::resident;
+use crate::engine::watchdog::{CpuMeter, Stop, StopReason, Watchdog, Watched};
+use crate::error::Error;
+use crate::run::context::{ContextOptions, ExecutionContext, Measured};
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
+use crate::sync::{self, Condvar, Mutex, MutexGuard, now};
+
+/// With more hung workers than this the engine takes no more runs: each may hold a core and a heap, and if it never
+/// comes back, only the end of the process frees them.
+const MAX_HUNG_WORKERS: usize = 2;
+
+/// For how many of the watchdog's ticks warm isolates may be missing before another thread is started.
+const PATIENT_TICKS: u32 = 3;
+
+/// How long a worker that is not needed waits to be needed again. Making a thread and mapping its memory costs more than
+/// a short run; a burst of runs is followed by the next one sooner than this, or by none.
+const KEEP_WORKERS: Duration = Duration::from_secs(1);
+
+/// A run whose thread has touched more new memory than this gives it back to the system at once, not when load has gone:
+/// glibc keeps what is freed, and under steady load nobody else would ask for it. An ordinary run touches less
+/// than three quarters of it.
+const MUCH_MEMORY: usize = 4 << 20;
+
+/// Priority of a thread that cannot be stopped: the weakest, so that it only takes what is left over.
+const LOST_THREAD_NICENESS: i32 = 19;
+
+/// What runs scripts of one language.
+pub(crate) trait Engine: Send + Sync + Sized + 'static {
+    /// What threads are called, with a number behind it.
+    const THREAD: &'static str;
+    /// Made ahead of time on a thread, used for one run, and dropped there.
+    type Instance: Instance<Self>;
+    /// A source that is ready to be executed.
+    type Prepared;
+
+    /// Runs `task` on a new thread.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system refuses it.
+    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        sync::spawn(name, task)
+    }
+
+    /// Makes an instance and everything in it that needs no script. The thread's runtime is entered.
+    ///
+    /// # Errors
+    ///
+    /// Says in words why there is none.
+    fn make(&self) -> impl Future<Output = Result<Self::Instance, String>>;
+
+    /// Does what can be done with a source before it takes an instance.
+    ///
+    /// # Errors
+    ///
+    /// The run's error, for a source that cannot be run; the instance serves another run then.
+    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Self::Prepared, Box<ScriptError>>;
+
+    /// Called every 10 ms while there are runs.
+    fn tick(&self) {}
+
+    /// Called when workers that load has left over have ended: gives back what was kept for them.
+    fn trim(&self) {}
+}
+
+/// One use of an engine. Never leaves its thread.
+pub(crate) trait Instance<E: Engine> {
+    /// How it is stopped.
+    fn stop(&self) -> &Arc<Stop>;
+
+    /// Sets how much memory its run may use, in bytes.
+    fn set_memory_limit(&mut self, bytes: usize);
+
+    /// Runs a script to its end, or to soon after its context was cancelled.
+    fn execute(
+        &mut self,
+        context: &Arc<ExecutionContext>,
+        source: &str,
+        prepared: E::Prepared,
+    ) -> impl Future<Output = Outcome>;
+
+    /// Bytes of memory that the run uses.
+    fn memory_bytes(&self) -> usize;
+
+    /// Called once when no run has come for a while: gives back memory that can be had again, at a cost.
+    fn rest(&mut self) {}
+}
+
+/// A run on its way to a thread.
+pub(crate) struct Job {
+    pub(crate) source: String,
+    pub(crate) context: ContextOptions,
+    pub(crate) reply: oneshot::Sender<Result<ExecuteResult, Error>>,
+    /// Whatever the run occupies, given back when its reply is sent.
+    pub(crate) permit: Box<dyn Any + Send>,
+}
+
+/// What a worker does after a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Takes the next run: this one has left the instance untouched.
+    TakeAnother,
+    /// Makes another instance.
+    MakeAnother,
+    /// Waits without an instance to be needed again.
+    Park,
+    /// Ends. Its thread runs at a low priority.
+    End,
+}
+
+/// A pool of instances. Dropping it ends the idle threads; busy ones end after their run.
+pub(crate) struct Pool<E: Engine> {
+    shared: Arc<Shared<E>>,
+}
+
+struct Shared<E> {
+    engine: E,
+    slots: Arc<ComputeSlots>,
+    /// Idle instances to keep ready.
+    warm: usize,
+    /// For how long an instance waits for a run before it gives back what it can.
+    rest_after: Duration,
+    state: Mutex<State>,
+    /// A run may begin, or the pool is closed: for workers that are ready.
+    work: Condvar,
+    /// An instance is needed, or the pool is closed: for workers that are parked.
+    wanted: Condvar,
+    watchdog: Watchdog,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Job>,
+    /// When a run began last, or the first of those came that wait.
+    progressed: Option<Instant>,
+    /// Threads that hold a warm instance and wait.
+    ready: usize,
+    /// Threads that make an instance, or were told to.
+    warming: usize,
+    /// Threads that wait without an instance.
+    parked: usize,
+    /// Of the threads that make an instance, those that are parked still and have to wake up first.
+    called: usize,
+    /// Threads whose run was answered without them.
+    lost: usize,
+    /// All threads, whatever they do.
+    workers: usize,
+    /// Ticks in a row at which instances were missing.
+    short_ticks: u32,
+    /// Threads that ever were, to name them.
+    started: usize,
+    closed: bool,
+    /// Told when `ready` reaches the wanted number.
+    warm_waiters: Vec<oneshot::Sender<()>>,
+}
+
+impl State {
+    /// Whether runs wait and none has begun for a while.
+    fn is_stalled(&self) -> bool {
+        !self.waiting.is_empty()
+            && self.progressed.is_some_and(|last| now().duration_since(last) >= MAX_STALL)
+    }
+}
+
+/// What the instances of one language do at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// Instances that are warm and idle.
+    pub ready: usize,
+    /// Workers whose script cannot be stopped and was answered without them. Those that come back are counted no more.
+    pub lost: usize,
+    /// Runs that wait for a thread.
+    pub waiting: usize,
+}
+
+impl PoolStats {
+    /// Whether the engine takes runs: not while too many of its workers hang. They may come back.
+    pub fn takes_runs(&self) -> bool {
+        self.lost <= MAX_HUNG_WORKERS
+    }
+}
+
+impl<E: Engine> Pool<E> {
+    /// Starts the watchdog and as many threads as there shall be warm instances. Does not wait for
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system refuses a thread.
+    pub(crate) fn new(engine: E, warm: usize, rest_after: Duration) -> io::Result<Self> {
+        Self::with_slots(engine, warm, rest_after, Arc::clone(compute::slots()))
+    }
+
+    fn with_slots(
+        engine: E,
+        warm: usize,
+        rest_after: Duration,
+        slots: Arc<ComputeSlots>,
+    ) -> io::Result<Self> {
+        let shared = Shared::new(engine, warm, rest_after, slots);
+        let watchdog = Arc::clone(&shared);
+        sync::spawn("cx-watchdog".to_owned(), move || {
+            watchdog.watchdog.run(
+                || {
+                    watchdog.engine.tick();
+                    watchdog.maintain();
+                },
+                || {
+                    // What answers were made of is freed after their workers have looked.
+                    resident::guard().settle(return_freed_memory);
+                },
+            );
+        })?;
+        let pool = Self { shared };
+        for _ in 0..warm {
+            pool.shared.start_thread()?;
+        }
+        Ok(pool)
+    }
+
+    /// Hands a run to a worker. The answer comes through the job's reply.
+    pub(crate) fn submit(&self, job: Job) {
+        {
+            let mut state = self.shared.state.lock();
+            if state.lost > MAX_HUNG_WORKERS {
+                drop(state);
+                return self.shared.refuse(job);
+            }
+            if state.waiting.is_empty() {
+                state.progressed = Some(now());
+            }
+            state.waiting.push_back(job);
+        }
+        if let Err(source) = self.shared.dispatch() {
+            // Runs that wait for workers which are busy now still get theirs.
+            let newest = self.shared.state.lock().waiting.pop_back();
+            if let Some(job) = newest {
+                let _ = job.reply.send(Err(Error::Start { what: "a thread for the script", source }));
+            }
+            // Others that came meanwhile have counted on the thread that was refused.
+            self.shared.dispatch_or_warn();
+        }
+    }
+
+    /// Completes when all instances that shall be warm are, or when one could not be made.
+    pub(crate) fn warm(&self) -> impl Future<Output = ()> + use<E> {
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut state = self.shared.state.lock();
+            if state.ready >= self.shared.warm {
+                let _ = sender.send(());
+            } else {
+                state.warm_waiters.push(sender);
+            }
+        }
+        receiver.map(drop)
+    }
+
+    /// The pool's state now.
+    pub(crate) fn stats(&self) -> PoolStats {
+        let state = self.shared.state.lock();
+        PoolStats { ready: state.ready, lost: state.lost, waiting: state.waiting.len() }
+    }
+}
+
+impl<E: Engine> Drop for Pool<E> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = self.shared.state.lock();
+            state.closed = true;
+            std::mem::take(&mut state.waiting)
+        };
+        for job in waiting {
+            let _ = job.reply.send(Err(Error::Closed));
+        }
+        self.shared.work.notify_all();
+        self.shared.wanted.notify_all();
+        self.shared.watchdog.close();
+    }
+}
+
+impl<E: Engine> OnFreeSlot for Shared<E> {
+    fn slot_is_free(self: Arc<Self>) {
+        self.dispatch_or_warn();
+    }
+}
+
+impl<E: Engine> Shared<E> {
+    fn new(engine: E, warm: usize, rest_after: Duration, slots: Arc<ComputeSlots>) -> Arc<Self> {
+        let shared = Arc::new(Self {
+            engine,
+            slots,
+            warm,
+            rest_after,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            wanted: Condvar::new(),
+            watchdog: Watchdog::default(),
+        });
+        let listener: Weak<Self> = Arc::downgrade(&shared);
+        shared.slots.listen(listener);
+        shared
+    }
+
+    /// Sees to it that runs which may begin now have workers.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system refuses a thread.
+    fn dispatch(self: &Arc<Self>) -> io::Result<()> {
+        let missing = {
+            let mut state = self.state.lock();
+            if state.closed || state.waiting.is_empty() {
+                return Ok(());
+            }
+            let startable = self.slots.free().max(state.is_stalled().into()).min(state.waiting.len());
+            for _ in 0..startable.min(state.ready) {
+                self.work.notify_one();
+            }
+            let missing = startable.saturating_sub(state.ready + state.warming);
+            let called = missing.min(state.parked);
+            state.parked -= called;
+            state.called += called;
+            state.warming += called;
+            for _ in 0..called {
+                self.wanted.notify_one();
+            }
+            missing - called
+        };
+        (0..missing).try_for_each(|_| self.start_thread())
+    }
+
+    /// As [`dispatch`](Self::dispatch), where a refused thread fails no run: the workers that there are serve those that
+    /// wait. If there are none, the run that waits longest is told, so that none waits for ever.
+    fn dispatch_or_warn(self: &Arc<Self>) {
+        while let Err(source) = self.dispatch() {
+            tracing::warn!(error = %source, "no thread for a run that waits");
+            let oldest = {
+                let mut state = self.state.lock();
+                if state.workers > state.lost {
+                    return;
+                }
+                state.waiting.pop_front()
+            };
+            if let Some(job) = oldest {
+                let _ = job.reply.send(Err(Error::Start { what: "a thread for the script", source }));
+            }
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>) -> io::Result<()> {
+        let number = {
+            let mut state = self.state.lock();
+            state.warming += 1;
+            state.workers += 1;
+            state.started += 1;
+            state.started
+        };
+        let shared = Arc::clone(self);
+        let name = format!("{}-{number}", E::THREAD);
+        let worker = move || {
+            shared.work();
+            shared.state.lock().workers -= 1;
+            // Runs may wait for this worker that found no instance, or whose thread was hung.
+            shared.dispatch_or_warn();
+        };
+        let started = self.engine.spawn(name, Box::new(worker));
+        if started.is_err() {
+            let mut state = self.state.lock();
+            state.warming -= 1;
+            state.workers -= 1;
+        }
+        started
+    }
+
+    /// Starts a thread when runs have used up the warm instances for a while. Called by the watchdog at
+    /// each tick while there are runs: a run that is over soon warms the next instance on its own
+    /// thread, and starting another beside it would only get in its way.
+    fn maintain(self: &Arc<Self>) {
+        self.dispatch_or_warn();
+        let wanting = {
+            let mut state = self.state.lock();
+            let short = !state.closed && state.ready + state.warming < self.warm;
+            state.short_ticks = if short { state.short_ticks + 1 } else { 0 };
+            state.short_ticks >= PATIENT_TICKS
+        };
+        if wanting && let Err(error) = self.start_thread() {
+            tracing::warn!(%error, "no thread for a warm instance");
+            // Runs that came meanwhile have counted on it.
+            self.dispatch_or_warn();
+        }
+    }
+
+    fn refuse(&self, job: Job) {
+        let context = ExecutionContext::new(job.context);
+        let error = ScriptError::new(
+            ErrorCode::EngineUnavailable,
+            format!(
+                "no more runs for now: more than {MAX_HUNG_WORKERS} earlier scripts are in built-in functions that \
+                 cannot be interrupted"
+            ),
+        )
+        .with_hint("try again in some seconds; if it stays so, restart the process");
+        let result = context.finish(Outcome::Failed(error), Measured::default());
+        let _ = job.reply.send(Ok(result));
+    }
+
+    /// A thread's life.
+    fn work(self: &Arc<Self>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(source) => {
+                self.state.lock().warming -= 1;
+                return self.fail_one(|| Error::Start { what: "a runtime for the script", source });
+            }
+        };
+        loop {
+            let made = catch_unwind(AssertUnwindSafe(|| runtime.block_on(self.engine.make())));
+            let mut instance = match made {
+                Ok(Ok(instance)) => instance,
+                Ok(Err(message)) => return self.making_failed(message),
+                Err(panic) => return self.making_failed(panic_message(&panic)),
+            };
+            let (next, touched_bytes) = loop {
+                let Some((job, slot)) = self.next_job(&mut instance) else {
+                    return;
+                };
+                match self.perform(&runtime, &mut instance, job, slot) {
+                    (Next::TakeAnother, _) => {}
+                    used => break used,
+                }
+            };
+            {
+                // Dropping an instance polls nothing, but V8 may post tasks while it is torn down.
+                let _entered = runtime.enter();
+                drop(instance);
+            }
+            if touched_bytes > MUCH_MEMORY {
+                return_freed_memory();
+            }
+            let goes_on = match next {
+                Next::TakeAnother | Next::MakeAnother => true,
+                Next::Park => self.park(),
+                Next::End => false,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Waits, without an instance, to be needed again. Returns whether this worker is.
+    fn park(&self) -> bool {
+        let until = now() + KEEP_WORKERS;
+        let is_last = {
+            let mut state = self.state.lock();
+            state.parked += 1;
+            loop {
+                if state.called > 0 {
+                    state.called -= 1;
+                    return true;
+                }
+                if state.closed || self.wanted.wait_until(&mut state, until).timed_out() && state.called == 0
+                {
+                    break;
+                }
+            }
+            state.parked -= 1;
+            state.parked == 0
+        };
+        if is_last {
+            self.engine.trim();
+            return_freed_memory();
+        }
+        false
+    }
+
+    /// No instance can be made. The run that waits longest is told, so that none waits for ever.
+    fn making_failed(&self, message: String) {
+        tracing::error!(message, threads = E::THREAD, "an instance could not be made");
+        {
+            let mut state = self.state.lock();
+            state.warming -= 1;
+            // Who waits for warm instances gets none, but must not wait for ever.
+            state.warm_waiters.clear();
+        }
+        self.fail_one(|| Error::WorkerLost { message });
+    }
+
+    fn fail_one(&self, error: impl FnOnce() -> Error) {
+        let oldest = self.state.lock().waiting.pop_front();
+        if let Some(job) = oldest {
+            let _ = job.reply.send(Err(error()));
+        }
+    }
+
+    /// Waits for a run and a compute slot, with a warm instance in hand. `None` when the worker shall end.
+    fn next_job(&self, instance: &mut E::Instance) -> Option<(Job, Option<Slot>)> {
+        let mut is_trimmed = false;
+        let mut state = self.state.lock();
+        state.warming -= 1;
+        state.ready += 1;
+        if state.ready >= self.warm {
+            for waiter in state.warm_waiters.drain(..) {
+                let _ = waiter.send(());
+            }
+        }
+        loop {
+            if !state.waiting.is_empty() {
+                let slot = self.slots.try_take();
+                if (slot.is_some() || state.is_stalled())
+                    && let Some(job) = state.waiting.pop_front()
+                {
+                    state.progressed = Some(now());
+                    state.ready -= 1;
+                    return Some((job, slot));
+                }
+            }
+            if state.closed {
+                state.ready -= 1;
+                return None;
+            }
+            // More workers than wanted are left over from a time with more runs at once.
+            let is_surplus = state.ready > self.warm.max(1);
+            let patience = match (is_surplus, is_trimmed) {
+                // A free slot is told of; without one a run begins after this.
+                _ if !state.waiting.is_empty() => MAX_STALL,
+                (true, _) => KEEP_WORKERS,
+                (false, false) => self.rest_after,
+                (false, true) => {
+                    self.work.wait(&mut state);
+                    continue;
+                }
+            };
+            let is_idle = self.work.wait_for(&mut state, patience).timed_out() && state.waiting.is_empty();
+            if is_idle && is_surplus && state.ready > self.warm.max(1) {
+                state.ready -= 1;
+                return None;
+            }
+            if is_idle && !is_surplus && !is_trimmed {
+                // A job that comes meanwhile is seen above.
+                is_trimmed = true;
+                MutexGuard::unlocked(&mut state, || {
+                    instance.rest();
+                    return_freed_memory();
+                });
+            }
+        }
+    }
+
+    /// After a run: what this worker does. Decided before the reply is sent and the slot is free: whoever gets it may
+    /// begin the next run at once, which would start a thread if this one did not count already.
+    fn after_run(&self) -> Next {
+        let mut state = self.state.lock();
+        let idle = state.ready + state.warming;
+        if !state.closed && (idle < self.warm || state.waiting.len() > idle) {
+            state.warming += 1;
+            Next::MakeAnother
+        } else {
+            Next::Park
+        }
+    }
+
+    /// Runs a job on this worker. Returns what the worker does next, and the bytes of new memory that the run has touched.
+    fn perform(
+        self: &Arc<Self>,
+        runtime: &tokio::runtime::Runtime,
+        instance: &mut E::Instance,
+        job: Job,
+        slot: Option<Slot>,
+    ) -> (Next, usize) {
+        let Job { source, context, reply, permit } = job;
+        let cpu = CpuMeter::start();
+        let mut context = ExecutionContext::new(context);
+        context.turn = Turn::begun(Arc::clone(&self.slots), slot);
+        let context = Arc::new(context);
+        instance.set_memory_limit(context.limits.memory_bytes);
+        let reply = Arc::new(Mutex::new(Some((reply, permit))));
+        let stop = Arc::clone(instance.stop());
+        let resident = resident::guard().enter(context.limits.memory_bytes, Arc::clone(&stop));
+        let watched = Arc::new(Watched {
+            context: Arc::clone(&context),
+            stop,
+            cpu,
+            give_up: self.give_up(Arc::clone(&context), Arc::clone(&reply), cpu),
+            state: Mutex::default(),
+        });
+        // From here on the deadline holds, before anything looks at the source.
+        self.watchdog.watch(Arc::clone(&watched));
+        let mut is_prepared = false;
+        let run = catch_unwind(AssertUnwindSafe(|| {
+            // Whoever asked may have gone while the run waited; then nothing of it must happen.
+            if context.cancel.is_cancelled() {
+                return Outcome::Failed(failure::stopped(watched.stop.reason(), &context));
+            }
+            match self.engine.prepare(&context, &source) {
+                Ok(prepared) => {
+                    is_prepared = true;
+                    runtime.block_on(context.turn.compute(instance.execute(&context, &source, prepared)))
+                }
+                // What a source that was not looked at to its end comes to is no word about the source.
+                Err(_) if watched.stop.reason().is_some() => {
+                    Outcome::Failed(failure::stopped(watched.stop.reason(), &context))
+                }
+                Err(error) => Outcome::Failed(*error),
+            }
+        }));
+        let memory_bytes = instance.memory_bytes();
+        let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes };
+        watched.done();
+        let touched_bytes = resident.faulted_bytes();
+        drop(resident);
+        let answered = reply.lock().take();
+        let is_hung = answered.is_none();
+        let next = if is_hung {
+            // The watchdog has answered. The worker has come back, but its thread's priority may not.
+            self.state.lock().lost -= 1;
+            Next::End
+        } else if run.is_ok() && !is_prepared && watched.stop.reason().is_none() {
+            self.state.lock().warming += 1;
+            Next::TakeAnother
+        } else {
+            self.after_run()
+        };
+        context.turn.end();
+        if let Some((reply, permit)) = answered {
+            let result = match run {
+                Ok(outcome) => Ok(context.finish(outcome, measured)),
+                Err(panic) => {
+                    context.cancel.cancel();
+                    Err(Error::WorkerLost { message: panic_message(&panic) })
+                }
+            };
+            drop(permit);
+            let _ = reply.send(result);
+            // Whoever waits for the reply comes first: making the next instance takes two
+            // milliseconds, and the scheduler often wakes the waiter on this very core.
+            std::thread::yield_now();
+        }
+        (next, touched_bytes)
+    }
+
+    /// What the watchdog does with a run whose thread does not stop.
+    fn give_up(
+        self: &Arc<Self>,
+        context: Arc<ExecutionContext>,
+        reply: SharedReply,
+        cpu: CpuMeter,
+    ) -> Box<dyn Fn(StopReason) + Send + Sync> {
+        let shared = Arc::clone(self);
+        let thread = rustix::thread::gettid();
+        Box::new(move |reason| {
+            let Some((reply, permit)) = reply.lock().take() else {
+                return;
+            };
+            shared.state.lock().lost += 1;
+            // Linux keeps a niceness for each thread, by its id.
+            if let Err(error) = rustix::process::setpriority_process(Some(thread), LOST_THREAD_NICENESS) {
+                tracing::debug!(%error, "a lost thread keeps its priority");
+            }
+            tracing::error!(?reason, "a script cannot be stopped; its thread is given up");
+            let outcome = Outcome::Failed(failure::stopped(Some(reason), &context));
+            let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes: 0 };
+            drop(permit);
+            let _ = reply.send(Ok(context.finish(outcome, measured)));
+        })
+    }
+}
+
+/// Gives the system back what was freed. glibc would keep it for as long as the process lives.
+pub(crate) fn return_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        #[expect(unsafe_code, reason = "no safe crate has this call")]
+        // SAFETY: it takes no pointer, and may be called by any thread at any time.
+        unsafe {
+            libc::malloc_trim(0);
+        }
+    }
+}
+
+type SharedReply = Arc<Mutex<Option<(oneshot::Sender<Result<ExecuteResult, Error>>, Box<dyn Any + Send>)>>>;
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+#[cfg(test)]
+mod models;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,323 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::json::Json;
+use crate::run::limits::Limits;
+use crate::run::result::Language;
+use crate::tools::catalog::{Catalog, CatalogOptions};
+use crate::tools::policy::Policy;
+
+/// What fails a test that would hang.
+const TOO_LONG: Duration = Duration::from_secs(20);
+
+/// An engine that does what its sources say: `block` blocks while it is prepared, `hang` while it is executed, until
+/// `released`; `panic` panics while it is prepared, `refuse` is refused, `wait` waits for what never comes, `tool` waits
+/// twice for what comes at once. In models only: `polite` waits until it is cancelled, `deaf` until `released`, and both
+/// give their slot up meanwhile; `relapse` does so until `relapsed` and hangs then. Anything else returns at once.
+#[derive(Clone, Default)]
+pub(super) struct Fake {
+    pub(super) shared: Arc<FakeShared>,
+}
+
+#[derive(Default)]
+pub(super) struct FakeShared {
+    released: Mutex<bool>,
+    changed: Condvar,
+    made: AtomicUsize,
+    pub(super) relapsed: AtomicUsize,
+    pub(super) hanging: AtomicUsize,
+    /// How many instances cannot be made, and how many threads.
+    pub(super) failing_instances: AtomicUsize,
+    pub(super) failing_threads: AtomicUsize,
+}
+
+/// Takes one of `left`, if there is one.
+fn is_next(left: &AtomicUsize) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+impl Fake {
+    pub(super) fn release(&self) {
+        *self.shared.released.lock() = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn block(&self) {
+        let mut released = self.shared.released.lock();
+        while !*released {
+            self.shared.changed.wait(&mut released);
+        }
+    }
+}
+
+pub(super) struct FakeInstance {
+    fake: Fake,
+    stop: Arc<Stop>,
+}
+
+impl Engine for Fake {
+    const THREAD: &'static str = "cx-fake";
+    type Instance = FakeInstance;
+    type Prepared = ();
+
+    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        if is_next(&self.shared.failing_threads) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        sync::spawn(name, task)
+    }
+
+    async fn make(&self) -> Result<FakeInstance, String> {
+        if is_next(&self.shared.failing_instances) {
+            return Err("no memory".to_owned());
+        }
+        self.shared.made.fetch_add(1, Ordering::Relaxed);
+        Ok(FakeInstance { fake: self.clone(), stop: Arc::default() })
+    }
+
+    fn prepare(&self, _context: &ExecutionContext, source: &str) -> Result<(), Box<ScriptError>> {
+        match source {
+            "block" => self.block(),
+            // Not `panic!`, whose message would be shown for each schedule of a model.
+            "panic" => std::panic::resume_unwind(Box::new("while it is prepared")),
+            "refuse" => return Err(Box::new(ScriptError::new(ErrorCode::SyntaxError, "refused"))),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Instance<Fake> for FakeInstance {
+    fn stop(&self) -> &Arc<Stop> {
+        &self.stop
+    }
+
+    fn set_memory_limit(&mut self, _bytes: usize) {}
+
+    async fn execute(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
+        match source {
+            "hang" => self.fake.block(),
+            "wait" => context.cancel.cancelled().await,
+            "tool" => {
+                for _ in 0..2 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            "polite" | "deaf" | "relapse" => {
+                let is_over = || match source {
+                    "polite" => context.cancel.is_cancelled(),
+                    "relapse" => self.fake.shared.relapsed.load(Ordering::Relaxed) > 0,
+                    _ => *self.fake.shared.released.lock(),
+                };
+                while !is_over() {
+                    sync::model::yield_now();
+                    tokio::task::yield_now().await;
+                }
+                if source == "relapse" {
+                    self.fake.shared.hanging.fetch_add(1, Ordering::Relaxed);
+                    self.fake.block();
+                }
+            }
+            _ => {}
+        }
+        match self.stop.reason() {
+            Some(reason) => Outcome::Failed(failure::stopped(Some(reason), context)),
+            None => Outcome::Returned(Json::parse("1").unwrap()),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+}
+
+pub(super) type Answer = oneshot::Receiver<Result<ExecuteResult, Error>>;
+
+pub(super) fn job(source: &str, wall_time: Duration, runtime: tokio::runtime::Handle) -> (Job, Answer) {
+    let (reply, answer) = oneshot::channel();
+    let job = Job {
+        source: source.to_owned(),
+        context: ContextOptions {
+            language: Language::TypeScript,
+            limits: Limits { wall_time, ..Limits::default() },
+            name: "script.ts".to_owned(),
+            input: None,
+            catalog: Arc::new(Catalog::new(&[], &CatalogOptions::default())),
+            policies: [0, 1].map(|_| Arc::new(Policy::default())),
+            approver: None,
+            is_dry_run: false,
+            state: Err("none"),
+            history: None,
+            on_output: None,
+            on_progress: None,
+            on_call: None,
+            cancel: CancellationToken::new(),
+            runtime,
+            queued: Instant::now(),
+        },
+        reply,
+        permit: Box::new(()),
+    };
+    (job, answer)
+}
+
+struct Stage {
+    fake: Fake,
+    pool: Pool<Fake>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let fake = Fake::default();
+        let pool = Pool::new(fake.clone(), 2, Duration::from_secs(30)).unwrap();
+        Self { fake, pool }
+    }
+
+    /// Submits a run that may take so long. Returns where its reply comes, and what cancels it.
+    fn submit(&self, source: &str, wall_time: Duration) -> (Answer, CancellationToken) {
+        let (job, answer) = job(source, wall_time, tokio::runtime::Handle::current());
+        let cancel = job.context.cancel.clone();
+        self.pool.submit(job);
+        (answer, cancel)
+    }
+
+    async fn run(&self, source: &str, wall_time: Duration) -> Result<ExecuteResult, Error> {
+        answer(self.submit(source, wall_time).0).await
+    }
+
+    /// Waits for something that another thread brings about.
+    async fn until(&self, condition: impl Fn(PoolStats) -> bool) {
+        let waiting = async {
+            while !condition(self.pool.stats()) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(TOO_LONG, waiting).await.expect("it happens");
+    }
+}
+
+async fn answer(reply: oneshot::Receiver<Result<ExecuteResult, Error>>) -> Result<ExecuteResult, Error> {
+    tokio::time::timeout(TOO_LONG, reply).await.expect("a reply").expect("a reply")
+}
+
+fn code(result: &Result<ExecuteResult, Error>) -> Option<ErrorCode> {
+    result.as_ref().unwrap().error().map(|error| error.code)
+}
+
+const SOON: Duration = Duration::from_millis(50);
+
+#[tokio::test]
+async fn v_261_the_deadline_holds_while_a_source_is_prepared() {
+    let stage = Stage::new();
+    let result = stage.run("block", SOON).await;
+    assert_eq!(code(&result), Some(ErrorCode::Timeout));
+    assert_eq!(stage.pool.stats().lost, 1);
+    stage.fake.release();
+    stage.until(|stats| stats.lost == 0).await;
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+}
+
+#[tokio::test]
+async fn v_261_a_run_can_be_cancelled_while_its_source_is_prepared() {
+    let stage = Stage::new();
+    let (reply, cancel) = stage.submit("block", TOO_LONG);
+    cancel.cancel();
+    assert_eq!(code(&answer(reply).await), Some(ErrorCode::Cancelled));
+    stage.fake.release();
+}
+
+#[tokio::test]
+async fn v_261_a_panic_while_a_source_is_prepared_is_its_runs_error() {
+    let stage = Stage::new();
+    let result = stage.run("panic", TOO_LONG).await;
+    assert!(matches!(result, Err(Error::WorkerLost { .. })), "{result:?}");
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+}
+
+#[tokio::test]
+async fn a_source_that_is_refused_uses_up_no_instance() {
+    let stage = Stage::new();
+    stage.pool.warm().await;
+    let made = stage.fake.shared.made.load(Ordering::Relaxed);
+    for _ in 0..10 {
+        assert_eq!(code(&stage.run("refuse", TOO_LONG).await), Some(ErrorCode::SyntaxError));
+    }
+    assert_eq!(stage.fake.shared.made.load(Ordering::Relaxed), made);
+}
+
+#[tokio::test]
+async fn v_262_hung_workers_that_come_back_are_workers() {
+    let stage = Stage::new();
+    let hung = (0..=MAX_HUNG_WORKERS).map(|_| stage.run("hang", SOON));
+    for result in futures::future::join_all(hung).await {
+        assert_eq!(code(&result), Some(ErrorCode::Timeout));
+    }
+    assert!(!stage.pool.stats().takes_runs());
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), Some(ErrorCode::EngineUnavailable));
+    stage.fake.release();
+    stage.until(|stats| stats.lost == 0).await;
+    assert!(stage.pool.stats().takes_runs());
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+}
+
+/// Many runs at once are served by the workers that there are: starting more takes longer than the runs.
+#[tokio::test]
+async fn v_263_workers_are_kept_and_used_again() {
+    let stage = Stage::new();
+    stage.pool.warm().await;
+    for _ in 0..10 {
+        let runs = (0..100).map(|_| stage.run("1", TOO_LONG));
+        for result in futures::future::join_all(runs).await {
+            assert_eq!(code(&result), None);
+        }
+    }
+    let started = stage.pool.shared.state.lock().started;
+    assert!(started <= 20, "{started} threads for 1,000 runs");
+}
+
+/// Runs that wait hold nobody up, however many there are.
+#[tokio::test]
+async fn v_263_runs_that_wait_have_no_slot() {
+    let stage = Stage::new();
+    let waiting: Vec<_> = (0..50).map(|_| stage.submit("wait", TOO_LONG)).collect();
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+    for (reply, cancel) in waiting {
+        cancel.cancel();
+        assert!(answer(reply).await.is_ok());
+    }
+}
+
+/// Runs that compute without end have no slot for long.
+#[tokio::test]
+async fn v_263_runs_that_hang_hold_nobody_up() {
+    let stage = Stage::new();
+    let hanging: Vec<_> = (0..8).map(|_| stage.submit("hang", TOO_LONG)).collect();
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+    stage.fake.release();
+    for (reply, _) in hanging {
+        assert_eq!(code(&answer(reply).await), None);
+    }
+}
+
+#[tokio::test]
+async fn workers_that_load_has_left_over_end() {
+    let stage = Stage::new();
+    let waiting: Vec<_> = (0..20).map(|_| stage.submit("wait", TOO_LONG)).collect();
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+    for (reply, cancel) in waiting {
+        cancel.cancel();
+        assert!(answer(reply).await.is_ok());
+    }
+    let idle = |shared: &Shared<Fake>| {
+        let state = shared.state.lock();
+        state.ready + state.warming + state.parked
+    };
+    let ended = async {
+        while idle(&stage.pool.shared) > 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(TOO_LONG, ended).await.expect("they end");
+}

@@ -1,0 +1,522 @@
+//! The component as machine code: compiled once for a machine and kept in the cache.
+//!
+//! wasmtime runs what is in such a file, so a file is as trusted as the program itself. Nothing is loaded that another
+//! user could have written: not through a link, not from a directory that others can write to, not from a file that
+//! somebody else owns; and what was checked is what is mapped, because both go through one descriptor. A file that
+//! does not pass is a warning and a fresh compilation, never an error.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::hash::{Hash as _, Hasher};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
+use std::path::{Component as PathPart, Path};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::image::{self, Parts};
+use super::memory::Image;
+use crate::engine::pool::return_freed_memory;
+
+/// In the cache directory, of mode 0700.
+const DIRECTORY: &str = "python";
+
+const SUFFIX: &str = ".cwasm";
+const LOCK: &str = "compile.lock";
+
+/// One for all, used by the holder of the lock only: what a killed process left is overwritten by the next.
+const UNFINISHED: &str = ".unfinished";
+
+/// The component has 22 MB. A stream that goes on beyond this is not ours.
+const LARGEST_COMPONENT: u64 = 128 * 1024 * 1024;
+
+/// Code of other versions that nobody has loaded for so long is removed. Two versions on one machine, of which each removed
+/// the other's code, would compile at every start.
+const LONGEST_UNUSED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// Another process compiles for seconds, on a slow machine for a minute. Who waits longer compiles for itself.
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// At the end of the file, behind the code and the image: what it is, how long the code is with what fills its last page
+/// and the image is, a digest of samples of them.
+const TRAILER: usize = 8 + 8 + 8 + 32;
+const MAGIC: &[u8; 8] = b"cx-code2";
+
+/// What the image is aligned to in the file: the largest page size that there is on the systems that wasmtime knows.
+const PAGE: usize = 64 * 1024;
+
+/// One page in so many bytes goes into the digest. All 36 MB take 33 ms, at every start, and all else together 10. Cut and emptied files are found so, a single bit that turned is not: that is the file system's work.
+const SAMPLE_DISTANCE: u64 = 256 * 1024;
+const SAMPLE: usize = 4096;
+
+/// The component as it is in the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    /// Compressed by zstd.
+    pub(crate) compressed: &'a [u8],
+    /// Of `compressed`, in hexadecimal. Made ahead of time, because to hash 6 MB takes milliseconds at every start.
+    pub(crate) sha256: &'a str,
+}
+
+/// What happens when Python has to be compiled for this machine, once. Nothing is reported when it need not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompileProgress {
+    /// The cache directory cannot be used, for this reason: every process will compile.
+    NotKept(String),
+    /// This process compiles; it takes seconds.
+    Started,
+    /// Another process compiles; this one waits for it.
+    Waiting,
+    /// It is compiled, and took so long.
+    Done(Duration),
+}
+
+/// Why there is no compiled code at all. That it could not be kept is a warning in the log only.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CompileError {
+    #[error("cannot set up WebAssembly on this system; is its address space limited (`ulimit -v`)?")]
+    Engine(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("cannot decompress the Python component; this build of cx is damaged")]
+    Decompress(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("cannot compile the Python component for this machine")]
+    Compile(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl CompileError {
+    pub(super) fn engine(error: wasmtime::Error) -> Self {
+        Self::Engine(error.into_boxed_dyn_error())
+    }
+}
+
+/// A component that can be run.
+pub(super) struct Runnable {
+    pub(super) component: Component,
+    /// What its memory begins with, if that is not in the component.
+    pub(super) image: Option<Image>,
+}
+
+/// What a compilation gives, and a file has.
+struct Compiled {
+    code: Vec<u8>,
+    /// May be empty.
+    image: Vec<u8>,
+}
+
+/// Loads the code of `source` from `cache`, or compiles and keeps it.
+pub(super) fn load(
+    engine: &Engine,
+    source: &Source<'_>,
+    cache: Option<&Path>,
+    on_progress: &dyn Fn(CompileProgress),
+) -> Result<Runnable, CompileError> {
+    let directory = cache.and_then(|cache| match Directory::open(cache) {
+        Ok(directory) => Some(directory),
+        Err(error) => {
+            tracing::warn!(%error, "compiled Python is not kept: it will be compiled again each time");
+            on_progress(CompileProgress::NotKept(error.to_string()));
+            None
+        }
+    });
+    let Some(directory) = directory else {
+        let compiled = compile(engine, source, on_progress)?;
+        return adopt(engine, &compiled);
+    };
+    let name = name(engine, source);
+    if let Some(runnable) = directory.load(engine, &name) {
+        return Ok(runnable);
+    }
+    let lock = directory.lock(on_progress);
+    // Whoever held the lock may have just written it.
+    if lock.is_some()
+        && let Some(runnable) = directory.load(engine, &name)
+    {
+        return Ok(runnable);
+    }
+    let compiled = compile(engine, source, on_progress)?;
+    if lock.is_some() {
+        match directory.write(&name, &compiled) {
+            Ok(()) => directory.remove_other_versions(&version(source)),
+            Err(error) => tracing::warn!(%error, "compiled Python cannot be kept"),
+        }
+        if let Some(runnable) = directory.load(engine, &name) {
+            return Ok(runnable);
+        }
+    }
+    adopt(engine, &compiled)
+}
+
+/// Removes all compiled code from `cache` and returns how many files that were. Processes that use it keep it.
+///
+/// # Errors
+///
+/// When a file cannot be removed.
+pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
+    let directory = cache.join(DIRECTORY);
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut count = 0;
+    for entry in entries {
+        let entry = entry?;
+        // The lock stays, and what its holder writes: another process may be compiling.
+        if entry.file_name().to_string_lossy().ends_with(SUFFIX) {
+            fs::remove_file(entry.path())?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Names all that the code depends on: the component, wasmtime's version, the processor's features, the settings.
+fn name(engine: &Engine, source: &Source<'_>) -> String {
+    let mut hasher = KeyHasher(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    let settings = hexadecimal(&hasher.0.finalize()[..16]);
+    format!("{}{settings}{SUFFIX}", version(source))
+}
+
+/// What a name begins with. Code of one version for several settings stays side by side: two processes, of which one
+/// may use less address space, would otherwise remove each other's again and again.
+fn version(source: &Source<'_>) -> String {
+    let version = [env!("CARGO_PKG_VERSION"), source.sha256.trim()].join(" ");
+    format!("{}-", hexadecimal(&Sha256::digest(version)[..16]))
+}
+
+/// The standard library's hasher may change with the compiler, and has 64 bits.
+struct KeyHasher(Sha256);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let mut first = [0; 8];
+        first.copy_from_slice(&self.0.clone().finalize()[..8]);
+        u64::from_le_bytes(first)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn compile(
+    engine: &Engine,
+    source: &Source<'_>,
+    on_progress: &dyn Fn(CompileProgress),
+) -> Result<Compiled, CompileError> {
+    on_progress(CompileProgress::Started);
+    let started = Instant::now();
+    let component = decompress(source.compressed)?;
+    let Parts { component, image } =
+        image::take_apart(component).map_err(|error| CompileError::Compile(error.into()))?;
+    let code = engine
+        .precompile_component(&component)
+        .map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
+    drop(component);
+    // Of the compiler; some 270 MB.
+    return_freed_memory();
+    on_progress(CompileProgress::Done(started.elapsed()));
+    Ok(Compiled { code, image: image.unwrap_or_default() })
+}
+
+fn decompress(compressed: &[u8]) -> Result<Vec<u8>, CompileError> {
+    let damaged = |error: io::Error| CompileError::Decompress(error.into());
+    let decoder = ruzstd::decoding::StreamingDecoder::new(compressed)
+        .map_err(|error| damaged(io::Error::other(error)))?;
+    let mut component = Vec::new();
+    decoder.take(LARGEST_COMPONENT + 1).read_to_end(&mut component).map_err(damaged)?;
+    if component.len() as u64 > LARGEST_COMPONENT {
+        return Err(damaged(io::Error::other(format!("it has more than {LARGEST_COMPONENT} bytes"))));
+    }
+    Ok(component)
+}
+
+/// Makes code that this process has compiled or verified runnable, in its own memory.
+fn adopt(engine: &Engine, compiled: &Compiled) -> Result<Runnable, CompileError> {
+    #[expect(unsafe_code, reason = "compiled code has no safe way in")]
+    // SAFETY: every caller has the code from `compile` of this process, or from a file that passed `Directory::open`
+    // and `check_file`: written by this very function's counterpart, and only this user can write there.
+    let component = unsafe { Component::deserialize(engine, &compiled.code) };
+    let component = component.map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
+    let image = (!compiled.image.is_empty()).then(|| Image::in_memory(&compiled.image)).transpose();
+    Ok(Runnable { component, image: image.map_err(|error| CompileError::Engine(error.into()))? })
+}
+
+/// The directory of compiled code, opened and found to be nobody's but ours.
+struct Directory {
+    descriptor: OwnedFd,
+}
+
+impl Directory {
+    /// Makes the directory if it is missing and opens it, with every directory above it checked on the way.
+    fn open(cache: &Path) -> io::Result<Self> {
+        let path = cache.join(DIRECTORY);
+        DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        // Links above are common (`/home`, `/tmp` on macOS). They are resolved once, and then followed no more.
+        let path = path.canonicalize()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut descriptor = rustix::fs::open("/", flags, Mode::empty())?;
+        let mut walked = Path::new("/").to_owned();
+        let mut writers = check_directory(&descriptor, &walked)?;
+        for part in path.components() {
+            let PathPart::Normal(name) = part else { continue };
+            walked.push(name);
+            descriptor = rustix::fs::openat(&descriptor, name, flags, Mode::empty())?;
+            if writers == Writers::EverybodyTheirOwn && !is_ours(&descriptor)? {
+                return Err(refused(
+                    &walked,
+                    "belongs to somebody else, in a directory where everybody may write",
+                ));
+            }
+            writers = check_directory(&descriptor, &walked)?;
+        }
+        if !is_ours(&descriptor)? {
+            return Err(refused(&walked, "belongs to somebody else"));
+        }
+        if writers == Writers::EverybodyTheirOwn {
+            return Err(refused(&walked, WRITABLE));
+        }
+        Ok(Self { descriptor })
+    }
+
+    fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        // A pipe of that name must not make the caller wait.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
+        Ok(File::from(file))
+    }
+
+    /// The code of that name, or `None` if there is none that can be used.
+    fn load(&self, engine: &Engine, name: &str) -> Option<Runnable> {
+        match self.try_load(engine, name) {
+            Ok(runnable) => Some(runnable),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::warn!(file = name, %error, "compiled Python is not used and will be compiled again");
+                None
+            }
+        }
+    }
+
+    fn try_load(&self, engine: &Engine, name: &str) -> io::Result<Runnable> {
+        let file = self.file(name, OFlags::RDONLY)?;
+        let lengths = check_file(&file)?;
+        // Says that it is in use. Where the disk can only be read nothing is removed either.
+        let _ = file.set_modified(SystemTime::now());
+        // The descriptor itself as a path, so that it is this file that is mapped whatever the name now means.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        if Path::new(&path).exists() {
+            #[expect(unsafe_code, reason = "compiled code has no safe way in")]
+            // SAFETY: the file is what `Directory::write` wrote, for `check_file` has found our trailer, and only this
+            // user could have written it: `Directory::open` has checked every directory on the way, `check_file` its
+            // owner and mode. Nobody changes it while it is mapped: it is replaced by renaming, never written to.
+            let component = unsafe { Component::deserialize_file(engine, &path) };
+            let component = component.map_err(|error| io::Error::other(error.into_boxed_dyn_error()))?;
+            let Lengths { code, image } = lengths;
+            let image = (image > 0).then_some(Image { file, offset: code as u64, length: image });
+            return Ok(Runnable { component, image });
+        }
+        // No `/proc`: read instead of mapped.
+        let mut compiled = Compiled { code: vec![0; lengths.code], image: vec![0; lengths.image] };
+        file.read_exact_at(&mut compiled.code, 0)?;
+        file.read_exact_at(&mut compiled.image, lengths.code as u64)?;
+        adopt(engine, &compiled).map_err(io::Error::other)
+    }
+
+    /// Writes the whole file or nothing. Only for the holder of the lock.
+    fn write(&self, name: &str, compiled: &Compiled) -> io::Result<()> {
+        self.remove(UNFINISHED)?;
+        let mut file = self.file(UNFINISHED, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
+        // The mode at creation is less what the umask takes, which may be what the owner needs.
+        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+        let Compiled { code, image } = compiled;
+        let padding = vec![0; code.len().next_multiple_of(PAGE) - code.len()];
+        let parts = [code, &padding, image];
+        let written = parts.into_iter().try_for_each(|part| file.write_all(part)).and_then(|()| {
+            let code = (code.len() + padding.len()) as u64;
+            let image = image.len() as u64;
+            let digest = digest_of_samples(&file, code + image)?;
+            file.write_all(MAGIC)?;
+            file.write_all(&code.to_le_bytes())?;
+            file.write_all(&image.to_le_bytes())?;
+            file.write_all(&digest)?;
+            file.sync_all()?;
+            rustix::fs::renameat(&self.descriptor, UNFINISHED, &self.descriptor, name)?;
+            // Makes the new name last. Some file systems cannot, and lose only time.
+            let _ = rustix::fs::fsync(&self.descriptor);
+            Ok(())
+        });
+        if written.is_err() {
+            // A full disk is not helped by half a file.
+            let _ = self.remove(UNFINISHED);
+        }
+        written
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()) {
+            Err(error) if error != rustix::io::Errno::NOENT => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes all code whose name does not begin so and that nobody has loaded for long. Processes that have mapped it
+    /// keep it.
+    fn remove_other_versions(&self, version: &str) {
+        let removed = rustix::fs::Dir::read_from(self.descriptor.as_fd()).map_err(io::Error::from).and_then(
+            |entries| {
+                for entry in entries {
+                    let entry = entry?;
+                    if let Ok(other) = entry.file_name().to_str()
+                        && other.ends_with(SUFFIX)
+                        && !other.starts_with(version)
+                        && self.age(other)? > LONGEST_UNUSED
+                    {
+                        self.remove(other)?;
+                    }
+                }
+                Ok(())
+            },
+        );
+        if let Err(error) = removed {
+            tracing::debug!(%error, "compiled Python of other versions stays");
+        }
+    }
+
+    /// How long ago the file was loaded last, or written.
+    fn age(&self, name: &str) -> io::Result<Duration> {
+        let modified = self.file(name, OFlags::RDONLY)?.metadata()?.modified()?;
+        // A time in the future is none.
+        Ok(modified.elapsed().unwrap_or_default())
+    }
+
+    /// The lock of those who compile; the kernel releases it when its holder dies. `None` after a long wait or when
+    /// the file system has no locks: then each compiles for itself and keeps nothing.
+    fn lock(&self, on_progress: &dyn Fn(CompileProgress)) -> Option<File> {
+        let file = match self.file(LOCK, OFlags::RDWR | OFlags::CREATE) {
+            Ok(file) => file,
+            Err(error) => {
+                tracing::warn!(%error, "compiled Python cannot be kept");
+                return None;
+            }
+        };
+        let started = Instant::now();
+        let mut has_said = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(file),
+                Err(TryLockError::WouldBlock) if started.elapsed() < LONGEST_WAIT => {
+                    if !has_said {
+                        on_progress(CompileProgress::Waiting);
+                        has_said = true;
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "another process has compiled Python for too long, or there are no locks");
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+fn refused(path: &Path, why: &str) -> io::Error {
+    io::Error::new(ErrorKind::PermissionDenied, format!("{} {why}", path.display()))
+}
+
+/// Why a directory is refused that others can write to. Whether it is right to take that permission away depends on what
+/// the directory is for; of `/tmp` it would be wrong.
+const WRITABLE: &str =
+    "can be written by others: set `cache.directory` to a directory that only you can write to";
+
+/// Who may change the entries of a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writers {
+    /// This user, or root.
+    Us,
+    /// Everybody may add entries, but remove and rename only those that are theirs: the directory is sticky, as `/tmp` is.
+    EverybodyTheirOwn,
+}
+
+/// Who can write to a directory can put another one in the place of what is in it. Where it is sticky, others cannot do
+/// that to what is ours (`man 7 inode`), so the next directory on the way must be.
+fn check_directory(descriptor: &OwnedFd, path: &Path) -> io::Result<Writers> {
+    let status = rustix::fs::fstat(descriptor)?;
+    if status.st_uid != 0 && status.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(refused(path, "belongs to somebody else"));
+    }
+    let mode = Mode::from_raw_mode(status.st_mode);
+    if !mode.intersects(Mode::WGRP | Mode::WOTH) {
+        Ok(Writers::Us)
+    } else if mode.contains(Mode::SVTX) {
+        Ok(Writers::EverybodyTheirOwn)
+    } else {
+        Err(refused(path, WRITABLE))
+    }
+}
+
+fn is_ours(descriptor: &OwnedFd) -> io::Result<bool> {
+    Ok(rustix::fs::fstat(descriptor)?.st_uid == rustix::process::geteuid().as_raw())
+}
+
+/// Bytes of the parts of a file.
+struct Lengths {
+    /// With what fills its last page.
+    code: usize,
+    image: usize,
+}
+
+/// Checks that the file is ours alone and, as far as samples show, what was written.
+fn check_file(file: &File) -> io::Result<Lengths> {
+    let metadata = file.metadata()?;
+    let of_others = metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0;
+    if !metadata.is_file() || of_others {
+        let message = "it is not a file, or belongs to or can be written by somebody else";
+        return Err(io::Error::new(ErrorKind::PermissionDenied, message));
+    }
+    let damaged = || io::Error::new(ErrorKind::InvalidData, "it is damaged");
+    let length = metadata.len().checked_sub(TRAILER as u64).ok_or_else(damaged)?;
+    let mut trailer = [0; TRAILER];
+    file.read_exact_at(&mut trailer, length)?;
+    let (magic, rest) = trailer.split_first_chunk::<8>().ok_or_else(damaged)?;
+    let (code, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+    let (image, digest) = rest.split_first_chunk().ok_or_else(damaged)?;
+    let (code, image) = (u64::from_le_bytes(*code), u64::from_le_bytes(*image));
+    let is_whole = magic == MAGIC && code.checked_add(image) == Some(length);
+    if !is_whole || digest != digest_of_samples(file, length)? {
+        return Err(damaged());
+    }
+    let bytes = |length| usize::try_from(length).map_err(|_| damaged());
+    Ok(Lengths { code: bytes(code)?, image: bytes(image)? })
+}
+
+/// Of a page in each [`SAMPLE_DISTANCE`] of the first `length` bytes, and of the last page.
+fn digest_of_samples(file: &File, length: u64) -> io::Result<[u8; 32]> {
+    let mut digest = Sha256::new();
+    let mut page = [0; SAMPLE];
+    let last = length.saturating_sub(SAMPLE as u64);
+    let mut offset = 0;
+    while offset < last {
+        file.read_exact_at(&mut page, offset)?;
+        digest.update(page);
+        offset += SAMPLE_DISTANCE;
+    }
+    let rest = usize::try_from(length - last).unwrap_or(SAMPLE);
+    file.read_exact_at(&mut page[..rest], last)?;
+    digest.update(&page[..rest]);
+    Ok(digest.finalize().into())
+}
+
+#[cfg(test)]
+mod tests;

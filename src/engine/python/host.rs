@@ -1,0 +1,293 @@
+//! The host's half of the door: what an interpreter's imports do for its run.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use parking_lot::Mutex;
+
+use super::bindings::{Completion, GuestImports, Operation, OutputStream};
+use super::wasi::{Sink, StandardStream, State};
+use crate::engine::host_calls::{self, RunDoor};
+use crate::run::context::{ExecutionContext, ToolName};
+use crate::run::result::LogLevel;
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// Answers that one `wait` may bring into the guest at once, in bytes; with so many waiting no call is polled any more.
+/// One answer may be larger; the guest's memory would not hold many such.
+const MOST_ANSWER_BYTES: usize = 16 << 20;
+
+/// Calls of every kind that may be under way at once. Tool calls have a bound of their own, below this one.
+const MOST_CALLS: usize = 11_000;
+
+/// Bytes of names and questions that calls under way may hold: as many as arguments of tools, which have a bound of
+/// their own. Questions are small, but what a script keeps between runs is in them.
+const MOST_HELD_BYTES: usize = 32 << 20;
+
+/// Bytes that a server's or a tool's name may have. No real one comes near.
+const LONGEST_NAME: usize = 4 << 10;
+
+/// What the host keeps for an answer beside its text.
+const ANSWER_OVERHEAD: usize = 64;
+
+/// What the imports work on. An interpreter that only waits has no run.
+pub(crate) struct Host {
+    run: Option<Run>,
+    raw: Arc<Mutex<RawOutput>>,
+}
+
+/// What a script writes to the descriptors 1 and 2 themselves, past `sys.stdout`.
+#[derive(Default)]
+struct RawOutput {
+    context: Option<Arc<ExecutionContext>>,
+}
+
+impl RawOutput {
+    /// Prints it piece by piece: such output has no lines.
+    fn write(&self, stream: StandardStream, bytes: &[u8]) {
+        let Some(context) = &self.context else { return };
+        let level = match stream {
+            StandardStream::Stdout => LogLevel::Info,
+            StandardStream::Stderr => LogLevel::Warn,
+        };
+        let text = String::from_utf8_lossy(bytes);
+        context.log(level, text.strip_suffix('\n').unwrap_or(&text).to_owned());
+    }
+}
+
+struct Run {
+    door: RunDoor,
+    started: u64,
+    /// Calls under way. Polled when they are started and while the guest waits.
+    calls: FuturesUnordered<Call>,
+    /// Bytes of names and questions of the calls under way.
+    held_bytes: usize,
+    /// Ended calls that the guest has not heard of.
+    ended: VecDeque<Completion>,
+    /// Bytes of their answers.
+    ended_bytes: usize,
+    /// The codes of all errors that the guest was ever given.
+    codes: BTreeSet<&'static str>,
+}
+
+type Call = BoxFuture<'static, Ended>;
+
+struct Ended {
+    call: u64,
+    answer: String,
+    code: Option<ToolErrorCode>,
+    /// What the call held of [`MOST_HELD_BYTES`].
+    held_bytes: usize,
+}
+
+impl Ended {
+    fn new(call: u64, held_bytes: usize, answer: Result<String, ToolError>) -> Self {
+        let code = answer.as_ref().err().map(|error| error.code);
+        Self { call, answer: host_calls::text(answer), code, held_bytes }
+    }
+}
+
+impl Host {
+    /// A host without a run, and where its guest writes.
+    pub(crate) fn new() -> (Self, Sink) {
+        let raw = Arc::new(Mutex::new(RawOutput::default()));
+        let written = Arc::clone(&raw);
+        let sink: Sink = Arc::new(move |stream, bytes| written.lock().write(stream, bytes));
+        (Self { run: None, raw }, sink)
+    }
+
+    /// Gives the interpreter its run.
+    pub(crate) fn start(&mut self, context: &Arc<ExecutionContext>) {
+        self.raw.lock().context = Some(Arc::clone(context));
+        self.run = Some(Run {
+            door: RunDoor::new(Arc::clone(context)),
+            started: 0,
+            calls: FuturesUnordered::new(),
+            held_bytes: 0,
+            ended: VecDeque::new(),
+            ended_bytes: 0,
+            codes: BTreeSet::new(),
+        });
+    }
+
+    /// Whether one of the run's calls has failed with this code. What a guest says of an error is only
+    /// believed if it was so.
+    pub(crate) fn has_given(&self, code: ToolErrorCode) -> bool {
+        self.run.as_ref().is_some_and(|run| run.codes.contains(code.as_str()))
+    }
+
+    fn run(&mut self) -> wasmtime::Result<&mut Run> {
+        self.run.as_mut().ok_or_else(|| wasmtime::format_err!("there is no run"))
+    }
+}
+
+impl Run {
+    fn complete(&mut self, ended: Ended) -> Completion {
+        if let Some(code) = ended.code {
+            self.codes.insert(code.as_str());
+        }
+        self.held_bytes -= ended.held_bytes;
+        Completion { call: ended.call, answer: ended.answer }
+    }
+
+    /// The guest is given the answer now.
+    fn answer(&mut self, ended: Ended) -> (u64, Option<String>) {
+        let Completion { call, answer } = self.complete(ended);
+        (call, Some(answer))
+    }
+
+    /// The answer is kept until the guest waits.
+    fn end(&mut self, ended: Ended) {
+        let completion = self.complete(ended);
+        self.ended_bytes += completion.answer.len() + ANSWER_OVERHEAD;
+        self.ended.push_back(completion);
+    }
+
+    fn refuse(&mut self, call: u64, code: ToolErrorCode, message: String) -> (u64, Option<String>) {
+        self.answer(Ended::new(call, 0, Err(ToolError::new(code, message))))
+    }
+
+    /// Whether so much waits for the guest that nothing more should come.
+    fn is_full(&self) -> bool {
+        self.ended_bytes >= MOST_ANSWER_BYTES
+    }
+
+    /// Takes over every call that has ended, as long as there is room.
+    fn collect(&mut self, task: &mut Context<'_>) {
+        while !self.is_full()
+            && let Poll::Ready(Some(ended)) = self.calls.poll_next_unpin(task)
+        {
+            self.end(ended);
+        }
+    }
+
+    /// Ended calls, as many as fit.
+    fn take(&mut self) -> Vec<Completion> {
+        let mut bytes = 0;
+        let mut taken = Vec::new();
+        while let Some(next) = self.ended.front() {
+            bytes += next.answer.len();
+            if bytes > MOST_ANSWER_BYTES && !taken.is_empty() {
+                break;
+            }
+            taken.extend(self.ended.pop_front());
+        }
+        let bytes: usize = taken.iter().map(|completion| completion.answer.len() + ANSWER_OVERHEAD).sum();
+        self.ended_bytes -= bytes;
+        taken
+    }
+
+    fn begin(
+        &mut self,
+        operation: Operation,
+        server: String,
+        name: String,
+        arguments: String,
+    ) -> (u64, Option<String>) {
+        self.started += 1;
+        let call = self.started;
+        if server.len() > LONGEST_NAME || name.len() > LONGEST_NAME {
+            let message = format!("a name may have {LONGEST_NAME} bytes");
+            return self.refuse(call, ToolErrorCode::InvalidArguments, message);
+        }
+        let question = if operation == Operation::Query { arguments.len() } else { 0 };
+        let held_bytes = server.len() + name.len() + question;
+        // One large question is none too many.
+        let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MOST_HELD_BYTES;
+        if self.calls.len() >= MOST_CALLS || too_much {
+            let message = format!("{} calls are under way; await some of them first", self.calls.len());
+            return self.refuse(call, ToolErrorCode::QueueFull, message);
+        }
+        self.held_bytes += held_bytes;
+        let ended = move |answer| Ended::new(call, held_bytes, answer);
+        let mut future: Call = match operation {
+            Operation::Tool => self.tool(ToolName::Pair { server, tool: name }, arguments, ended),
+            Operation::FullName => self.tool(host_calls::tool_name(name), arguments, ended),
+            Operation::Query => self.door.query(&arguments).map(ended).boxed(),
+            Operation::Emit => {
+                let answer = self.door.emit(&arguments);
+                return self.answer(ended(answer));
+            }
+        };
+        if self.is_full() {
+            self.calls.push(future);
+            return (call, None);
+        }
+        // Now, so that the call is on its way while the script computes. Whoever waits polls it again. Most tools of
+        // this process have answered then, and the guest need not ask a second time.
+        match Pin::new(&mut future).poll(&mut Context::from_waker(std::task::Waker::noop())) {
+            Poll::Ready(ended) => self.answer(ended),
+            Poll::Pending => {
+                self.calls.push(future);
+                (call, None)
+            }
+        }
+    }
+
+    fn tool(
+        &self,
+        name: ToolName,
+        arguments: String,
+        ended: impl FnOnce(Result<String, ToolError>) -> Ended + Send + 'static,
+    ) -> Call {
+        self.door.call(name, arguments).map(ended).boxed()
+    }
+}
+
+impl GuestImports for State<Host> {
+    fn start_call(
+        &mut self,
+        operation: Operation,
+        server: String,
+        name: String,
+        arguments: String,
+    ) -> wasmtime::Result<(u64, Option<String>)> {
+        Ok(self.run.run()?.begin(operation, server, name, arguments))
+    }
+
+    async fn wait(&mut self, timeout_ms: Option<f64>) -> wasmtime::Result<Vec<Completion>> {
+        let run = self.run.run()?;
+        if !run.ended.is_empty() {
+            // What else has ended comes along, but nobody waits for it.
+            run.collect(&mut Context::from_waker(std::task::Waker::noop()));
+            return Ok(run.take());
+        }
+        if run.calls.is_empty() && timeout_ms.is_none() {
+            return Ok(Vec::new());
+        }
+        let some_ended = futures::future::poll_fn(|task| {
+            run.collect(task);
+            if run.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+        });
+        // A script may name any time; the run's deadline ends it anyway.
+        let timeout = timeout_ms.map(|milliseconds| {
+            Duration::try_from_secs_f64(milliseconds.max(0.0) / 1000.0).unwrap_or(Duration::MAX)
+        });
+        match timeout {
+            Some(Duration::ZERO) => {
+                some_ended.now_or_never();
+            }
+            Some(timeout) => {
+                let _in_time = tokio::time::timeout(timeout, some_ended).await;
+            }
+            None => some_ended.await,
+        }
+        Ok(run.take())
+    }
+
+    fn log(&mut self, to: OutputStream, text: String) -> wasmtime::Result<()> {
+        self.run.run()?.door.log(level(to), text);
+        Ok(())
+    }
+}
+
+fn level(stream: OutputStream) -> LogLevel {
+    match stream {
+        OutputStream::Stdout => LogLevel::Info,
+        OutputStream::Stderr => LogLevel::Warn,
+    }
+}

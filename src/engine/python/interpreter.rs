@@ -1,0 +1,212 @@
+//! One interpreter: made ahead of time, used for one script, dropped.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wasmtime::component::HasSelf;
+use wasmtime::{Store, UpdateDeadline};
+
+use super::bindings::{Guest, GuestPre, Script};
+use super::compiled::{CompileError, CompileProgress, Source};
+use super::engine::PythonEngine;
+use super::host::Host;
+use super::memory::Place;
+use super::report::{self, Ending};
+use super::wasi::State;
+use crate::engine::pool::{Engine, Instance};
+use crate::engine::watchdog::Stop;
+use crate::json::Json;
+use crate::run::context::ExecutionContext;
+use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::tools::names::python_name;
+
+/// CPython and the guest half of the door, as `python-wasm/build.sh` made them.
+const COMPONENT: Source<'static> = Source {
+    compressed: include_bytes!("../../../python-wasm/python.wasm.zst"),
+    sha256: include_str!("../../../python-wasm/python.wasm.zst.sha256"),
+};
+
+/// Bytes that a run must be allowed beside what an interpreter has from its start, or even its error does not fit.
+const LEAST_ROOM: usize = 1 << 20;
+
+/// What an interpreter may use before it has a run, in bytes, if the executor's runs may use less: then only our own
+/// code runs, and what it needs is no question of a limit.
+const LEAST_TO_START: usize = 64 << 20;
+
+/// Makes interpreters.
+pub(crate) struct Interpreters {
+    engine: PythonEngine,
+    linked: GuestPre<State<Host>>,
+    /// What an interpreter may use until it has a run, in bytes.
+    memory_bytes: usize,
+}
+
+impl Interpreters {
+    /// Loads the compiled component from the cache directory, or compiles it; see [`PythonEngine::shared`].
+    /// Blocks.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for the engine, or the component cannot be compiled or linked.
+    pub(crate) fn load(
+        cache: Option<&Path>,
+        memory_bytes: usize,
+        on_progress: &dyn Fn(CompileProgress),
+    ) -> Result<Self, CompileError> {
+        let engine = PythonEngine::shared(&COMPONENT, cache, on_progress)?;
+        let linked = link(&engine).map_err(CompileError::engine)?;
+        Ok(Self { engine, linked, memory_bytes: memory_bytes.max(LEAST_TO_START) })
+    }
+}
+
+fn link(engine: &PythonEngine) -> wasmtime::Result<GuestPre<State<Host>>> {
+    let mut linker = engine.linker::<Host>()?;
+    Guest::add_to_linker::<_, HasSelf<State<Host>>>(&mut linker, |state| state)?;
+    GuestPre::new(linker.instantiate_pre(engine.component())?)
+}
+
+impl Engine for Interpreters {
+    const THREAD: &'static str = "cx-py";
+    type Instance = Interpreter;
+    type Prepared = ();
+
+    async fn make(&self) -> Result<Interpreter, String> {
+        let stop = Arc::new(Stop::default());
+        let (host, sink) = Host::new();
+        let mut store = self.engine.store(State::new(host, self.memory_bytes, &sink));
+        let order = Arc::clone(&stop);
+        // A trap and not only a yield: what looks at nothing else must end here.
+        store.epoch_deadline_callback(move |_| match order.reason() {
+            Some(_) => Err(wasmtime::format_err!("the run has to stop")),
+            None => Ok(UpdateDeadline::Continue(1)),
+        });
+        let made = async {
+            let guest = self.linked.instantiate_async(&mut store).await?;
+            guest.call_prepare(&mut store).await?;
+            Ok::<_, wasmtime::Error>(guest)
+        };
+        match made.await {
+            Ok(guest) => {
+                Ok(Interpreter { store, guest, stop, engine: self.engine.clone(), place: Place::newest() })
+            }
+            Err(error) => Err(format!("{error:#}")),
+        }
+    }
+
+    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<(), Box<ScriptError>> {
+        report::check_size(source, context.limits.source_bytes)
+    }
+
+    fn tick(&self) {
+        self.engine.tick();
+    }
+
+    fn trim(&self) {
+        self.engine.trim();
+    }
+}
+
+/// A CPython that has run nothing of a script yet.
+pub(crate) struct Interpreter {
+    store: Store<State<Host>>,
+    guest: Guest,
+    stop: Arc<Stop>,
+    engine: PythonEngine,
+    /// Of its memory, if that began as the image. Nothing runs in it unless `store` is borrowed.
+    place: Option<Arc<Place>>,
+}
+
+impl Instance<Interpreters> for Interpreter {
+    fn stop(&self) -> &Arc<Stop> {
+        &self.stop
+    }
+
+    fn set_memory_limit(&mut self, bytes: usize) {
+        self.store.data_mut().memory.set_limit(bytes);
+    }
+
+    async fn execute(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
+        if let Some(error) = self.too_little_memory(context) {
+            return Outcome::Failed(error);
+        }
+        self.store.data_mut().run.start(context);
+        let ending = tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Ending::Stopped,
+            ending = run(&self.guest, &mut self.store, context, source) => ending,
+        };
+        // A cancelled call fails in the script, which may have ended on that error just now.
+        let ending = if self.stop.reason().is_some() || context.cancel.is_cancelled() {
+            Ending::Stopped
+        } else {
+            ending
+        };
+        let state = self.store.data();
+        report::outcome(
+            ending,
+            &report::Evidence {
+                context,
+                source,
+                stopped: self.stop.reason(),
+                memory_refused: state.memory.was_refused(),
+                has_given: &|code| state.run.has_given(code),
+            },
+        )
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.store.data().memory.used()
+    }
+
+    fn rest(&mut self) {
+        self.engine.rest();
+        if let Some(Err(error)) = self.place.as_deref().map(Place::give_back) {
+            tracing::debug!(%error, "an idle interpreter keeps its memory");
+        }
+    }
+}
+
+impl Interpreter {
+    /// The error for a run that may use less than the interpreter has already.
+    fn too_little_memory(&self, context: &ExecutionContext) -> Option<ScriptError> {
+        let used = self.store.data().memory.used();
+        let limit = context.limits.memory_bytes;
+        (limit < used + LEAST_ROOM).then(|| {
+            let message = format!(
+                "Python has {used} bytes of memory before a script runs, the run may use no more than {limit}"
+            );
+            ScriptError::new(ErrorCode::MemoryLimit, message)
+                .with_hint(format!("ask for at least {} bytes of memory", used + 2 * LEAST_ROOM))
+        })
+    }
+}
+
+async fn run(
+    guest: &Guest,
+    store: &mut Store<State<Host>>,
+    context: &ExecutionContext,
+    source: &str,
+) -> Ending {
+    let names = context.server_names();
+    let servers: Vec<[String; 2]> = names.iter().map(|name| [name.to_string(), python_name(name)]).collect();
+    let script = Script {
+        source: source.to_owned(),
+        name: context.name.clone(),
+        input: context.input.as_ref().map_or("null", Json::text).to_owned(),
+        servers: serde_json::json!(servers).to_string(),
+        argument_bytes: u32::try_from(context.limits.argument_bytes).unwrap_or(u32::MAX),
+        result_bytes: u32::try_from(context.limits.result_bytes).unwrap_or(u32::MAX),
+    };
+    match guest.call_load(&mut *store, &script).await {
+        Ok(None) => {}
+        Ok(Some(report)) => return Ending::Refused(report),
+        Err(trap) => return Ending::Trapped(trap),
+    }
+    match guest.call_run(&mut *store).await {
+        Ok(answer) => Ending::Answered(answer),
+        Err(trap) => Ending::Trapped(trap),
+    }
+}
+
+#[cfg(test)]
+mod tests;

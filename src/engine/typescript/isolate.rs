@@ -1,0 +1,387 @@
+//! One isolate: made warm, used for one script, dropped on its thread.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use deno_core::{JsRuntime, OpDecl, PollEventLoopOptions, RuntimeOptions, v8};
+
+use super::host_calls::start_options;
+use super::loader::ServerModules;
+use super::memory::{self, MemoryMeter};
+use super::ops::{self, Door};
+use super::transpile::strip;
+use crate::engine::host_calls::RunDoor;
+use crate::engine::watchdog::Stop;
+use crate::run::context::ExecutionContext;
+
+/// The startup snapshot that build.rs made from `js/`.
+static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
+
+/// The ops that scripts' globals need at run time. Every other op of deno_core and deno_web throws:
+/// some print to stdout, abort the process or evaluate text.
+const ALLOWED_OPS: &[&str] = &[
+    // cx
+    "op_cx_call",
+    "op_cx_call_full",
+    "op_cx_call_blocking",
+    "op_cx_query",
+    "op_cx_query_blocking",
+    "op_cx_log",
+    "op_cx_emit",
+    "op_cx_random",
+    "op_cx_refused",
+    // the event loop's own JavaScript
+    "op_run_microtasks",
+    "op_drain_pending_rejections",
+    "op_event_loop_has_more_work",
+    "op_immediate_check",
+    "op_timer_schedule",
+    "op_timer_track",
+    "op_timer_untrack",
+    "op_timer_now",
+    "op_ref_op",
+    "op_unref_op",
+    // the formatting of values (js/35_inspect.js): they only look at values, and what they make is in the guest's heap,
+    // no larger than what they look at
+    "op_cx_kind",
+    "op_cx_keys",
+    "op_cx_details",
+    "op_cx_constructor_name",
+    "op_preview_entries",
+    // checks of deno_web's and ours
+    "op_is_any_array_buffer",
+    "op_is_array_buffer",
+    "op_is_array_buffer_view",
+    "op_is_data_view",
+    "op_is_native_error",
+    "op_is_proxy",
+    "op_is_reg_exp",
+    "op_is_set",
+    "op_is_shared_array_buffer",
+    "op_is_string_object",
+    "op_is_typed_array",
+    // the web API of js/10_web.js
+    "op_base64_decode",
+    "op_base64_decode_into",
+    "op_base64_encode_from_buffer",
+    "op_base64_atob",
+    "op_base64_btoa",
+    "op_encoding_normalize_label",
+    "op_encoding_decode_single",
+    "op_encoding_decode_utf8",
+    "op_encoding_decode_utf8_ascii_only",
+    "op_encoding_new_decoder",
+    "op_encoding_decode",
+    "op_encoding_encode_into",
+    "op_encoding_encode_into_fallback",
+    "op_encode",
+    "op_decode",
+    "op_encode_binary_string",
+    "op_str_byte_length",
+    "op_now",
+    "op_time_origin",
+    "op_defer",
+    "op_url_reparse",
+    "op_url_parse",
+    "op_url_get_serialization",
+    "op_url_parse_with_base",
+    "op_url_parse_search_params",
+    "op_url_stringify_search_params",
+];
+
+/// What a script came to, before its positions are those of the author.
+pub(crate) enum RawOutcome {
+    /// The value as JSON text.
+    Value(String),
+    /// The report of `describe` in `js/40_errors.js`, as JSON text.
+    Threw(String),
+    /// V8 refuses the stripped source; generated line and column, from 1.
+    Refused { message: String, line: u32, column: u32 },
+    /// The script waits for something that nothing can bring about.
+    NeverSettles,
+    /// The script's value is this many bytes of JSON or more.
+    TooLarge(usize),
+    /// The run was stopped; the reason is in its [`Stop`].
+    Stopped,
+    /// Something that cannot be. Reported, never panicked over.
+    Broken(String),
+}
+
+/// A warm isolate with its globals made and nothing run in it yet.
+pub(crate) struct Isolate {
+    runtime: JsRuntime,
+    start: v8::Global<v8::Function>,
+    main: v8::Global<v8::Function>,
+    modules: Rc<ServerModules>,
+    pub(crate) meter: Arc<MemoryMeter>,
+    pub(crate) stop: Arc<Stop>,
+}
+
+impl Isolate {
+    /// Makes an isolate on the current thread, which must have a tokio runtime entered: V8 posts
+    /// delayed tasks there and aborts without one.
+    ///
+    /// # Errors
+    ///
+    /// When the snapshot does not fit the engine.
+    pub(crate) fn new(memory_bytes: usize) -> Result<Self, String> {
+        let stop = Arc::new(Stop::default());
+        let meter = Arc::new(MemoryMeter::new(memory_bytes, Arc::clone(&stop)));
+        let modules = Rc::new(ServerModules::default());
+        let mut runtime = restore(&meter, &modules, memory_bytes)?;
+        memory::watch_heap(&mut runtime, &meter);
+        let handle = runtime.v8_isolate().thread_safe_handle();
+        stop.attach(move || {
+            handle.terminate_execution();
+        });
+        let (start, run) = take_entry_points(&mut runtime)?;
+        let mut isolate = Self { runtime, start, main: run, modules, meter, stop };
+        isolate.rehearse()?;
+        isolate.count_memory();
+        Ok(isolate)
+    }
+
+    /// Goes the way of a run once, up to where the script would be called. What V8 and the processor
+    /// do for the first time here, a run need not wait for: it is a third of a trivial run's time.
+    fn rehearse(&mut self) -> Result<(), String> {
+        let stripped = strip("0", 1, &|| false).map_err(|error| error.to_string())?;
+        deno_core::scope!(scope, self.runtime);
+        let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
+        let text = |text: &str| v8::String::new(scope, text).ok_or("no memory for a string");
+        let (options, source) = (text(r#"{"servers":[],"input":null}"#)?, text(&stripped.code)?);
+        let started = v8::Local::new(scope, &self.start).call(scope, undefined, &[options.into()]);
+        let script = v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
+        if started.is_none() || script.is_none() {
+            return Err("the bootstrap does not run".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Runs `code`, an expression that evaluates to an async function, to its end.
+    ///
+    /// Returns when the function's promise settles, when nothing can settle it any more, or soon
+    /// after the run's token is cancelled. What else the script started is abandoned.
+    pub(crate) async fn run(&mut self, context: &Arc<ExecutionContext>, code: String) -> RawOutcome {
+        let door: Rc<dyn Door> = Rc::new(RunDoor::new(Arc::clone(context)));
+        {
+            let state = self.runtime.op_state();
+            let mut state = state.borrow_mut();
+            state.put(door);
+            // `performance.now()` counts from the run's start, not from when the isolate was warmed.
+            state.put(deno_web::StartTime::default());
+        }
+        self.modules.start(Arc::clone(context));
+        let promise = match self.begin(context, code) {
+            Ok(promise) => promise,
+            Err(outcome) => return outcome,
+        };
+        let settled = tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => return RawOutcome::Stopped,
+            settled = poll_fn(|task| self.poll_settled(&promise, task)) => settled,
+        };
+        self.meter.check_at_end(self.runtime.v8_isolate());
+        // A cancelled call fails in the script, which may have ended on that error just now.
+        if self.stop.reason().is_some() || context.cancel.is_cancelled() {
+            return RawOutcome::Stopped;
+        }
+        match settled {
+            Ok(value) => self.read(&value, context.limits.result_bytes),
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Polls the event loop until `promise` settles, and gives its value.
+    ///
+    /// deno_core's `resolve` does this too, but what it hangs on a promise that never settles is never freed: a waker,
+    /// which keeps the thread's runtime and its two descriptors. Each run that is stopped while it waits would leave
+    /// them behind.
+    fn poll_settled(
+        &mut self,
+        promise: &v8::Global<v8::Promise>,
+        task: &mut Context<'_>,
+    ) -> Poll<Result<v8::Global<v8::Value>, RawOutcome>> {
+        let ended = match self.runtime.poll_event_loop(task, PollEventLoopOptions::default()) {
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(RawOutcome::Broken(error.to_string()))),
+            Poll::Ready(Ok(())) => true,
+            Poll::Pending => false,
+        };
+        deno_core::scope!(scope, self.runtime);
+        let promise = v8::Local::new(scope, promise);
+        match promise.state() {
+            v8::PromiseState::Fulfilled => {
+                let value = promise.result(scope);
+                Poll::Ready(Ok(v8::Global::new(scope, value)))
+            }
+            v8::PromiseState::Rejected => {
+                let reason = promise.result(scope);
+                let message = v8::Exception::create_message(scope, reason).get(scope);
+                Poll::Ready(Err(RawOutcome::Broken(message.to_rust_string_lossy(scope))))
+            }
+            v8::PromiseState::Pending if ended => Poll::Ready(Err(RawOutcome::NeverSettles)),
+            v8::PromiseState::Pending => Poll::Pending,
+        }
+    }
+
+    /// Compiles the script and calls it. Everything of the guest that throws is caught in the
+    /// guest; what comes out here is the promise of its outcome.
+    fn begin(
+        &mut self,
+        context: &ExecutionContext,
+        code: String,
+    ) -> Result<v8::Global<v8::Promise>, RawOutcome> {
+        deno_core::scope!(scope, self.runtime);
+        v8::tc_scope!(let scope, scope);
+        let options = string(scope, &start_options(context))?;
+        let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
+        let start = v8::Local::new(scope, &self.start);
+        if start.call(scope, undefined, &[options.into()]).is_none() {
+            return Err(failure(scope, &self.stop));
+        }
+        let name = string(scope, &context.name)?;
+        let source = string(scope, &code)?;
+        drop(code);
+        let origin =
+            v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);
+        let main = v8::Script::compile(scope, source, Some(&origin)).and_then(|script| script.run(scope));
+        let Some(main) = main else {
+            return Err(failure(scope, &self.stop));
+        };
+        let run = v8::Local::new(scope, &self.main);
+        let Some(promise) = run.call(scope, undefined, &[main]) else {
+            return Err(failure(scope, &self.stop));
+        };
+        let Ok(promise) = v8::Local::<v8::Promise>::try_from(promise) else {
+            return Err(RawOutcome::Broken("the bootstrap's answer is no promise".to_owned()));
+        };
+        // Whether it is rejected is looked at here.
+        promise.mark_as_handled();
+        Ok(v8::Global::new(scope, promise))
+    }
+
+    /// The outcome that `run` in `js/90_bootstrap.js` promised.
+    fn read(&mut self, value: &v8::Global<v8::Value>, most: usize) -> RawOutcome {
+        deno_core::scope!(scope, self.runtime);
+        let value = v8::Local::new(scope, value);
+        let Ok(text) = v8::Local::<v8::String>::try_from(value) else {
+            return RawOutcome::Broken("the bootstrap's outcome is not text".to_owned());
+        };
+        // Before a copy is made. One more for the mark.
+        if text.length() > most + 1 {
+            return RawOutcome::TooLarge(text.length() - 1);
+        }
+        let mut text = text.to_rust_string_lossy(scope);
+        let mark = text.remove(0);
+        if text.len() > most {
+            return RawOutcome::TooLarge(text.len());
+        }
+        if mark == '+' { RawOutcome::Value(text) } else { RawOutcome::Threw(text) }
+    }
+
+    /// Bytes of heap and buffers at this moment.
+    pub(crate) fn count_memory(&mut self) -> usize {
+        self.meter.read(self.runtime.v8_isolate());
+        self.meter.used()
+    }
+}
+
+/// Restores the snapshot. Everything of deno_core is still on the global object.
+fn restore(
+    meter: &Arc<MemoryMeter>,
+    modules: &Rc<ServerModules>,
+    memory_bytes: usize,
+) -> Result<JsRuntime, String> {
+    let mut extensions = ops::extensions();
+    if let Some(cx) = extensions.last_mut() {
+        let refused = cx.ops.iter().find(|op| op.name == "op_cx_refused").copied();
+        let refused = refused.ok_or("the op that refuses is missing")?;
+        cx.middleware_fn = Some(Box::new(move |op: OpDecl| {
+            if ALLOWED_OPS.contains(&op.name) { op } else { op.with_implementation_from(&refused) }
+        }));
+    }
+    JsRuntime::try_new(RuntimeOptions {
+        extensions,
+        startup_snapshot: Some(SNAPSHOT),
+        // The snapshot's functions are bound to these ops already.
+        skip_op_registration: true,
+        module_loader: Some(Rc::clone(modules) as Rc<dyn deno_core::ModuleLoader>),
+        create_params: Some(
+            v8::CreateParams::default()
+                .heap_limits(0, memory_bytes)
+                .allow_atomics_wait(false)
+                .array_buffer_allocator(memory::buffer_allocator(meter)),
+        ),
+        ..RuntimeOptions::default()
+    })
+    .map_err(|error| error.to_string())
+}
+
+/// Globals that no script may see. Absent rather than refused, so that nothing can be forgotten:
+/// the engine's own namespace, memory outside the heap limit, threads, and code that is not
+/// JavaScript. `Atomics` goes with the shared memory it is for.
+const HIDDEN_GLOBALS: &[&str] =
+    &["__cx", "Deno", "__bootstrap", "WebAssembly", "SharedArrayBuffer", "Atomics"];
+
+/// Takes the bootstrap's two functions, lets it guard what V8 has added, and removes [`HIDDEN_GLOBALS`].
+///
+/// This cannot be part of the snapshot: deno_core makes `Deno.core` again when it restores one, and
+/// V8 adds new members to `Atomics` then and aborts if it is gone.
+fn take_entry_points(
+    runtime: &mut JsRuntime,
+) -> Result<(v8::Global<v8::Function>, v8::Global<v8::Function>), String> {
+    deno_core::scope!(scope, runtime);
+    let context = scope.get_current_context();
+    context.set_allow_generation_from_strings(false);
+    let global = context.global(scope);
+    let broken = || "the bootstrap is incomplete".to_owned();
+    let key = |name: &str| v8::String::new(scope, name).map(v8::Local::<v8::Value>::from).ok_or_else(broken);
+    let holder =
+        global.get(scope, key("__cx")?).and_then(|holder| holder.to_object(scope)).ok_or_else(broken)?;
+    let function = |name: &str| {
+        let value = holder.get(scope, key(name)?).ok_or_else(broken)?;
+        let function = v8::Local::<v8::Function>::try_from(value).map_err(|_| broken())?;
+        Ok::<_, String>(v8::Global::new(scope, function))
+    };
+    let entry_points = (function("start")?, function("run")?);
+    let restored = v8::Local::new(scope, function("restored")?);
+    let undefined = v8::undefined(scope).into();
+    restored.call(scope, undefined, &[]).ok_or_else(broken)?;
+    for name in HIDDEN_GLOBALS {
+        if global.delete(scope, key(name)?) != Some(true) {
+            return Err(broken());
+        }
+    }
+    scope.set_allow_wasm_code_generation_callback(refuse_wasm);
+    Ok(entry_points)
+}
+
+/// The global is gone already; this holds if a way to it is found.
+#[expect(unsafe_code, reason = "V8 takes the callback as a C function")]
+unsafe extern "C" fn refuse_wasm(_context: v8::Local<v8::Context>, _source: v8::Local<v8::String>) -> bool {
+    false
+}
+
+fn string<'s>(scope: &v8::PinScope<'s, '_, ()>, text: &str) -> Result<v8::Local<'s, v8::String>, RawOutcome> {
+    // Only fails beyond V8's longest string, far above every limit.
+    v8::String::new(scope, text).ok_or_else(|| RawOutcome::Broken("text too long for V8".to_owned()))
+}
+
+/// Why a call out of the host failed: the run was stopped, or V8 refuses the source. A guest's own
+/// errors never get here.
+fn failure(scope: &mut v8::PinnedRef<'_, v8::TryCatch<v8::HandleScope>>, stop: &Stop) -> RawOutcome {
+    if stop.reason().is_some() || scope.has_terminated() {
+        return RawOutcome::Stopped;
+    }
+    let Some(message) = scope.message() else {
+        return RawOutcome::Broken("V8 gave no reason".to_owned());
+    };
+    let line = message.get_line_number(scope).and_then(|line| u32::try_from(line).ok());
+    let column = u32::try_from(message.get_start_column()).unwrap_or(0) + 1;
+    let text = message.get(scope).to_rust_string_lossy(scope);
+    RawOutcome::Refused { message: text, line: line.unwrap_or(1), column }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use super::*;
+use crate::engine::typescript::platform;
+
+/// Runs `test` on a thread that may hold isolates, with an isolate that still has its engine's
+/// namespace.
+fn with_bare_runtime<T: Send + 'static>(test: impl FnOnce(&mut JsRuntime) -> T + Send + 'static) -> T {
+    let (answer, answered) = std::sync::mpsc::channel();
+    let task = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let meter = Arc::new(MemoryMeter::new(64 << 20, Arc::default()));
+        let mut bare = restore(&meter, &Rc::default(), 64 << 20).unwrap();
+        answer.send(test(&mut bare)).unwrap();
+    };
+    platform::spawn("bare".to_owned(), Box::new(task)).unwrap();
+    answered.recv().unwrap()
+}
+
+fn evaluate(runtime: &mut JsRuntime, source: impl Into<String>) -> String {
+    let value = runtime.execute_script("test", source.into()).unwrap();
+    deno_core::scope!(scope, runtime);
+    v8::Local::new(scope, value).to_rust_string_lossy(scope)
+}
+
+/// THREATS 61: an upgrade that adds an op has to be looked at.
+#[test]
+fn the_ops_are_the_checked_in_list() {
+    let mut names = with_bare_runtime(|runtime| runtime.op_names());
+    // The members of deno_web's classes (matrices, style sheets, the console) have names of their own.
+    names.retain(|name| name.starts_with("op_"));
+    names.sort_unstable();
+    names.dedup();
+    let expected: Vec<&str> = include_str!("../../../../js/ops.txt").lines().collect();
+    assert_eq!(names, expected, "js/ops.txt has the list; ALLOWED_OPS says which of them scripts get");
+    for name in ALLOWED_OPS {
+        assert!(expected.contains(name), "{name} is allowed but does not exist");
+    }
+}
+
+/// THREATS 60: every op that is not needed throws, even for whoever finds a way to it.
+#[test]
+fn every_other_op_is_dead() {
+    // Ops that are allowed are not called: some of them rely on what their callers check.
+    let allowed = serde_json::to_string(ALLOWED_OPS).unwrap();
+    let source = format!(
+        r#"
+        const allowed = {allowed};
+        const tried = [];
+        const alive = [];
+        for (const name of Object.keys(Deno.core.ops)) {{
+            if (!name.startsWith("op_") || allowed.includes(name)) continue;
+            tried.push(name);
+            try {{
+                const answer = Deno.core.ops[name]("x", "x", "x");
+                // An async op's wrapper makes a rejected promise of what it throws.
+                const [state, reason] = Deno.core.ops.op_cx_details(answer);
+                if (state !== 2) throw new Error("it answers");
+                answer.catch(() => {{}});
+                throw reason;
+            }} catch (error) {{
+                if (!String(error?.message).includes("not available to scripts")) alive.push(name + " " + error);
+            }}
+        }}
+        JSON.stringify([tried.length, alive])
+    "#
+    );
+    // What prints, aborts or evaluates must not even be tried if it were alive.
+    let dangerous = [
+        "op_panic",
+        "op_print",
+        "op_close",
+        "op_read_sync",
+        "op_write_sync",
+        "op_import_sync",
+        "op_eval_context",
+        "op_compile_function",
+        "op_load_ext_script",
+        "op_lazy_load_esm",
+        "op_dispatch_exception",
+        "op_set_promise_hooks",
+        "op_get_extras_binding_object",
+        "op_serialize",
+        "op_deserialize",
+        "op_memory_usage",
+    ];
+    for name in dangerous {
+        assert!(!ALLOWED_OPS.contains(&name), "{name}");
+    }
+    let answer = with_bare_runtime(move |runtime| evaluate(runtime, source));
+    let (tried, alive): (usize, Vec<String>) = serde_json::from_str(&answer).unwrap();
+    assert!(tried > 90, "{answer}");
+    assert!(alive.is_empty(), "{alive:?}");
+}
+
+#[test]
+fn nothing_of_the_engine_is_left_on_the_global_object() {
+    let left = with_bare_runtime(|runtime| {
+        assert_eq!(evaluate(runtime, "typeof Deno.core.ops.op_panic"), "function");
+        take_entry_points(runtime).unwrap();
+        evaluate(runtime, "[typeof Deno, typeof __bootstrap, typeof __cx, typeof WebAssembly].join()")
+    });
+    assert_eq!(left, "undefined,undefined,undefined,undefined");
+}

@@ -1,0 +1,239 @@
+//! One isolate's memory: V8's heap, array buffers, external strings and what V8 allocates beside its heap, counted
+//! together against the run's limit.
+//!
+//! Buffers are counted as they are allocated. The rest is read from V8's statistics after each collection, and while a
+//! script runs at each tick of the watchdog, because external memory grows without a collection.
+#![expect(unsafe_code, reason = "V8 takes its allocator and its callbacks as C functions")]
+
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use deno_core::{JsRuntime, v8};
+
+use crate::engine::watchdog::{Stop, StopReason};
+
+/// What V8 may allocate beyond the limit while it unwinds a script that passed it.
+///
+/// A single allocation can be as large as V8's largest string or array (1 GB each), and V8 aborts
+/// the process if that does not fit. It is address space: only what is touched becomes memory.
+const HEADROOM_BYTES: usize = 2 << 30;
+
+/// Allocations up to this size are never refused: every small typed array goes through the
+/// allocator, V8's own included, and V8 aborts where it does not expect a refusal.
+const NEVER_REFUSED_BYTES: usize = 64;
+
+/// This part of the limit is the heap's alone, so that a script that catches the refusal of a buffer
+/// can go on for a while.
+const HEAP_RESERVE: usize = 16;
+
+/// Every buffer is aligned as V8's own allocator aligns.
+const ALIGNMENT: usize = 16;
+
+/// Counts one isolate's memory and stops its run at the limit.
+pub(crate) struct MemoryMeter {
+    limit: AtomicUsize,
+    /// The heap and what V8 allocates beside it, as of when they were last read.
+    heap: AtomicUsize,
+    /// External strings, and buffers that are not ours, as of when they were last read. For a while after a collection
+    /// the buffers that it has freed are among them.
+    external: AtomicUsize,
+    buffers: AtomicUsize,
+    refused: AtomicBool,
+    /// Whether the isolate has been asked to read its statistics and has not yet.
+    is_reading: AtomicBool,
+    stop: Arc<Stop>,
+}
+
+impl MemoryMeter {
+    pub(crate) fn new(limit: usize, stop: Arc<Stop>) -> Self {
+        Self {
+            limit: AtomicUsize::new(limit),
+            heap: AtomicUsize::new(0),
+            external: AtomicUsize::new(0),
+            buffers: AtomicUsize::new(0),
+            refused: AtomicBool::new(false),
+            is_reading: AtomicBool::new(false),
+            stop,
+        }
+    }
+
+    /// Sets the limit of the run that takes the isolate.
+    pub(crate) fn set_limit(&self, bytes: usize) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Buffers as of now, and the rest as of when it was last read.
+    pub(crate) fn used(&self) -> usize {
+        [&self.heap, &self.external, &self.buffers].iter().map(|part| part.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Whether a buffer was ever refused.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Reads the isolate's statistics. Returns whether they are beyond the limit.
+    pub(crate) fn read(&self, isolate: &mut v8::Isolate) -> bool {
+        let statistics = isolate.get_heap_statistics();
+        // V8 counts the buffers of our allocator as external memory too, beside those that it was handed.
+        let external = statistics.external_memory().saturating_sub(self.buffers.load(Ordering::Relaxed));
+        self.external.store(external, Ordering::Relaxed);
+        self.heap.store(statistics.used_heap_size() + statistics.malloced_memory(), Ordering::Relaxed);
+        self.used() > self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Looks at a run that has ended before anything else did, and stops it, too late, if it is beyond the limit.
+    pub(crate) fn check_at_end(&self, isolate: &mut v8::Isolate) {
+        if self.read(isolate) {
+            self.collect_and_check(isolate);
+        }
+    }
+
+    /// Stops the run if it is beyond the limit without its garbage. What is external is freed after the collection that
+    /// found it; this collects at least twice, so that it is gone.
+    fn collect_and_check(&self, isolate: &mut v8::Isolate) {
+        isolate.low_memory_notification();
+        if self.read(isolate) {
+            self.stop.request(StopReason::Memory);
+        }
+    }
+
+    /// Stops the run if what a collection has left of the heap, and buffers, are beyond the limit.
+    fn note_collected(&self, heap: usize) {
+        self.heap.store(heap, Ordering::Relaxed);
+        if heap + self.buffers.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) {
+            self.stop.request(StopReason::Memory);
+        }
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let room = (limit - limit / HEAP_RESERVE).saturating_sub(self.heap.load(Ordering::Relaxed));
+        let taken = self.buffers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            let wanted = used.checked_add(bytes)?;
+            (wanted <= room || bytes <= NEVER_REFUSED_BYTES).then_some(wanted)
+        });
+        if taken.is_err() {
+            self.refused.store(true, Ordering::Relaxed);
+        }
+        taken.is_ok()
+    }
+}
+
+/// The allocator of an isolate whose buffers `meter` counts.
+pub(crate) fn buffer_allocator(meter: &Arc<MemoryMeter>) -> v8::SharedRef<v8::Allocator> {
+    static CALLBACKS: v8::RustAllocatorVtable<MemoryMeter> =
+        v8::RustAllocatorVtable { allocate, allocate_uninitialized, free, drop: drop_meter };
+    // SAFETY: the handle is an owned reference that the vtable's `drop` gives back, and the vtable's
+    // functions take exactly this type.
+    unsafe { v8::new_rust_allocator(Arc::into_raw(Arc::clone(meter)), &CALLBACKS) }.make_shared()
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()
+}
+
+unsafe extern "C" fn allocate(meter: &MemoryMeter, bytes: usize) -> *mut c_void {
+    let Some(layout) = layout(bytes).filter(|_| meter.take(bytes)) else {
+        return ptr::null_mut();
+    };
+    // SAFETY: the layout's size is not zero.
+    unsafe { alloc_zeroed(layout) }.cast()
+}
+
+unsafe extern "C" fn allocate_uninitialized(meter: &MemoryMeter, bytes: usize) -> *mut c_void {
+    let Some(layout) = layout(bytes).filter(|_| meter.take(bytes)) else {
+        return ptr::null_mut();
+    };
+    // SAFETY: the layout's size is not zero. V8 asks for this only where it writes every byte.
+    unsafe { alloc(layout) }.cast()
+}
+
+unsafe extern "C" fn free(meter: &MemoryMeter, data: *mut c_void, bytes: usize) {
+    if let Some(layout) = layout(bytes)
+        && !data.is_null()
+    {
+        meter.buffers.fetch_sub(bytes, Ordering::Relaxed);
+        // SAFETY: V8 gives back what one of the two functions above returned, with the same size,
+        // so this is the layout it was made with.
+        unsafe { dealloc(data.cast(), layout) };
+    }
+}
+
+unsafe extern "C" fn drop_meter(meter: *const MemoryMeter) {
+    // SAFETY: `buffer_allocator` made this pointer with `Arc::into_raw`, and V8 calls this once.
+    drop(unsafe { Arc::from_raw(meter) });
+}
+
+/// Watches the heap of a fresh isolate.
+pub(crate) fn watch_heap(runtime: &mut JsRuntime, meter: &Arc<MemoryMeter>) {
+    let near_limit_meter = Arc::clone(meter);
+    runtime
+        .add_near_heap_limit_callback(move |current, _initial| near_heap_limit(&near_limit_meter, current));
+    let isolate = runtime.v8_isolate();
+    let handle = isolate.thread_safe_handle();
+    // Weak, because the meter owns what owns this function.
+    let read_meter = Arc::downgrade(meter);
+    meter.stop.attach_measure(move || {
+        let Some(meter) = read_meter.upgrade() else { return };
+        // One request at a time: an isolate that waits for a tool looks at none, and they would add up.
+        if !meter.is_reading.swap(true, Ordering::Relaxed) {
+            // The isolate, which owns a reference to the meter, is gone before it, and takes its requests along.
+            handle.request_interrupt(read_statistics, Arc::as_ptr(&meter).cast_mut().cast());
+        }
+    });
+    // The isolate holds an allocator that holds a reference to the meter, and is gone before it.
+    let data = Arc::as_ptr(meter).cast_mut().cast();
+    isolate.add_gc_epilogue_callback(after_collection, data, v8::GCType::kGCTypeAll);
+    isolate.set_oom_error_handler(out_of_memory);
+}
+
+/// The new heap limit, when V8 has no room below the current one.
+fn near_heap_limit(meter: &MemoryMeter, current: usize) -> usize {
+    // What V8 needs room for cannot be told from here, and if this is not enough, it gives up. It asks here when a single
+    // allocation is larger than what is left, when a buffer was refused, and when the run may use more than the isolate
+    // was made with: none of these is the limit. So there is room, and what the collections find decides.
+    if !meter.has_refused() && current >= meter.limit.load(Ordering::Relaxed) {
+        meter.stop.request(StopReason::Memory);
+    }
+    current.saturating_add(HEADROOM_BYTES)
+}
+
+unsafe extern "C" fn after_collection(
+    isolate: v8::UnsafeRawIsolatePtr,
+    _kind: v8::GCType,
+    _flags: v8::GCCallbackFlags,
+    data: *mut c_void,
+) {
+    // SAFETY: V8 calls this on the isolate's own thread while the isolate lives; reading statistics
+    // allocates nothing and runs no script.
+    let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
+    // SAFETY: see `watch_heap`: the meter outlives the isolate.
+    let meter = unsafe { &*data.cast::<MemoryMeter>() };
+    // What is external is freed after the collection, on another thread, and still counted here.
+    meter.note_collected(isolate.get_heap_statistics().used_heap_size());
+}
+
+unsafe extern "C" fn read_statistics(isolate: v8::UnsafeRawIsolatePtr, data: *mut c_void) {
+    // SAFETY: V8 calls this on the isolate's own thread between two instructions of a script, where it may collect
+    // garbage.
+    let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
+    // SAFETY: see `watch_heap`: the meter outlives the isolate.
+    let meter = unsafe { &*data.cast::<MemoryMeter>() };
+    meter.is_reading.store(false, Ordering::Relaxed);
+    if meter.read(&mut isolate) && meter.stop.reason().is_none() {
+        meter.collect_and_check(&mut isolate);
+    }
+}
+
+/// V8 has found no way out. Returning would abort the process, unwinding is not possible here; the
+/// thread stops for good instead. The watchdog answers for it and counts it as lost.
+unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomDetails) {
+    loop {
+        thread::park();
+    }
+}

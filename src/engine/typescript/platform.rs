@@ -1,0 +1,64 @@
+//! The process's V8 platform, and the one thread from which all isolate threads descend.
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use deno_core::{JsRuntime, v8};
+
+use super::transpile::STACK_BYTES;
+
+type Task = Box<dyn FnOnce() + Send>;
+
+struct Request {
+    name: String,
+    task: Task,
+    started: Sender<io::Result<()>>,
+}
+
+/// Runs `task` on a new thread that may hold isolates.
+///
+/// V8 protects its memory by keys that a thread inherits from the one that made the platform, so
+/// isolate threads must descend from it. A library does not own `main`; hence a thread of our own
+/// that makes the platform and starts all others. It lives as long as the process, as V8 does: V8
+/// cannot be started a second time.
+///
+/// # Errors
+///
+/// When the operating system refuses a thread.
+pub(crate) fn spawn(name: String, task: Task) -> io::Result<()> {
+    static ROOT: OnceLock<Sender<Request>> = OnceLock::new();
+    let lost = || io::Error::other("the V8 root thread is gone");
+    let root = match ROOT.get() {
+        Some(root) => root,
+        None => {
+            let root = start_root()?;
+            ROOT.get_or_init(|| root)
+        }
+    };
+    let (started, answer) = channel();
+    root.send(Request { name, task, started }).map_err(|_| lost())?;
+    answer.recv().map_err(|_| lost())?
+}
+
+/// Starts a root thread. If two callers race, the loser's thread ends without having done anything:
+/// the platform is made at the first request.
+fn start_root() -> io::Result<Sender<Request>> {
+    let (root, requests) = channel::<Request>();
+    thread::Builder::new().name("cx-v8-root".to_owned()).spawn(move || {
+        for Request { name, task, started } in requests {
+            // Does nothing after the first time.
+            // V8 keeps the pages of isolates that are gone for the next ones, by default for 8 seconds. The next run of a
+            // busy server comes sooner than this; what a large run leaves behind is given back.
+            v8::V8::set_flags_from_string("--memory-pool-timeout=1");
+            JsRuntime::init_platform(None);
+            // V8 uses about 1 MB of the stack; sources are parsed on the same thread and may need it
+            // all. Untouched pages cost nothing.
+            let spawned = thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(task);
+            // The caller waits for this answer and cannot be gone.
+            let _ = started.send(spawned.map(drop));
+        }
+    })?;
+    Ok(root)
+}

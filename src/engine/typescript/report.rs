@@ -1,0 +1,209 @@
+//! From what V8 and the guest say to an [`Outcome`]: codes from the host, places in the author's text.
+
+use serde::Deserialize;
+
+use super::isolate::RawOutcome;
+use super::transpile::{Place, Positions, StripError, StripErrorKind};
+use crate::engine::failure;
+use crate::engine::watchdog::StopReason;
+use crate::json::Json;
+use crate::run::context::ExecutionContext;
+use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::tools::ToolErrorCode;
+
+/// What the guest's `describe` reports of a thrown value.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Thrown {
+    name: Option<String>,
+    message: String,
+    stack: Option<String>,
+    /// The code of a tool call's error that the host made itself.
+    code: Option<String>,
+    /// Whether the value is no error object.
+    thrown: bool,
+}
+
+/// Everything that explains a run's end beside the engine's word.
+pub(crate) struct Evidence<'a> {
+    pub(crate) context: &'a ExecutionContext,
+    pub(crate) source: &'a str,
+    pub(crate) positions: &'a Positions,
+    pub(crate) stopped: Option<StopReason>,
+    /// Whether an array buffer was refused during the run.
+    pub(crate) buffer_refused: bool,
+}
+
+impl Evidence<'_> {
+    /// The run's outcome.
+    pub(crate) fn outcome(&self, raw: RawOutcome) -> Outcome {
+        match raw {
+            RawOutcome::Value(text) => match Json::parse(&text) {
+                Ok(value) => Outcome::Returned(value),
+                Err(error) => Outcome::Failed(failure::not_json(&error)),
+            },
+            RawOutcome::Threw(report) => Outcome::Failed(self.thrown(&report)),
+            RawOutcome::Refused { message, line, column } => {
+                let mut error = ScriptError::new(
+                    ErrorCode::SyntaxError,
+                    message.trim_start_matches("Uncaught SyntaxError: ").to_owned(),
+                );
+                self.place(&mut error, self.positions.original(line, column));
+                Outcome::Failed(error)
+            }
+            RawOutcome::NeverSettles => Outcome::Failed(
+                ScriptError::new(
+                    ErrorCode::RuntimeError,
+                    "the script waits for a promise that can never settle",
+                )
+                .with_hint("no timer and no tool call is left that could settle it"),
+            ),
+            RawOutcome::TooLarge(bytes) => Outcome::Failed(failure::too_large(bytes, self.context)),
+            RawOutcome::Stopped => Outcome::Failed(failure::stopped(self.stopped, self.context)),
+            RawOutcome::Broken(message) => {
+                Outcome::Failed(ScriptError::new(ErrorCode::RuntimeError, message))
+            }
+        }
+    }
+
+    fn thrown(&self, report: &str) -> ScriptError {
+        let thrown: Thrown = serde_json::from_str(report).unwrap_or_else(|error| Thrown {
+            message: format!("the error cannot be read: {error}"),
+            ..Thrown::default()
+        });
+        let tool_code = thrown.code.as_deref().and_then(tool_error_code);
+        let code = if tool_code == Some(ToolErrorCode::MaxToolCallsExceeded) {
+            ErrorCode::MaxToolCallsExceeded
+        } else if self.buffer_refused && thrown.message == "Array buffer allocation failed" {
+            // Only after the host did refuse one; the text alone proves nothing.
+            ErrorCode::MemoryLimit
+        } else {
+            ErrorCode::RuntimeError
+        };
+        let stack = thrown.stack.as_deref().map(|stack| self.author_stack(stack));
+        let first_place = stack.as_ref().and_then(|(_, place)| *place);
+        let mut error = ScriptError {
+            hint: hint(&thrown),
+            name: thrown.name,
+            stack: stack.map(|(text, _)| text).filter(|text| !text.is_empty()),
+            tool_code,
+            ..ScriptError::new(code, thrown.message)
+        };
+        self.place(&mut error, first_place);
+        error
+    }
+
+    /// The stack with the author's positions and without frames of ours, and the place of its first
+    /// frame.
+    fn author_stack(&self, stack: &str) -> (String, Option<Place>) {
+        let mut text = String::new();
+        let mut first_place = None;
+        for line in stack.lines() {
+            let kept = if line.trim_start().starts_with("at ") {
+                let Some((line, place)) = self.author_frame(line) else {
+                    continue;
+                };
+                first_place = first_place.or(place);
+                line
+            } else {
+                line.to_owned()
+            };
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&kept);
+        }
+        (text, first_place)
+    }
+
+    /// A frame in the author's positions, or `None` for one that is not the author's.
+    fn author_frame(&self, line: &str) -> Option<(String, Option<Place>)> {
+        if line.contains("ext:") {
+            return None;
+        }
+        let name = &self.context.name;
+        let Some(at) = line.rfind(&format!("{name}:")) else {
+            return Some((line.to_owned(), None));
+        };
+        let position = &line[at + name.len() + 1..];
+        let (numbers, rest) = position.split_at(
+            position
+                .find(|character: char| !character.is_ascii_digit() && character != ':')
+                .unwrap_or(position.len()),
+        );
+        let (line_number, column) = numbers.split_once(':')?;
+        let place = self.positions.original(line_number.parse().ok()?, column.parse().ok()?)?;
+        let head = &line[..at];
+        Some((format!("{head}{name}:{}:{}{rest}", place.line, place.column), Some(place)))
+    }
+
+    fn place(&self, error: &mut ScriptError, place: Option<Place>) {
+        set_place(error, self.source, place);
+    }
+}
+
+/// The error for a source that could not be stripped.
+pub(crate) fn strip_failed(error: StripError, source: &str) -> ScriptError {
+    let code = match error.kind {
+        StripErrorKind::Syntax => ErrorCode::SyntaxError,
+        StripErrorKind::Transpile => ErrorCode::TranspileError,
+        // The engine makes this error itself: it knows which limit was reached.
+        StripErrorKind::Stopped => ErrorCode::Cancelled,
+    };
+    let mut failed = ScriptError { hint: error.hint, ..ScriptError::new(code, error.message) };
+    set_place(&mut failed, source, error.place);
+    failed
+}
+
+/// Writes a place of the source, and that line's text, into an error.
+pub(crate) fn set_place(error: &mut ScriptError, source: &str, place: Option<Place>) {
+    if let Some(place) = place {
+        failure::set_place(error, source, place.line, place.column);
+    }
+}
+
+fn tool_error_code(text: &str) -> Option<ToolErrorCode> {
+    ToolErrorCode::ALL.iter().copied().find(|code| code.as_str() == text)
+}
+
+/// What to do about an error whose cause is that something of a browser or of Node is not here.
+fn hint(thrown: &Thrown) -> Option<String> {
+    if thrown.thrown {
+        return Some("throw an Error to get a stack and a line".to_owned());
+    }
+    match thrown.name.as_deref()? {
+        "ReferenceError" => {
+            let missing = thrown.message.strip_suffix(" is not defined")?;
+            absent_global(missing).map(str::to_owned)
+        }
+        "EvalError" => Some("code cannot be made from text here; write it into the script".to_owned()),
+        _ => None,
+    }
+}
+
+/// What to use instead of a global that other hosts have.
+fn absent_global(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "fetch" | "XMLHttpRequest" | "WebSocket" | "EventSource" => {
+            "scripts have no network; call a tool that fetches, `searchTools(\"fetch\")` finds one"
+        }
+        "require" | "module" | "exports" | "__dirname" | "__filename" => {
+            "scripts have no packages; `tools.<server>.<tool>()` calls a tool, `import … from \"mcp:<server>\"` imports one"
+        }
+        "process" | "Deno" | "Bun" => {
+            "scripts have no process, environment or arguments; data comes in as `input`"
+        }
+        "Buffer" => "use Uint8Array, TextEncoder and TextDecoder, atob and btoa",
+        "fs" | "path" | "os" | "child_process" => {
+            "scripts have no files or processes; call a tool of a filesystem server"
+        }
+        "setImmediate" => "use setTimeout or queueMicrotask",
+        "WebAssembly" | "SharedArrayBuffer" | "Atomics" | "Worker" => {
+            "scripts are one thread of plain JavaScript"
+        }
+        "localStorage" | "sessionStorage" => "`await state.set(key, value)` keeps JSON between runs",
+        "window" | "document" | "navigator" => "scripts do not run in a browser",
+        "print" => "use console.log",
+        _ => return None,
+    })
+}

@@ -1,0 +1,238 @@
+//! Makes JavaScript that V8 runs of the TypeScript that an author wrote.
+//!
+//! The only place that names swc. What leaves is one expression, an async function without parameters: top-level
+//! `await` and `return` are then just what they are in a function, and a static import is an `await import` at its
+//! top. The author's text is parsed on its own and printed from the tree, so nothing in it can end the wrapper.
+//!
+//! Nothing of the source is executed or read from elsewhere here. swc cannot be interrupted, some of its passes
+//! take quadratic time or more, and it overflows the stack on deep nesting. So `bounds` limits depth and parsing
+//! before there is a tree, `work` counts on the tree what the passes would do, `print` limits what comes out, and
+//! between passes the caller is asked whether the run goes on. Callers run [`strip`] on a thread with a stack of
+//! [`STACK_BYTES`].
+
+mod bounds;
+mod constants;
+mod emit;
+mod fence;
+mod lower;
+mod messages;
+mod namespaces;
+mod parse;
+mod positions;
+mod print;
+mod refuse;
+mod value;
+mod work;
+
+#[cfg(any(test, fuzzing))]
+#[path = "../../../fuzz/entries/transpile.rs"]
+pub(crate) mod fuzzing;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bounds::Refusal;
+use fence::Part;
+pub(crate) use positions::Positions;
+use positions::{FIRST_BYTE, place_of};
+use swc_common::BytePos;
+
+/// Stack that [`strip`] needs for the deepest source that `bounds` lets pass, in a build without optimisation.
+/// Only what is used is ever committed.
+pub(crate) const STACK_BYTES: usize = 256 << 20;
+
+/// Most parts inside of Markdown fences that are tried one after the other. Answers of models hold a few; each
+/// attempt has a fixed cost.
+const MAX_FENCES: usize = 100;
+
+/// What V8 is given, and how to find the author's place in it.
+#[derive(Debug)]
+pub(crate) struct Stripped {
+    /// A JavaScript expression in parentheses: an async function, in strict mode, to be called without arguments.
+    pub(crate) code: String,
+    /// Static imports, in order, to be checked before anything runs.
+    pub(crate) imports: Vec<Import>,
+    /// The author's place of a place in `code`.
+    pub(crate) positions: Positions,
+}
+
+/// A static import that has a use at run time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Import {
+    /// `mcp:` and the name of a server.
+    pub(crate) specifier: String,
+    /// What is imported by name; nothing for `import * as` and for an import without names.
+    pub(crate) names: Vec<ImportedName>,
+    /// Where the specifier stands.
+    pub(crate) place: Place,
+}
+
+/// A name that an import takes from a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ImportedName {
+    /// As the server exports it: `default` for a default import.
+    pub(crate) name: String,
+    /// Where the name stands.
+    pub(crate) place: Place,
+}
+
+/// A place in the author's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Line, from 1.
+    pub(crate) line: u32,
+    /// Column, from 1, in UTF-16 units as V8 counts.
+    pub(crate) column: u32,
+}
+
+/// Whose fault it is that there is no JavaScript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StripErrorKind {
+    /// The text is not TypeScript, or more than the bounds allow.
+    Syntax,
+    /// It is TypeScript that cannot be run here, or that would take too much work.
+    Transpile,
+    /// The caller's check said that the run has been stopped.
+    Stopped,
+}
+
+/// Why there is no JavaScript, for the author.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StripError {
+    /// Syntax or transpilation.
+    pub(crate) kind: StripErrorKind,
+    /// A lowercase fragment.
+    pub(crate) message: String,
+    /// Where in the author's text, if the error has a place.
+    pub(crate) place: Option<Place>,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+impl fmt::Display for StripError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)?;
+        match self.place {
+            Some(Place { line, column }) => write!(formatter, " (line {line}, column {column})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Asked between passes whether the run has been stopped. A pass itself cannot be interrupted.
+#[derive(Clone, Copy)]
+pub(super) struct Cancellation<'a>(&'a dyn Fn() -> bool);
+
+impl Cancellation<'_> {
+    /// Returns an error of the kind [`Stopped`](StripErrorKind::Stopped) once the run has been stopped.
+    fn check(self) -> Result<(), StripError> {
+        if !(self.0)() {
+            return Ok(());
+        }
+        Err(StripError {
+            kind: StripErrorKind::Stopped,
+            message: "the run was stopped".to_owned(),
+            place: None,
+            hint: None,
+        })
+    }
+}
+
+/// Strips the types off `source` and wraps it into an async function.
+///
+/// Needs a stack of [`STACK_BYTES`]. Text inside a Markdown fence is taken out of it if the fence comes first, or if
+/// the whole is not TypeScript. `stopped` is called between passes; once it returns true, no further pass runs.
+pub(crate) fn strip(
+    source: &str,
+    max_bytes: usize,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Stripped, StripError> {
+    let cancellation = Cancellation(stopped);
+    if source.len() > max_bytes {
+        return Err(StripError {
+            kind: StripErrorKind::Syntax,
+            message: format!("the source has {} bytes, more than the limit of {max_bytes}", source.len()),
+            place: None,
+            hint: Some("pass large data as `input`, not as source".to_owned()),
+        });
+    }
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    if let Some(part) = fence::leading(source) {
+        return strip_part(part, cancellation);
+    }
+    let whole = strip_part(Part { text: source, lines_before: 0 }, cancellation);
+    let Err(error) = &whole else {
+        return whole;
+    };
+    if error.kind != StripErrorKind::Syntax {
+        return whole;
+    }
+    let line = error.place.map_or(0, |place| place.line);
+    let parts = fence::fenced(source).into_iter().take(MAX_FENCES);
+    let mut fenced = parts.map(|part| (part.lines_before, strip_part(part, cancellation)));
+    let first = fenced.next();
+    let ends = |result: &Result<Stripped, StripError>| {
+        result.as_ref().map_or_else(|error| error.kind == StripErrorKind::Stopped, |_| true)
+    };
+    if let Some((_, result)) = &first
+        && ends(result)
+    {
+        return first.map_or(whole, |(_, result)| result);
+    }
+    // Where it was the prose that did not parse, what is wrong with the code is of more use.
+    let reported = match first {
+        Some((before, result)) if line <= before => result,
+        _ => whole,
+    };
+    fenced.map(|(_, result)| result).find(ends).unwrap_or(reported)
+}
+
+fn strip_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Stripped, StripError> {
+    cancellation.check()?;
+    bounds::check(part.text).map_err(|refusal| refused(part, refusal))?;
+    cancellation.check()?;
+    // A panic in swc is a defect of swc that some source found. It may cross here because nothing that is broken
+    // by it lives on: the closure owns the tree, the marks live in `Globals` of this call, and the thread-local
+    // slots that point to them are restored while unwinding.
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let parsed = parse::parse(part)?;
+        emit::emit(part, parsed, cancellation)
+    }));
+    result.unwrap_or_else(|_| {
+        Err(StripError {
+            kind: StripErrorKind::Transpile,
+            message: "this source cannot be made into JavaScript".to_owned(),
+            place: None,
+            hint: Some("write the unusual part of it in a simpler way".to_owned()),
+        })
+    })
+}
+
+fn refused(part: Part<'_>, refusal: Refusal) -> StripError {
+    let (kind, at, message, hint) = match refusal {
+        Refusal::TooDeep { at } => {
+            (StripErrorKind::Syntax, at, "nested too deeply", "split it into functions or statements")
+        }
+        Refusal::TooMuchWork { at } => (
+            StripErrorKind::Transpile,
+            at,
+            work::MESSAGE,
+            "nest less deeply up to here, pass large data as `input`, or split the script",
+        ),
+        Refusal::Unclear { at } => (
+            StripErrorKind::Syntax,
+            at,
+            "too many `/` that may divide or begin a regular expression",
+            "put regular expressions into constants",
+        ),
+    };
+    let byte = FIRST_BYTE + BytePos(u32::try_from(at).unwrap_or(u32::MAX - FIRST_BYTE.0));
+    StripError {
+        kind,
+        message: message.to_owned(),
+        place: Some(place_of(part.text, part.lines_before, byte)),
+        hint: Some(hint.to_owned()),
+    }
+}

@@ -1,0 +1,170 @@
+//! Weighs operators, and follows both readings of a `/` that is unclear.
+
+use super::Refusal;
+use super::frame::{Boundary, LEVEL, LINK, Previous};
+use super::scanner::{Scanner, Stop};
+
+impl Scanner<'_> {
+    /// Reads a `/` that begins no comment. Returns whether the rest of the line was read with it.
+    pub(super) fn slash(&mut self, readings: &mut u32, others: &mut Vec<Self>) -> Result<bool, Refusal> {
+        match self.previous {
+            Previous::Operand if !self.newline => self.operator(b'/')?,
+            Previous::Operator | Previous::Prefix | Previous::HeadEnd => self.regular_expression(),
+            _ => {
+                self.fork(readings, others, Self::regular_expression)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Follows two readings: `other` is applied to a copy, the operator here. They join at the end of the line
+    /// if they agree there.
+    pub(super) fn fork(
+        &mut self,
+        readings: &mut u32,
+        others: &mut Vec<Self>,
+        other: fn(&mut Self),
+    ) -> Result<(), Refusal> {
+        *readings = readings.checked_sub(1).ok_or(Refusal::Unclear { at: self.at })?;
+        let mut copy = self.clone();
+        other(&mut copy);
+        copy.run(readings, others, Stop::AfterLine)?;
+        let byte = self.rest()[0];
+        self.operator(byte)?;
+        self.run(readings, others, Stop::AfterLine)?;
+        if !self.agrees_with(&copy) {
+            others.push(copy);
+        }
+        Ok(())
+    }
+
+    /// Returns whether both go on alike: all but the source, which is the same.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        self.at == other.at
+            && self.previous == other.previous
+            && self.boundary == other.boundary
+            && self.newline == other.newline
+            && self.frame == other.frame
+            && self.outer == other.outer
+    }
+
+    /// Returns whether the parser may skip the line here: comments of old HTML and marks of a merge conflict.
+    pub(super) fn is_skipped_by_parser(&self, byte: u8) -> bool {
+        match byte {
+            b'<' if self.rest().starts_with(b"<!--") => true,
+            b'<' => self.newline && self.rest().starts_with(b"<<<<<<<"),
+            b'-' => self.rest().starts_with(b"-->"),
+            b'=' => self.newline && self.rest().starts_with(b"======="),
+            b'>' => self.newline && self.rest().starts_with(b">>>>>>>"),
+            b'|' => self.newline && self.rest().starts_with(b"|||||||"),
+            _ => false,
+        }
+    }
+
+    pub(super) fn operator(&mut self, byte: u8) -> Result<(), Refusal> {
+        // The operator carries the statement on, unless a semicolon has ended it. A decorator begins one.
+        if byte == b'@' && self.boundary != Boundary::None {
+            self.frame.end_statement();
+        }
+        self.operand_begins();
+        let binary = matches!(self.previous, Previous::Operand);
+        let doubled = self.peek(1) == Some(byte);
+        let link = if binary { LINK } else { LEVEL };
+        let mut length = 1;
+        let mut previous = Previous::Operator;
+        let weight = match byte {
+            b'.' => {
+                previous = Previous::Dot;
+                // `...` is one token, and what follows it is no name.
+                if self.rest().starts_with(b"...") {
+                    length = 3;
+                    previous = Previous::Operator;
+                }
+                LINK
+            }
+            b'=' if self.peek(1) == Some(b'>') => {
+                length = 2;
+                // Between `?` and `:` it is tried with and without the type before it.
+                self.frame.doublings += u32::from(self.frame.conditional);
+                self.frame.scopes += 1;
+                LEVEL
+            }
+            // `==` and `===`; `<=` and `!=` below.
+            b'=' if doubled => {
+                length = if self.peek(2) == Some(b'=') { 3 } else { 2 };
+                link
+            }
+            b'<' if self.peek(1) == Some(b'=') => {
+                length = 2;
+                link
+            }
+            b'?' if self.peek(1) == Some(b'.') => {
+                length = 2;
+                previous = Previous::Dot;
+                LINK
+            }
+            b'?' | b'*' if doubled => {
+                length = 2;
+                if byte == b'?' { link } else { LEVEL }
+            }
+            b'?' => {
+                self.frame.conditional = true;
+                LEVEL
+            }
+            b'=' | b':' | b'~' => LEVEL,
+            b'<' => {
+                self.frame.angles += 1;
+                self.frame.tried += 1;
+                // A generic arrow function is tried before a type assertion.
+                self.frame.doublings += u32::from(!binary);
+                0
+            }
+            b'>' => {
+                self.frame.tried = self.frame.tried.saturating_sub(1);
+                if self.frame.angles > 0 {
+                    self.frame.tallest = self.frame.tallest.max(self.frame.path());
+                    self.frame.angles -= 1;
+                }
+                previous = Previous::Angle;
+                LINK
+            }
+            b'+' | b'-' if doubled => {
+                length = 2;
+                previous = Previous::Either;
+                link
+            }
+            b'!' if self.peek(1) == Some(b'=') => {
+                length = if self.peek(2) == Some(b'=') { 3 } else { 2 };
+                link
+            }
+            b'!' => {
+                // After an operand it asserts that the value is not null, and the operand goes on.
+                if self.previous != Previous::Operator && !self.newline {
+                    previous = Previous::Either;
+                }
+                link
+            }
+            b'&' | b'|' if doubled => {
+                length = 2;
+                link
+            }
+            b'@' => {
+                // The resolver visits decorators twice. Those in a row do not nest in each other.
+                self.frame.decorated = true;
+                0
+            }
+            b'#' => 0,
+            _ => link,
+        };
+        // No type goes on with these.
+        if matches!(byte, b'&' | b'|' | b'?' | b'=' if doubled)
+            || matches!(byte, b'+' | b'*' | b'%' | b'/' | b'^')
+        {
+            self.frame.tried = 0;
+        }
+        self.at += length;
+        self.after(previous);
+        self.add(weight)
+    }
+}

@@ -1,0 +1,162 @@
+//! Parses the author's text as a module whose top level may also `return`.
+
+use std::collections::HashSet;
+
+use swc_common::{BytePos, Span, Spanned};
+use swc_ecma_ast::{
+    ArrowExpr, Class, Decl, EsVersion, Expr, ExprStmt, Function, Invalid, Module, ModuleItem, ReturnStmt,
+    Stmt, TaggedTpl,
+};
+use swc_ecma_parser::error::SyntaxError;
+use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
+use swc_ecma_visit::{Visit, VisitWith};
+
+use super::fence::Part;
+use super::positions::{FIRST_BYTE, place_of};
+use super::{StripError, StripErrorKind, messages};
+
+/// The author's module, and whether its own top level returns.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) module: Module,
+    pub(super) returns: bool,
+}
+
+/// Parses `part` on its own, before anything is put around it: what would break out of the wrapper does not
+/// parse here.
+pub(super) fn parse(part: Part<'_>) -> Result<Parsed, StripError> {
+    match parse_module(part.text) {
+        Ok(parsed) => Ok(parsed),
+        Err(error) => match parse_function(part.text) {
+            Some(parsed) => Ok(parsed),
+            None => Err(describe(part, &error)),
+        },
+    }
+}
+
+/// The tree of `text`, with whatever is wrong in it that the parser goes on after.
+#[cfg(any(test, fuzzing))]
+pub(super) fn tree(text: &str) -> Result<Module, swc_ecma_parser::error::Error> {
+    parser(text).parse_module()
+}
+
+fn parser(text: &str) -> Parser<Lexer<'_>> {
+    let syntax = Syntax::Typescript(TsSyntax { decorators: true, ..TsSyntax::default() });
+    let end = BytePos(FIRST_BYTE.0 + u32::try_from(text.len()).expect("the size was checked"));
+    Parser::new_from(Lexer::new(syntax, EsVersion::latest(), StringInput::new(text, FIRST_BYTE, end), None))
+}
+
+fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
+    let mut parser = parser(text);
+    let result = parser.parse_module();
+    let mut errors = parser.take_errors();
+    let module = match result {
+        Ok(module) => module,
+        Err(error) => {
+            errors.push(error);
+            return Err(first(errors).expect("one was pushed"));
+        }
+    };
+    // What it could not read the parser says, except in an `export abstract class`: there it only leaves a gap.
+    let mut gaps = Gaps::default();
+    module.visit_with(&mut gaps);
+    errors.extend(gaps.found.map(|span| swc_ecma_parser::error::Error::new(span, SyntaxError::TS1109)));
+    if text.contains("```") {
+        let mut finder = TaggedByTemplate::default();
+        module.visit_with(&mut finder);
+        errors.extend(
+            finder.found.map(|span| swc_ecma_parser::error::Error::new(span, SyntaxError::InvalidExpr)),
+        );
+    }
+    // The parser has no setting that allows `return` at the top level of TypeScript. It reports each one and
+    // goes on, so those that do stand there are taken from the list. One in a static block stays.
+    let mut returns = HashSet::new();
+    if errors.iter().any(|error| *error.kind() == SyntaxError::ReturnNotAllowed) {
+        let mut finder = TopLevelReturns::default();
+        module.visit_with(&mut finder);
+        returns = finder.found;
+        errors.retain(|error| {
+            *error.kind() != SyntaxError::ReturnNotAllowed || !returns.contains(&error.span().lo)
+        });
+    }
+    match first(errors) {
+        None => Ok(Parsed { module, returns: !returns.is_empty() }),
+        Some(error) => Err(error),
+    }
+}
+
+fn first(errors: Vec<swc_ecma_parser::error::Error>) -> Option<swc_ecma_parser::error::Error> {
+    errors.into_iter().min_by_key(|error| error.span().lo)
+}
+
+/// Parses a source that is a function without a name and nothing else, which is no statement.
+fn parse_function(text: &str) -> Option<Parsed> {
+    let mut parser = parser(text);
+    parser.allow_module_syntax();
+    let expression = parser.parse_expr().ok()?;
+    let rest = (parser.input().cur_span().lo - FIRST_BYTE).0 as usize;
+    if rest < text.len() || !matches!(*expression, Expr::Fn(_)) || !parser.take_errors().is_empty() {
+        return None;
+    }
+    let span = expression.span();
+    let statement = Stmt::Expr(ExprStmt { span, expr: expression });
+    let module = Module { span, body: vec![ModuleItem::Stmt(statement)], shebang: None };
+    Some(Parsed { module, returns: false })
+}
+
+/// Collects where the `return` statements of the top level begin.
+#[derive(Default)]
+struct TopLevelReturns {
+    found: HashSet<BytePos>,
+}
+
+impl Visit for TopLevelReturns {
+    fn visit_return_stmt(&mut self, statement: &ReturnStmt) {
+        self.found.insert(statement.span.lo);
+    }
+
+    // What follows cannot hold a `return` of the top level.
+    fn visit_expr(&mut self, _: &Expr) {}
+    fn visit_decl(&mut self, _: &Decl) {}
+    fn visit_function(&mut self, _: &Function) {}
+    fn visit_arrow_expr(&mut self, _: &ArrowExpr) {}
+    fn visit_class(&mut self, _: &Class) {}
+}
+
+/// Looks for an expression that the parser could not read.
+#[derive(Default)]
+struct Gaps {
+    found: Option<Span>,
+}
+
+impl Visit for Gaps {
+    fn visit_invalid(&mut self, gap: &Invalid) {
+        self.found = self.found.or(Some(gap.span));
+    }
+}
+
+/// Looks for a template whose tag is a template. It can only fail when it runs, so nobody writes it; Markdown is
+/// read as one, when what stands before a fence is read as a label or an expression.
+#[derive(Default)]
+struct TaggedByTemplate {
+    found: Option<Span>,
+}
+
+impl Visit for TaggedByTemplate {
+    fn visit_tagged_tpl(&mut self, tagged: &TaggedTpl) {
+        if matches!(*tagged.tag, Expr::Tpl(_)) {
+            self.found = self.found.or(Some(tagged.span));
+        }
+        tagged.visit_children_with(self);
+    }
+}
+
+fn describe(part: Part<'_>, error: &swc_ecma_parser::error::Error) -> StripError {
+    let at = error.span().lo;
+    StripError {
+        kind: StripErrorKind::Syntax,
+        message: messages::plain(error.kind()),
+        place: Some(place_of(part.text, part.lines_before, at)),
+        hint: messages::hint(part.text, error.kind()),
+    }
+}

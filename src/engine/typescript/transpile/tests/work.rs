@@ -1,0 +1,209 @@
+//! Sources whose passes would take minutes or all memory: each bound obeyed and violated.
+
+use std::cell::Cell;
+use std::fmt::Write as _;
+
+use super::super::positions::{FIRST_BYTE, PlaceIndex, place_of};
+use super::super::{STACK_BYTES, StripError, StripErrorKind, Stripped, strip, work};
+use super::{body, run};
+
+/// The text of `count` repetitions, made with their numbers.
+fn repeated(count: usize, text: impl Fn(usize) -> String) -> String {
+    (0..count).map(text).collect()
+}
+
+/// Asserts that `source` is refused because of the work, and returns the error.
+#[track_caller]
+fn too_much(source: &str) -> StripError {
+    let error = run(source).expect_err("it must be refused");
+    assert_eq!((error.kind, error.message.as_str()), (StripErrorKind::Transpile, work::MESSAGE), "{error:?}");
+    assert!(error.hint.is_some(), "{error:?}");
+    error
+}
+
+/// As [`too_much`], where the parser itself would work too much.
+#[track_caller]
+fn too_much_work(source: &str) {
+    let error = run(source).expect_err("it must be refused");
+    assert_eq!((error.kind, error.message.as_str()), (StripErrorKind::Transpile, work::MESSAGE), "{error:?}");
+}
+
+#[test]
+fn v_295_enums_are_counted_with_all_members() {
+    let enums = |count| repeated(count, |number| format!("enum E{{a{number}={number}}}"));
+    let code = body(&format!("{} return E.a299", enums(300)));
+    assert!(code.contains("E[E[\"a299\"] = 299] = \"a299\""));
+    let error = too_much(&enums(24_000));
+    assert!(error.place.is_some() && error.hint.is_some_and(|hint| hint.contains("enums")));
+    too_much(&repeated(10_000, |number| format!("const enum E{number}{{a}}")));
+    too_much(&format!(
+        "enum Large{{{}}}{}",
+        "a,".repeat(20_000),
+        repeated(1_000, |n| format!("enum E{n}{{}}"))
+    ));
+}
+
+#[test]
+fn v_296_decorators_and_accessors_are_counted() {
+    let class = |count, member: &str| {
+        format!("class A{{{}}}", repeated(count, |n| member.replace('N', &n.to_string())))
+    };
+    for member in ["@d aN;", "accessor aN=1;", "@d mN(){}", "@d accessor #aN;"] {
+        assert!(run(&class(100, member)).is_ok(), "{member}");
+        let error = too_much(&class(4_100, member));
+        assert!(error.hint.is_some_and(|hint| hint.contains("decorators")), "{member}");
+    }
+    too_much(&format!("{}class A{{}}", "@d ".repeat(70_000)));
+}
+
+#[test]
+fn v_368_type_arguments_in_type_arguments_are_counted() {
+    for (open, close) in [
+        ("a<(b=", ")"),
+        ("async<((b=", "))"),
+        ("a<b<c<(d=", ")"),
+        ("a<({b=", "})"),
+        ("a<{[", "]}"),
+        ("a<([", "])"),
+    ] {
+        let source = |levels| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+        too_much_work(&source(24));
+        // What people write is compared, and nests a little.
+        assert!(
+            run(&source(2)).is_ok() || run(&source(2)).is_err_and(|error| error.message != work::MESSAGE)
+        );
+    }
+    let compared = "if (a < (b) && c < (d + (e < (f) ? { g: [h < (i)] } : j))) { k(l < (m), () => { return { n: [o < (p)] } }) }\n";
+    assert!(run(&format!("let a,b,c,d,e,f,h,i,j,k,l,m,o,p;\n{}", compared.repeat(200))).is_ok());
+}
+
+#[test]
+fn v_297_constants_are_evaluated_up_to_a_length_and_left_to_the_script_beyond() {
+    check_member("const a = 'x' + 'y';", "E[\"m\"] = \"xy\";");
+    check_member("const a = 1 + 2 * 3;", "E[E[\"m\"] = 7] = \"m\";");
+    let long = format!("const a = 1{};", " + 1".repeat(100));
+    check_member(&long, "E[E[\"m\"] = a] = \"m\";");
+    let text = format!("const a = '{}';", "x".repeat(5_000));
+    check_member(&text, "E[E[\"m\"] = a] = \"m\";");
+    // Each is twice as long as the one before; the last would be 2^60 bytes.
+    let doubled = repeated(60, |n| format!("const a{} = a{n} + a{n};", n + 1));
+    check_member(&format!("const a0 = 'x'; {doubled} const a = a60;"), "E[E[\"m\"] = a] = \"m\";");
+    // Without an enum nobody asks, however long they are.
+    for unit in ["+'b'", "+1"] {
+        assert!(run(&format!("const a='b'{}", unit.repeat(15_000))).is_ok(), "{unit}");
+    }
+}
+
+#[track_caller]
+fn check_member(constants: &str, expected: &str) {
+    let code = body(&format!("{constants} enum E {{ m = a }} return E.m"));
+    assert!(code.contains(expected), "{expected} in {}", &code[code.len().saturating_sub(200)..]);
+}
+
+#[test]
+fn v_297_members_of_enums_do_not_double_without_end() {
+    let doubled = |count| repeated(count, |n| format!("a{} = a{n} + a{n},", n + 1));
+    assert!(body(&format!("enum E {{ a0 = 'x', {} }}", doubled(10))).contains(&"x".repeat(1 << 10)));
+    too_much(&format!("enum E {{ a0 = 'x', {} }}", doubled(60)));
+    let templates = repeated(60, |n| format!("a{} = `${{a{n}}}${{E.a{n}}}`,", n + 1));
+    too_much(&format!("enum E {{ a0 = 'x', {templates} }}"));
+    let copies =
+        format!("enum E {{ a = '{}', {} }}", "x".repeat(100_000), repeated(100, |n| format!("b{n} = a,")));
+    too_much(&copies);
+}
+
+#[test]
+fn v_298_what_is_written_is_bounded() {
+    let name = "N".repeat(20_000);
+    assert!(run(&format!("enum {name} {{ {} }}", "a,".repeat(50))).is_ok());
+    for source in [
+        format!("enum {name} {{ {} }}", "a,".repeat(2_000)),
+        format!("namespace {name} {{ export let a = 1; {} }}", "a;".repeat(2_000)),
+        format!("const enum E {{ a = '{name}' }} {}", "E.a;".repeat(2_000)),
+    ] {
+        let error = too_much(&source);
+        assert!(error.hint.is_some_and(|hint| hint.contains("bytes: shorten")), "{}", &source[..30]);
+    }
+}
+
+#[test]
+fn v_299_every_place_is_found_by_a_search_as_by_reading() {
+    let mut text = String::new();
+    for line in 0..200 {
+        let end = ["\n", "\r\n", "\r", "\u{2028}", "\u{2029}", "\n\n"][line % 6];
+        let _ = write!(text, "{}é{}{end}", "a".repeat(line * 7 % 50), "😀".repeat(line % 40));
+    }
+    text.push_str(&"ü😀x".repeat(3_000));
+    let index = PlaceIndex::new(&text, 7);
+    for byte in (0..=u32::try_from(text.len()).expect("short") + 3).step_by(3) {
+        let byte = FIRST_BYTE + swc_common::BytePos(byte);
+        assert_eq!(index.place(&text, byte), place_of(&text, 7, byte), "{byte:?}");
+    }
+    let empty = PlaceIndex::new("", 0);
+    assert_eq!(empty.place("", FIRST_BYTE), place_of("", 0, FIRST_BYTE));
+}
+
+/// Quadratic in the number of statements, these would take minutes and hours without optimisation.
+#[test]
+fn v_299_returns_and_imports_are_looked_up_and_not_searched() {
+    assert!(run(&"return a;".repeat(100_000)).is_ok());
+    let imports = repeated(20_000, |n| format!("import {{ a as b{n} }} from 'mcp:s'; b{n};"));
+    let imports = run(&imports).expect("strips").imports;
+    assert_eq!(imports.len(), 20_000);
+    assert!(imports.windows(2).all(|pair| pair[0].place.column < pair[1].place.column));
+}
+
+#[test]
+fn v_300_names_of_one_spelling_and_deep_scopes_are_counted() {
+    let functions = |count| format!("enum E {{ a }} {}", "x=>x;".repeat(count));
+    assert!(run(&functions(2_000)).is_ok());
+    let error = too_much(&functions(20_000));
+    assert!(error.hint.is_some_and(|hint| hint.contains("one spelling")));
+    let nested =
+        |levels: usize, names| format!("{}{}{}", "{".repeat(levels), "a;".repeat(names), "}".repeat(levels));
+    assert!(run(&nested(40, 50_000)).is_ok());
+    assert!(run(&nested(900, 1_000)).is_ok());
+    let error = too_much(&nested(900, 300_000));
+    assert_eq!(error.place.map(|place| place.line), Some(1));
+    let arrows = format!("{}[{}]", "a=>".repeat(1_500), "b,".repeat(300_000));
+    too_much(&arrows);
+}
+
+#[test]
+fn v_301_no_pass_begins_after_the_run_was_stopped() {
+    let source = "function d(v, c) { return v }\n@d class A { accessor x = 1 }\nenum E { a }\n\
+        namespace N { export const y = 1 } namespace N { export const z = y }\n1";
+    let stopped_at = |last: usize| -> (Result<Stripped, StripError>, usize) {
+        std::thread::scope(|scope| {
+            let strip = move || {
+                let asked = Cell::new(0);
+                let result = strip(source, 1 << 20, &|| {
+                    asked.set(asked.get() + 1);
+                    asked.get() > last
+                });
+                (result, asked.get())
+            };
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, strip);
+            thread.expect("a thread starts").join().expect("no panic crosses `strip`")
+        })
+    };
+    let (result, all) = stopped_at(usize::MAX);
+    assert!(result.is_ok());
+    // Before and after `bounds`, and between parsing, the checks, resolver, constants, decorators, TypeScript,
+    // renaming, parentheses and printing.
+    assert!(all >= 10, "asked {all} times");
+    for last in 0..all {
+        let (result, asked) = stopped_at(last);
+        let kind = result.map_err(|error| error.kind).err();
+        assert_eq!((kind, asked), (Some(StripErrorKind::Stopped), last + 1), "stopped at {last}");
+    }
+    // Nor is another form of the source tried.
+    let fenced = "no code here\n```ts\n1\n```\n```ts\n2\n```\n";
+    let asked = Cell::new(0);
+    let result = strip(fenced, 1 << 20, &|| {
+        asked.set(asked.get() + 1);
+        asked.get() > 3
+    });
+    assert_eq!(result.map_err(|error| error.kind).err(), Some(StripErrorKind::Stopped));
+    assert_eq!(asked.get(), 4);
+}

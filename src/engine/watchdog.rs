@@ -1,0 +1,263 @@
+//! Ends runs at their limits, and answers in place of threads that never do.
+//!
+//! One thread for all runs of a pool. V8 has built-in functions that look at no interrupt, and a
+//! listener of the embedder's may block: such a thread cannot be stopped from outside, so no reply may
+//! depend on it. At the limit the run is asked to stop, again and again; if it has not after [`GRACE`],
+//! its reply is sent without it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::engine::resident;
+use crate::run::context::ExecutionContext;
+use crate::sync::{self, Condvar, Mutex};
+
+/// How long a run that was told to stop has to do so. Unwinding takes microseconds, a collection of
+/// a full heap some hundred milliseconds. With two ticks it leaves the reply within half a second of the
+/// limit, which is what is promised.
+const GRACE: Duration = Duration::from_millis(400);
+
+/// How often running scripts are looked at: the resolution of the CPU limit and of cancellation.
+const TICK: Duration = Duration::from_millis(10);
+
+/// How long the watchdog keeps ticking without a run before it sleeps. Waking it costs a system
+/// call; back-to-back runs should not pay for it.
+const LINGER_TICKS: u32 = 100;
+
+/// Why a run has to stop. The first reason stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum StopReason {
+    Timeout = 1,
+    Cpu = 2,
+    Memory = 3,
+    Cancelled = 4,
+}
+
+/// The order to stop, which the engine's callbacks, the watchdog and the run's thread share.
+#[derive(Default)]
+pub(crate) struct Stop {
+    reason: AtomicU8,
+    interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
+    measure: Mutex<Option<Box<dyn Fn() + Send>>>,
+}
+
+impl Stop {
+    /// Says how the engine is interrupted. An engine that looks at [`reason`](Self::reason) often
+    /// enough needs none.
+    pub(crate) fn attach(&self, interrupt: impl Fn() + Send + 'static) {
+        *self.interrupt.lock() = Some(Box::new(interrupt));
+    }
+
+    /// Says how the engine is told to count its memory, where that takes its own thread.
+    pub(crate) fn attach_measure(&self, measure: impl Fn() + Send + 'static) {
+        *self.measure.lock() = Some(Box::new(measure));
+    }
+
+    /// Lets the engine count its memory as soon as it can.
+    fn measure(&self) {
+        if let Some(measure) = &*self.measure.lock() {
+            measure();
+        }
+    }
+
+    /// Stops whatever runs. Safe to call from the engine's callbacks: it sets flags that the engine
+    /// looks at later.
+    pub(crate) fn request(&self, reason: StopReason) {
+        let _ = self.reason.compare_exchange(0, reason as u8, Ordering::Relaxed, Ordering::Relaxed);
+        if let Some(interrupt) = &*self.interrupt.lock() {
+            interrupt();
+        }
+    }
+
+    /// Why the run has to stop, if it has.
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        match self.reason.load(Ordering::Relaxed) {
+            1 => Some(StopReason::Timeout),
+            2 => Some(StopReason::Cpu),
+            3 => Some(StopReason::Memory),
+            4 => Some(StopReason::Cancelled),
+            _ => None,
+        }
+    }
+}
+
+/// A run as the watchdog sees it.
+pub(crate) struct Watched {
+    pub(crate) context: Arc<ExecutionContext>,
+    pub(crate) stop: Arc<Stop>,
+    /// What the run's thread has used since the run began.
+    pub(crate) cpu: CpuMeter,
+    /// Called once, from the watchdog, when the run's thread is given up.
+    pub(crate) give_up: Box<dyn Fn(StopReason) + Send + Sync>,
+    pub(crate) state: Mutex<WatchedState>,
+}
+
+/// Where the watchdog is with a run.
+#[derive(Default)]
+pub(crate) struct WatchedState {
+    done: bool,
+    stopping_since: Option<Instant>,
+    given_up: bool,
+}
+
+impl Watched {
+    /// The thread's report that it is done. From here on the watchdog leaves the run alone.
+    pub(crate) fn done(&self) {
+        self.state.lock().done = true;
+    }
+
+    /// Looks at the run. Returns whether it must be looked at again.
+    fn check(&self, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        if state.done {
+            return false;
+        }
+        self.context.turn.reclaim(now);
+        self.stop.measure();
+        let reason = self.stop.reason().or_else(|| {
+            if now >= self.context.deadline() {
+                Some(StopReason::Timeout)
+            } else if self.context.cancel.is_cancelled() {
+                Some(StopReason::Cancelled)
+            } else if self.cpu.elapsed() > self.context.limits.cpu_time {
+                Some(StopReason::Cpu)
+            } else {
+                None
+            }
+        });
+        let Some(reason) = reason else {
+            return true;
+        };
+        // Formatting an error runs the script's code again after a first termination; so fire until
+        // the thread says that it is done.
+        self.stop.request(reason);
+        // Nothing wakes a script that waits for a tool but this.
+        self.context.cancel.cancel();
+        let since = *state.stopping_since.get_or_insert(now);
+        if now.duration_since(since) >= GRACE && !state.given_up {
+            state.given_up = true;
+            self.context.turn.abandon();
+            (self.give_up)(reason);
+            return false;
+        }
+        true
+    }
+}
+
+/// The watchdog's list of runs.
+#[derive(Default)]
+pub(crate) struct Watchdog {
+    runs: Mutex<Runs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Runs {
+    watched: Vec<Arc<Watched>>,
+    asleep: bool,
+    closed: bool,
+}
+
+impl Watchdog {
+    /// Watches a run from now on.
+    pub(crate) fn watch(&self, run: Arc<Watched>) {
+        let mut runs = self.runs.lock();
+        runs.watched.push(run);
+        if runs.asleep {
+            runs.asleep = false;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Ends the watchdog's thread once it has no run any more.
+    pub(crate) fn close(&self) {
+        self.runs.lock().closed = true;
+        self.changed.notify_one();
+    }
+
+    /// Forgets all runs, where no thread does: each has the pool that has them.
+    #[cfg(test)]
+    pub(crate) fn clear(&self) {
+        self.runs.lock().watched.clear();
+    }
+
+    /// The watchdog's thread. `maintain` is called at each tick while there are runs, `settled` when there have been none
+    /// for a second.
+    pub(crate) fn run(&self, maintain: impl Fn(), settled: impl Fn()) {
+        let mut idle_ticks = 0;
+        let mut current: Vec<Arc<Watched>> = Vec::new();
+        loop {
+            if idle_ticks > LINGER_TICKS {
+                settled();
+            }
+            {
+                let mut runs = self.runs.lock();
+                if runs.watched.is_empty() && runs.closed {
+                    return;
+                }
+                if runs.watched.is_empty() && idle_ticks > LINGER_TICKS {
+                    runs.asleep = true;
+                    while runs.asleep && !runs.closed {
+                        self.changed.wait(&mut runs);
+                    }
+                    idle_ticks = 0;
+                }
+                let nearest = runs.watched.iter().map(|run| run.context.deadline()).min();
+                let now = sync::now();
+                let until = nearest.map_or(TICK, |deadline| {
+                    // A deadline in the past belongs to a run that is being stopped.
+                    deadline.checked_duration_since(now).map_or(TICK, |left| left.min(TICK))
+                });
+                self.changed.wait_for(&mut runs, until);
+                current.clone_from(&runs.watched);
+            }
+            idle_ticks = if current.is_empty() { idle_ticks + 1 } else { 0 };
+            resident::guard().check(Instant::now());
+            let now = sync::now();
+            current.retain(|run| !run.check(now));
+            if !current.is_empty() {
+                let mut runs = self.runs.lock();
+                runs.watched.retain(|run| !current.iter().any(|gone| Arc::ptr_eq(run, gone)));
+            }
+            current.clear();
+            maintain();
+        }
+    }
+}
+
+/// A thread's CPU time since a moment, readable from other threads.
+#[derive(Clone, Copy)]
+pub(crate) struct CpuMeter {
+    clock: libc::clockid_t,
+    before: Duration,
+}
+
+impl CpuMeter {
+    /// Starts counting the current thread's time.
+    #[expect(unsafe_code, reason = "no safe crate reads another thread's clock")]
+    pub(crate) fn start() -> Self {
+        let mut clock = 0;
+        // SAFETY: the current thread is alive, and `clock` is a valid place for the answer.
+        let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+        // It fails only where the system has no such clocks; then the CPU limit is the wall's.
+        let clock = if failed == 0 { clock } else { libc::CLOCK_MONOTONIC };
+        Self { clock, before: read_clock(clock) }
+    }
+
+    /// CPU time since the start; zero once the thread has ended.
+    pub(crate) fn elapsed(self) -> Duration {
+        read_clock(self.clock).saturating_sub(self.before)
+    }
+}
+
+#[expect(unsafe_code, reason = "no safe crate reads another thread's clock")]
+fn read_clock(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a clock id is a number; for a thread that has ended the call fails and the time stays
+    // zero.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanoseconds)
+}

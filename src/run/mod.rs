@@ -1,0 +1,7 @@
+//! One run: its script, limits, context and result.
+
+pub(crate) mod clock;
+pub(crate) mod context;
+pub(crate) mod limits;
+pub(crate) mod result;
+pub(crate) mod result_json;

@@ -1,0 +1,255 @@
+//! A run's result as the one JSON object that the command and the server both give.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::json::Json;
+use crate::run::result::{ExecuteResult, Output, PlannedCall, ScriptError, ToolCallStatus};
+use crate::tools::names::full_name;
+
+impl ExecuteResult {
+    /// The whole result as a JSON object, empty fields left out:
+    ///
+    /// ```json
+    /// {
+    ///   "success": true,
+    ///   "value": 3,
+    ///   "output": "printed lines",
+    ///   "emitted": [{ "type": "text", "text": "…" }],
+    ///   "error": { "code": "RUNTIME_ERROR", "message": "…", "line": 1, "column": 7, "stack": "…" },
+    ///   "executionTimeMs": 12.5,
+    ///   "approvalTimeMs": 2000.0,
+    ///   "toolCallsMade": 2,
+    ///   "toolCallSummary": [{ "tool": "mcp__fs__read", "calls": 2, "failed": 1, "totalMs": 8.1, "resultBytes": 900 }],
+    ///   "plannedCalls": [{ "tool": "mcp__fs__delete", "arguments": { "path": "a" } }]
+    /// }
+    /// ```
+    ///
+    /// `plannedCalls` is there after every dry run and after nothing else; calls that did not fit are in
+    /// `plannedCallsDropped`. Beside `failed` a summary can have `inFlight`, `approved`, `notApproved`,
+    /// `awaitingApproval` and `stubbed`.
+    ///
+    /// `value` is there, as `null`, when a script that succeeded returned nothing.
+    ///
+    /// A value, blocks and planned calls that are too large for a tree ([`Json::value`]) are `null`;
+    /// [`ExecuteResult::to_json_text`] has them.
+    pub fn to_json(&self) -> Value {
+        let tree = |json: &Json| json.value().cloned().unwrap_or_default();
+        let mut report = self.without_values();
+        let emitted: Vec<Value> = self.emitted().map(tree).collect();
+        if !emitted.is_empty() {
+            report.insert("emitted".to_owned(), emitted.into());
+        }
+        if let Some(value) = self.value_json() {
+            report.insert("value".to_owned(), tree(value));
+        }
+        if let Some(planned) = self.planned() {
+            report.insert("plannedCalls".to_owned(), planned.iter().map(tree).collect());
+        }
+        in_order(report)
+    }
+
+    /// The same as JSON text. Unlike a tree it takes no more memory than the result itself.
+    pub fn to_json_text(&self) -> String {
+        let mut report = self.without_values();
+        let emitted: Vec<&Json> = self.emitted().collect();
+        for (field, is_there) in [("value", self.value_json().is_some()), ("emitted", !emitted.is_empty())] {
+            if is_there {
+                report.insert(field.to_owned(), Value::Null);
+            }
+        }
+        let planned = self.planned().unwrap_or_default();
+        let Value::Object(report) = in_order(report) else { return String::new() };
+        let fields = report.iter().map(|(name, value)| {
+            (
+                name.as_str(),
+                match name.as_str() {
+                    "value" => Field::Json(self.value_json()),
+                    "emitted" => Field::Blocks(&emitted),
+                    "plannedCalls" => Field::Calls(&planned),
+                    _ => Field::Plain(value),
+                },
+            )
+        });
+        // Texts and numbers are always JSON.
+        serde_json::to_string(&Fields(fields.collect())).unwrap_or_default()
+    }
+
+    /// The content blocks that the script emitted, in order.
+    pub(crate) fn emitted(&self) -> impl Iterator<Item = &Json> {
+        self.logs.iter().filter_map(|entry| match entry {
+            Output::Emit(block) => Some(block),
+            Output::Log { .. } => None,
+        })
+    }
+
+    /// The calls that a dry run would have made, as `{tool, arguments}` each.
+    pub(crate) fn planned(&self) -> Option<Vec<Json>> {
+        self.planned_calls.as_ref().map(|planned| planned.iter().map(planned_json).collect())
+    }
+
+    /// The report without `value`, `emitted` and what is in `plannedCalls`, which can be large.
+    pub(crate) fn without_values(&self) -> Map<String, Value> {
+        let mut report = Map::new();
+        let mut put = |name: &str, value: Value| {
+            report.insert(name.to_owned(), value);
+        };
+        put("success", self.error().is_none().into());
+        let output = self.printed();
+        if !output.is_empty() {
+            put("output", output.into());
+        }
+        if self.usage.output_bytes_dropped > 0 {
+            put("outputBytesDropped", self.usage.output_bytes_dropped.into());
+        }
+        if let Some(error) = self.error() {
+            put("error", error_json(error));
+        }
+        put("executionTimeMs", milliseconds(self.usage.wall_time));
+        if !self.usage.approval_time.is_zero() {
+            put("approvalTimeMs", milliseconds(self.usage.approval_time));
+        }
+        if self.usage.tool_calls > 0 {
+            put("toolCallsMade", self.usage.tool_calls.into());
+            put("toolCallSummary", self.call_summary());
+        }
+        if self.planned_calls.is_some() {
+            put("plannedCalls", Value::Array(Vec::new()));
+        }
+        if self.usage.planned_calls_dropped > 0 {
+            put("plannedCallsDropped", self.usage.planned_calls_dropped.into());
+        }
+        report
+    }
+
+    /// What the script printed, a line after the other.
+    pub fn printed(&self) -> String {
+        let lines = self.logs.iter().filter_map(|entry| match entry {
+            Output::Log { text, .. } => Some(text.as_str()),
+            Output::Emit(_) => None,
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn call_summary(&self) -> Value {
+        let mut tools: BTreeMap<String, Summary> = BTreeMap::new();
+        for call in &self.tool_calls {
+            let summary = tools.entry(full_name(&call.server, &call.tool)).or_default();
+            summary.calls += 1;
+            summary.total += call.duration;
+            summary.result_bytes += call.result_bytes;
+            match call.status {
+                ToolCallStatus::Ok => {}
+                ToolCallStatus::Failed(_) => summary.failed += 1,
+                ToolCallStatus::InFlight => summary.in_flight += 1,
+                ToolCallStatus::AwaitingApproval => summary.awaiting_approval += 1,
+                ToolCallStatus::NotApproved(_) => summary.not_approved += 1,
+                ToolCallStatus::Stubbed => summary.stubbed += 1,
+            }
+            summary.approved += u64::from(call.approved);
+        }
+        tools.into_iter().map(|(tool, summary)| summary.to_json(&tool)).collect()
+    }
+}
+
+#[derive(Default)]
+struct Summary {
+    calls: u64,
+    failed: u64,
+    in_flight: u64,
+    approved: u64,
+    not_approved: u64,
+    awaiting_approval: u64,
+    stubbed: u64,
+    total: std::time::Duration,
+    result_bytes: usize,
+}
+
+impl Summary {
+    fn to_json(&self, tool: &str) -> Value {
+        let mut summary = json!({ "tool": tool, "calls": self.calls });
+        let counts = [
+            ("failed", self.failed),
+            ("inFlight", self.in_flight),
+            ("approved", self.approved),
+            ("notApproved", self.not_approved),
+            ("awaitingApproval", self.awaiting_approval),
+            ("stubbed", self.stubbed),
+        ];
+        for (name, count) in counts {
+            if count > 0 {
+                summary[name] = count.into();
+            }
+        }
+        summary["totalMs"] = milliseconds(self.total);
+        summary["resultBytes"] = self.result_bytes.into();
+        summary
+    }
+}
+
+fn planned_json(call: &PlannedCall) -> Json {
+    #[derive(Serialize)]
+    struct Planned<'a> {
+        tool: String,
+        arguments: &'a Json,
+    }
+    let planned = Planned { tool: full_name(&call.server, &call.tool), arguments: &call.arguments };
+    // Texts and JSON are always JSON.
+    Json::of(&planned).unwrap_or_else(|_| Value::Null.into())
+}
+
+/// Puts `success`, `value`, `output` and `emitted` first.
+pub(crate) fn in_order(mut report: Map<String, Value>) -> Value {
+    let first = ["success", "value", "output", "emitted"];
+    let mut ordered: Map<String, Value> =
+        first.iter().filter_map(|&name| Some((name.to_owned(), report.shift_remove(name)?))).collect();
+    ordered.extend(report);
+    Value::Object(ordered)
+}
+
+/// One field of a report.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Field<'a> {
+    Json(Option<&'a Json>),
+    Blocks(&'a [&'a Json]),
+    Calls(&'a [Json]),
+    Plain(&'a Value),
+}
+
+struct Fields<'a>(Vec<(&'a str, Field<'a>)>);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
+    }
+}
+
+/// Why a run failed.
+pub(crate) fn error_json(error: &ScriptError) -> Value {
+    let mut report = json!({ "code": error.code.as_str(), "message": error.message });
+    let optional = [
+        ("name", error.name.clone().map(Value::from)),
+        ("toolCode", error.tool_code.map(|code| code.as_str().into())),
+        ("line", error.line.map(Value::from)),
+        ("column", error.column.map(Value::from)),
+        ("sourceLine", error.source_line.clone().map(Value::from)),
+        ("hint", error.hint.clone().map(Value::from)),
+        ("stack", error.stack.clone().map(Value::from)),
+        ("retryAfterMs", error.retry_after.map(milliseconds)),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            report[name] = value;
+        }
+    }
+    report
+}
+
+/// Milliseconds with microsecond resolution.
+pub(crate) fn milliseconds(duration: std::time::Duration) -> Value {
+    let microseconds = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+    (f64::from(microseconds) / 1000.0).into()
+}

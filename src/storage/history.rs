@@ -1,0 +1,208 @@
+//! What runs left behind, for a while: what did not fit into an answer can be read later.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::json::Json;
+use crate::run::result::{ExecuteResult, Output, ToolCallRecord};
+use crate::run::result_json::error_json;
+
+/// Letters of ids: none that needs escaping in an address, none that differ by case only.
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// Letters of an id: 80 random bits, of which at most a few dozen are in use at once.
+const ID_LETTERS: usize = 16;
+
+/// How much of what runs left behind is kept. What is over a bound goes, oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// The most runs.
+    pub runs: usize,
+    /// The most bytes of all of them together. A run that is larger alone is not kept.
+    pub bytes: usize,
+    /// How long each is kept.
+    pub age: Duration,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        // An agent comes back to an answer within its next few turns, or never.
+        Self { runs: 64, bytes: 64 << 20, age: Duration::from_secs(60 * 60) }
+    }
+}
+
+/// The runs of an executor that are kept, each for the owner who asked for it and for nobody else.
+pub struct History {
+    limits: HistoryLimits,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Oldest first.
+    runs: VecDeque<Arc<KeptRun>>,
+    bytes: usize,
+}
+
+/// What a run left behind, as text.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct KeptRun {
+    /// Names the run; random, so that nobody guesses another's.
+    pub id: String,
+    /// Everything that the script printed and emitted, in order; of blocks other than text, what they are.
+    pub output: String,
+    /// The value as JSON, if the script returned one.
+    pub value: Option<String>,
+    /// Why it failed, if it did, as the `error` of an answer: a JSON object.
+    pub error: Option<String>,
+    /// Every tool call in order, as a JSON array of `{tool, status, ms, argumentBytes, resultBytes}`. `status` is `ok`,
+    /// `in flight` or an error's code.
+    pub calls: String,
+    owner: String,
+    kept_at: Instant,
+}
+
+impl History {
+    pub(crate) fn new(limits: HistoryLimits) -> Self {
+        Self { limits, kept: Mutex::default() }
+    }
+
+    /// Keeps a run for `owner` and returns its id. `None` if it is larger than all that may be kept, or the system
+    /// gives no random numbers.
+    pub fn keep(&self, owner: &str, result: &ExecuteResult) -> Option<String> {
+        let run = KeptRun {
+            id: new_id()?,
+            output: shown(result),
+            value: result.value_json().map(Json::to_string),
+            error: result.error().map(|error| error_json(error).to_string()),
+            calls: result.tool_calls.iter().map(call_json).collect::<Value>().to_string(),
+            owner: owner.to_owned(),
+            kept_at: Instant::now(),
+        };
+        let (id, bytes) = (run.id.clone(), run.bytes());
+        if bytes > self.limits.bytes || self.limits.runs == 0 {
+            return None;
+        }
+        let mut kept = self.kept.lock();
+        kept.expire(self.limits.age);
+        while kept.runs.len() >= self.limits.runs || kept.bytes + bytes > self.limits.bytes {
+            kept.drop_oldest();
+        }
+        kept.bytes += bytes;
+        kept.runs.push_back(Arc::new(run));
+        Some(id)
+    }
+
+    /// A run of `owner`'s, while it is kept.
+    pub fn get(&self, owner: &str, id: &str) -> Option<Arc<KeptRun>> {
+        let mut kept = self.kept.lock();
+        kept.expire(self.limits.age);
+        kept.runs.iter().find(|run| run.id == id && run.owner == owner).cloned()
+    }
+
+    /// The runs of `owner`, newest first.
+    pub fn list(&self, owner: &str) -> Vec<Arc<KeptRun>> {
+        let mut kept = self.kept.lock();
+        kept.expire(self.limits.age);
+        kept.runs.iter().rev().filter(|run| run.owner == owner).cloned().collect()
+    }
+
+    /// Forgets all runs of `owner`, who does not come back.
+    pub fn forget(&self, owner: &str) {
+        let mut kept = self.kept.lock();
+        kept.runs.retain(|run| run.owner != owner);
+        kept.bytes = kept.runs.iter().map(|run| run.bytes()).sum();
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("History").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Kept {
+    fn expire(&mut self, age: Duration) {
+        while self.runs.front().is_some_and(|run| run.kept_at.elapsed() > age) {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(run) = self.runs.pop_front() {
+            self.bytes -= run.bytes();
+        }
+    }
+}
+
+impl KeptRun {
+    /// How long ago the run ended.
+    pub fn age(&self) -> Duration {
+        self.kept_at.elapsed()
+    }
+
+    /// All of it as a JSON object: `{id, output, value, calls}`, with `error` in the place of `value` if the run failed.
+    pub(crate) fn to_json_text(&self) -> String {
+        let (id, output) = (Value::from(&*self.id), Value::from(&*self.output));
+        let field = |name: &str, text: &Option<String>| {
+            text.as_ref().map_or_else(String::new, |text| format!(r#""{name}":{text},"#))
+        };
+        let (value, error) = (field("value", &self.value), field("error", &self.error));
+        // These and the calls are JSON text already.
+        format!(r#"{{"id":{id},"output":{output},{value}{error}"calls":{}}}"#, self.calls)
+    }
+
+    fn bytes(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let texts = self.output.len() + length(&self.value) + length(&self.error) + self.calls.len();
+        texts + self.owner.len() + size_of::<Self>()
+    }
+}
+
+/// Everything that a script showed, in order.
+fn shown(result: &ExecuteResult) -> String {
+    let mut text = String::new();
+    for entry in &result.logs {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        match entry {
+            Output::Log { text: line, .. } => text.push_str(line),
+            Output::Emit(block) => match block.string_field("text") {
+                Some(emitted) => text.push_str(&emitted),
+                None => {
+                    let kind = block.string_field("type").unwrap_or_else(|| "block".to_owned());
+                    let mime_type = block.string_field("mimeType").unwrap_or_else(|| "no type".to_owned());
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, "[{kind}: {mime_type}]");
+                }
+            },
+        }
+    }
+    text
+}
+
+fn call_json(call: &ToolCallRecord) -> Value {
+    json!({
+        "tool": crate::tools::names::full_name(&call.server, &call.tool),
+        "status": call.status.as_str(),
+        "ms": crate::run::result_json::milliseconds(call.duration),
+        "argumentBytes": call.argument_bytes,
+        "resultBytes": call.result_bytes,
+    })
+}
+
+fn new_id() -> Option<String> {
+    let mut bytes = [0_u8; ID_LETTERS];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+use super::{History, HistoryLimits};
+use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, Usage};
+use std::time::Duration;
+
+fn printing(bytes: usize) -> ExecuteResult {
+    ExecuteResult {
+        outcome: Outcome::Returned(serde_json::Value::from(7).into()),
+        logs: vec![Output::Log { level: LogLevel::Info, text: "x".repeat(bytes) }],
+        tool_calls: Vec::new(),
+        planned_calls: None,
+        usage: Usage::default(),
+    }
+}
+
+#[test]
+fn a_run_is_its_owners_only() {
+    let history = History::new(HistoryLimits::default());
+    let id = history.keep("anna", &printing(3)).unwrap();
+    assert_eq!(history.get("anna", &id).unwrap().output, "xxx");
+    assert_eq!(history.get("anna", &id).unwrap().value.as_deref(), Some("7"));
+    assert!(history.get("bert", &id).is_none());
+    assert!(history.list("bert").is_empty());
+    history.forget("anna");
+    assert!(history.get("anna", &id).is_none());
+    assert_eq!(history.kept.lock().bytes, 0);
+}
+
+#[test]
+fn bounded_in_number_size_and_age() {
+    let history = History::new(HistoryLimits { runs: 2, ..HistoryLimits::default() });
+    let ids: Vec<_> = (0..3).map(|_| history.keep("anna", &printing(1)).unwrap()).collect();
+    assert!(history.get("anna", &ids[0]).is_none(), "the oldest goes");
+    let listed: Vec<_> = history.list("anna").iter().map(|run| run.id.clone()).collect();
+    assert_eq!(listed, [ids[2].clone(), ids[1].clone()]);
+
+    let history = History::new(HistoryLimits { bytes: 10_000, ..HistoryLimits::default() });
+    let first = history.keep("anna", &printing(6_000)).unwrap();
+    let second = history.keep("anna", &printing(6_000)).unwrap();
+    assert!(history.get("anna", &first).is_none() && history.get("anna", &second).is_some());
+    assert_eq!(history.keep("anna", &printing(20_000)), None, "larger than all together may be");
+    assert!(history.get("anna", &second).is_some(), "nothing makes room in vain");
+
+    let history = History::new(HistoryLimits { age: Duration::ZERO, ..HistoryLimits::default() });
+    let id = history.keep("anna", &printing(1)).unwrap();
+    while history.get("anna", &id).is_some() {}
+    assert_eq!(history.kept.lock().bytes, 0);
+}
+
+#[test]
+fn ids_are_random() {
+    let history = History::new(HistoryLimits::default());
+    let ids: std::collections::HashSet<_> =
+        (0..50).map(|_| history.keep("a", &printing(1)).unwrap()).collect();
+    assert_eq!(ids.len(), 50);
+    assert!(ids.iter().all(|id| id.len() == 16));
+}

@@ -1,0 +1,242 @@
+//! The file: opened when it is first needed, checked, moved aside when it is damaged.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::error::StateError;
+use super::{StateScope, entries};
+use crate::storage::files;
+
+/// "cxst": tells the file from other programs'.
+const APPLICATION_ID: i64 = 0x6378_7374;
+
+/// The format of [`SCHEMA`].
+const VERSION: i64 = 1;
+
+/// All state together, 256 MB, in pages of SQLite's usual 4 KB. A person's disk is no script's.
+const MOST_PAGES: i64 = (256 << 20) / PAGE_BYTES;
+const PAGE_BYTES: i64 = 4 << 10;
+
+/// The log of changes is cut to this size again after it has been larger.
+const LOG_BYTES: i64 = 4 << 20;
+
+/// What no script has used for longer is forgotten.
+const MOST_UNUSED_DAYS: i64 = 90;
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// `keys` and `bytes` are sums over the entries, so that a bound is checked without reading them.
+const SCHEMA: &str = "
+    CREATE TABLE scopes (
+        id INTEGER PRIMARY KEY,
+        kind INTEGER NOT NULL,
+        name BLOB NOT NULL,
+        used INTEGER NOT NULL,
+        keys INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        UNIQUE (kind, name)
+    ) STRICT;
+    CREATE TABLE entries (
+        scope INTEGER NOT NULL REFERENCES scopes (id) ON DELETE CASCADE,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        UNIQUE (scope, key)
+    ) STRICT;
+";
+
+type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// The file, whether it is open or not.
+pub(super) struct StateFile {
+    path: PathBuf,
+    clock: Clock,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    connection: Connection,
+    identity: Identity,
+    /// The day as of which nothing old is left.
+    swept: i64,
+}
+
+/// Tells a file from another one in its place: device and inode.
+type Identity = (u64, u64);
+
+impl StateFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self::with_clock(path, Box::new(SystemTime::now))
+    }
+
+    pub(super) fn with_clock(path: PathBuf, clock: Clock) -> Self {
+        Self { path, clock, open: Mutex::default() }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Days since 1970.
+    pub(super) fn today(&self) -> i64 {
+        let time = (self.clock)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(time.as_secs() / DAY).unwrap_or(i64::MAX)
+    }
+
+    /// Does `work` on the open file, with the day. Waits for other processes as long as `wait`, and a bit longer when
+    /// the file has to be opened. A file that turns out to be damaged is moved aside, and `work` done on a new one.
+    pub(super) fn with<R>(
+        &self,
+        wait: Duration,
+        work: impl Fn(&mut Connection, i64) -> Result<R, StateError>,
+    ) -> Result<R, StateError> {
+        let mut open = self.open.lock();
+        let first = self.on_open(&mut open, wait, &work);
+        let Err(StateError::Damaged(error)) = first else { return first };
+        tracing::warn!(%error, path = %self.path.display(), "the state file is damaged");
+        if let Some(Open { connection, identity: damaged, .. }) = open.take() {
+            drop(connection);
+            let _lock = self.lock()?;
+            // Another process may have been quicker, and the file be a good one again.
+            if identity(&self.path).ok() == Some(damaged) {
+                self.move_aside()?;
+            }
+        }
+        // Once: what is damaged again will be damaged every time.
+        self.on_open(&mut open, wait, &work)
+    }
+
+    fn on_open<R>(
+        &self,
+        open: &mut Option<Open>,
+        wait: Duration,
+        work: impl Fn(&mut Connection, i64) -> Result<R, StateError>,
+    ) -> Result<R, StateError> {
+        let today = self.today();
+        if open.as_ref().is_some_and(|open| identity(&self.path).ok() != Some(open.identity)) {
+            // Removed, or moved aside by another process.
+            *open = None;
+        }
+        let open = match open {
+            Some(open) => open,
+            None => open.insert(self.open(wait)?),
+        };
+        open.connection.busy_timeout(wait)?;
+        if open.swept < today {
+            match entries::forget_unused(&mut open.connection, today - MOST_UNUSED_DAYS) {
+                Ok(()) => open.swept = today,
+                // Another process writes just now. That is no reason not to read.
+                Err(StateError::Busy) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        work(&mut open.connection, today)
+    }
+
+    fn open(&self, wait: Duration) -> Result<Open, StateError> {
+        let path = self.make()?;
+        // Of several processes one makes the tables, and one moves a damaged file aside.
+        let _lock = self.lock()?;
+        let opened = Self::open_locked(&path, wait);
+        let Err(StateError::Damaged(error)) = opened else { return opened };
+        tracing::warn!(%error, path = %self.path.display(), "the state file is damaged");
+        self.move_aside()?;
+        Self::open_locked(&path, wait)
+    }
+
+    fn open_locked(path: &Path, wait: Duration) -> Result<Open, StateError> {
+        files::make_file(path)?;
+        let identity = identity(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(wait)?;
+        // The file may have been written by anybody who was this person once.
+        connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
+        prepare(&mut connection)?;
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_mode| Ok(()))?;
+        // A crash of the process loses nothing, one of the machine the last moments. No wait for the disk.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_bytes| Ok(()))?;
+        connection.pragma_update_and_check(None, "max_page_count", MOST_PAGES, |_pages| Ok(()))?;
+        // What is forgotten is gone.
+        connection.pragma_update_and_check(None, "secure_delete", "ON", |_on| Ok(()))?;
+        Ok(Open { connection, identity, swept: i64::MIN })
+    }
+
+    /// Makes the directory, and returns the file's path without links in it: SQLite is told to follow none.
+    fn make(&self) -> Result<PathBuf, StateError> {
+        let (Some(directory), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            let message = format!("{} is no path of a file", self.path.display());
+            return Err(io::Error::new(ErrorKind::InvalidInput, message).into());
+        };
+        files::make_directory(directory)?;
+        Ok(directory.canonicalize()?.join(name))
+    }
+
+    /// Who opens the file or moves it aside has this lock.
+    fn lock(&self) -> io::Result<fs::File> {
+        files::lock(&self.beside(".lock"))
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(ending);
+        path.into()
+    }
+
+    /// Puts the file where the next damaged one will replace it. Only for who has the lock.
+    fn move_aside(&self) -> io::Result<()> {
+        // The log goes along: it may have what a person wants to rescue.
+        for (from, to) in [("-wal", ".damaged-wal"), ("-shm", ".damaged-shm"), ("", ".damaged")] {
+            match fs::rename(self.beside(from), self.beside(to)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn identity(path: &Path) -> io::Result<Identity> {
+    fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Makes the tables, or checks that they are ours.
+fn prepare(connection: &mut Connection) -> Result<(), StateError> {
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    let pragma =
+        |connection: &Connection, name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, version) = (pragma(connection, "application_id")?, pragma(connection, "user_version")?);
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (application, version, tables) {
+        (APPLICATION_ID, VERSION, _) => Ok(()),
+        (APPLICATION_ID, version, _) if version > VERSION => Err(StateError::Newer),
+        (0, 0, 0) => {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            transaction.execute_batch(SCHEMA)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+            Ok(transaction.commit()?)
+        }
+        _ => Err(StateError::Foreign),
+    }
+}
+
+/// A copy of one scope in memory.
+pub(super) fn trial(
+    connection: &mut Connection,
+    scope: &StateScope,
+    today: i64,
+) -> Result<Connection, StateError> {
+    let mut trial = Connection::open_in_memory()?;
+    prepare(&mut trial)?;
+    entries::copy(connection, &mut trial, scope, today)?;
+    Ok(trial)
+}
