@@ -7,7 +7,8 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo install test models soak soak-attackers walk lint doc deny bench picture component v8 interop fuzz growth differential
+.PHONY: demo install test models soak soak-attackers walk lint doc deny bench picture component v8 interop
+.PHONY: fuzz growth differential
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
 ## is built, because it is only good as long as that is there.
