@@ -7,16 +7,30 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo test soak soak-attackers walk lint doc deny bench component v8 interop fuzz growth differential
-.PHONY: demo test models soak soak-attackers lint doc deny bench component v8 interop
+.PHONY: demo install test models soak soak-attackers walk lint doc deny bench picture component v8 interop
+.PHONY: fuzz growth differential
 
-## Build the command and run the example scripts against the example server.
+## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
+## is built, because it is only good as long as that is there.
+DEMO_CONFIG = $(abspath $(CARGO_TARGET_DIR))/demo.json
+
+## Build the command and run the example scripts against the example server. Says at the end what to type next.
 demo: v8
 	cargo build --release --locked --bin cx --example library-server
+	@printf '{ "mcpServers": { "library": { "command": "%s" } } }\n' \
+	  '$(abspath $(CARGO_TARGET_DIR))/release/examples/library-server' > '$(DEMO_CONFIG)'
 	@for script in search.ts fan_out.ts by_branch.py failing_tool.ts; do \
 	  printf '\n== examples/scripts/%s\n' $$script; \
-	  $(CX) run --mcp-config examples/mcp.json --stats examples/scripts/$$script || exit 1; \
+	  $(CX) run --mcp-config '$(DEMO_CONFIG)' --stats examples/scripts/$$script || exit 1; \
 	done
+	@printf '\nThese work in any directory:\n\n'
+	@printf '  %s tools list --mcp-config %s\n' '$(abspath $(CX))' '$(DEMO_CONFIG)'
+	@printf '  %s run --mcp-config %s --stats %s\n' '$(abspath $(CX))' '$(DEMO_CONFIG)' '$(CURDIR)/examples/scripts/total.ts'
+	@printf '\n`make install` puts cx on the PATH.\n'
+
+## Put `cx` where cargo installs programs: `~/.cargo/bin`, unless CARGO_INSTALL_ROOT or CARGO_HOME says otherwise.
+install: v8
+	cargo install --path . --locked
 
 ## Run all tests: the library's, the integration tests with real MCP servers and clients, the documentation's.
 test: v8 interop
@@ -60,6 +74,10 @@ bench: v8
 	cargo build --release --locked --bin cx --example chaos
 	cd benches/pyodide && npm ci --ignore-scripts
 	cargo bench --locked
+
+## Draw the picture of the README from its figures. The script says how to measure them again.
+picture:
+	docs/picture/draw.py
 
 v8:
 	@third_party/v8/install.sh

@@ -107,8 +107,8 @@
 //!
 //! Scripts have no files, network, environment, processes, packages, threads or WebAssembly: the
 //! functions are not refused but absent. In-process isolation keeps a script away from the host's
-//! data and bounds what it uses; it does not protect against a bug in V8 itself. README.md says
-//! what else it does not promise.
+//! data and bounds what it uses; it does not protect against a bug in V8 itself.
+//! SECURITY.md says what else it does not promise.
 //!
 //! # Features
 //!

@@ -3,13 +3,17 @@
 #
 #   examples/library/start.sh TARGET_DIRECTORY
 #
-# It comes to the script as an argument because cx hands only a few variables of its environment down.
-for profile in release debug; do
-    server=$1/$profile/examples/library-server
-    if [ -x "$server" ]; then
-        # In the place of the shell, so that there is one process to stop.
-        exec "$server"
-    fi
+# The directory is an argument because cx passes only a few environment variables to a server. If the server is not
+# there, it is looked for in the checkout's own `target` and where `make` builds.
+checkout=$(cd "$(dirname "$0")/../.." && pwd)
+for target in "$1" "$checkout/target" "${XDG_CACHE_HOME:-$HOME/.cache}/cx/target"; do
+    for profile in release debug; do
+        server=$target/$profile/examples/library-server
+        if [ -x "$server" ]; then
+            # `exec` replaces the shell, so that there is one process to stop.
+            exec "$server"
+        fi
+    done
 done
-echo "there is no library-server in $1; build it with: cargo build --release --example library-server" >&2
+echo "the example server is not built; run \`make demo\`, or \`cargo build --release --example library-server\`" >&2
 exit 1

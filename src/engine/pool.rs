@@ -198,8 +198,12 @@ pub struct PoolStats {
 impl PoolStats {
     /// Whether the engine takes runs: not while too many of its workers hang. They may come back.
     pub fn takes_runs(&self) -> bool {
-        self.lost <= MAX_HUNG_WORKERS
+        takes_runs(self.lost)
     }
+}
+
+fn takes_runs(hung: usize) -> bool {
+    hung <= MAX_HUNG_WORKERS
 }
 
 impl<E: Engine> Pool<E> {
@@ -244,7 +248,7 @@ impl<E: Engine> Pool<E> {
     pub(crate) fn submit(&self, job: Job) {
         {
             let mut state = self.shared.state.lock();
-            if state.lost > MAX_HUNG_WORKERS {
+            if !takes_runs(state.lost) {
                 drop(state);
                 return self.shared.refuse(job);
             }

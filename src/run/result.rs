@@ -78,12 +78,12 @@ pub struct CallProgress {
 }
 
 impl Script {
-    /// TypeScript or JavaScript source, in any of the forms that the README lists.
+    /// TypeScript or JavaScript source, in any of the forms that docs/scripts.md lists.
     pub fn typescript(source: impl Into<String>) -> Self {
         Self::new(Language::TypeScript, source.into())
     }
 
-    /// Python source, in any of the forms that the README lists.
+    /// Python source, in any of the forms that docs/python.md lists.
     pub fn python(source: impl Into<String>) -> Self {
         Self::new(Language::Python, source.into())
     }

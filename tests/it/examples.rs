@@ -23,6 +23,11 @@ fn check(script: &str) {
 }
 
 #[test]
+fn total() {
+    check("total.ts");
+}
+
+#[test]
 fn search() {
     check("search.ts");
 }

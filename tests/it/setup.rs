@@ -1,13 +1,14 @@
-//! The README's snippets for clients: each is what its client reads.
+//! The README's snippets, and those of `docs/clients.md`: each is what its client reads.
 
 use serde_json::{Value, json};
 
 const README: &str = include_str!("../../README.md");
+const CLIENTS: &str = include_str!("../../docs/clients.md");
 
-/// The code block under a heading of the fourth level.
+/// The code block under a client's heading.
 fn snippet(heading: &str, kind: &str) -> String {
     let (_, after) =
-        README.split_once(&format!("\n#### {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
+        CLIENTS.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
     let section = after.split("\n#").next().unwrap();
     let (_, block) =
         section.split_once(&format!("```{kind}\n")).unwrap_or_else(|| panic!("{heading}: no {kind}"));
@@ -105,6 +106,23 @@ fn codex_has_a_table_with_timeouts_in_seconds() {
 #[test]
 fn headings_are_all_there() {
     for client in ["Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini CLI"] {
-        assert!(README.contains(&format!("\n#### {client}\n")), "{client}");
+        assert!(CLIENTS.contains(&format!("\n## {client}\n")), "{client}");
     }
+}
+
+/// The front page's script is the example that its figures are measured with.
+#[test]
+fn the_script_of_the_readme_is_an_example() {
+    let example = include_str!("../../examples/scripts/total.ts");
+    let (_, source) = example.split_once("\n\n").unwrap();
+    assert!(README.contains(&format!("```ts\n{source}```\n")));
+}
+
+#[test]
+fn the_readme_is_a_front_page() {
+    assert!(README.lines().count() <= 130, "{} lines", README.lines().count());
+    for command in ["make demo", "make test", "make install"] {
+        assert!(README.contains(&format!("\n{command} ")), "{command}");
+    }
+    assert!(README.contains("\nclaude mcp add --scope user cx -- cx serve\n"));
 }

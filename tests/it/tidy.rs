@@ -1,5 +1,6 @@
 //! The rules of the tree, kept by reading it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -303,6 +304,43 @@ fn every_test_file_is_a_module() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         assert!(name == "main" || main.contains(&format!("mod {name};")), "{} is not listed", path.display());
     }
+}
+
+/// The names of all functions below `directory`.
+fn functions(directory: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in files(directory, ".rs") {
+        for line in code(&path).lines() {
+            if let Some((_, rest)) = line.split_once("fn ") {
+                let name = rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_');
+                found.push(name.collect());
+            }
+        }
+    }
+    found
+}
+
+/// The last column of the tables in `docs/threats.md` has tests in backticks: functions, all functions that
+/// begin with a text (`v_260_*`), or fuzz targets.
+#[test]
+fn every_test_in_the_list_of_threats_exists() {
+    let mut known: BTreeSet<String> = ["src", "tests", "fuzz"].into_iter().flat_map(functions).collect();
+    known.extend(names("fuzz/targets", ".rs").iter().map(|name| name.trim_end_matches(".rs").to_owned()));
+    let text = fs::read_to_string(root().join("docs/threats.md")).unwrap();
+    let mut count = 0;
+    for row in text.lines().filter(|line| line.starts_with("| ") && line.ends_with(" |")) {
+        let (_, tests) = row.trim_end_matches(" |").rsplit_once(" | ").unwrap();
+        for path in tests.split('`').skip(1).step_by(2) {
+            let name = path.rsplit("::").next().unwrap();
+            let exists = match name.strip_suffix('*') {
+                Some(start) => known.iter().any(|function| function.starts_with(start)),
+                None => known.contains(name),
+            };
+            assert!(exists, "docs/threats.md names `{path}`, which does not exist");
+            count += 1;
+        }
+    }
+    assert!(count > 500, "{count} names");
 }
 
 #[test]

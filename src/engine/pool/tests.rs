@@ -250,10 +250,13 @@ async fn a_source_that_is_refused_uses_up_no_instance() {
 #[tokio::test]
 async fn v_262_hung_workers_that_come_back_are_workers() {
     let stage = Stage::new();
-    let hung = (0..=MAX_HUNG_WORKERS).map(|_| stage.run("hang", SOON));
+    let hung = (0..MAX_HUNG_WORKERS).map(|_| stage.run("hang", SOON));
     for result in futures::future::join_all(hung).await {
         assert_eq!(code(&result), Some(ErrorCode::Timeout));
     }
+    assert!(stage.pool.stats().takes_runs());
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+    assert_eq!(code(&stage.run("hang", SOON).await), Some(ErrorCode::Timeout));
     assert!(!stage.pool.stats().takes_runs());
     assert_eq!(code(&stage.run("1", TOO_LONG).await), Some(ErrorCode::EngineUnavailable));
     stage.fake.release();
