@@ -25,9 +25,9 @@ pub enum Error {
         /// What was expected, and what came.
         problem: String,
     },
-    /// A configuration file or value cannot be used.
+    /// A configuration file or value cannot be used. [`Error::config_error`] has the details.
     #[error(transparent)]
-    Config(#[from] crate::config::ConfigError),
+    Config(Box<dyn std::error::Error + Send + Sync>),
     /// The operating system refused a thread or a runtime.
     #[error("failed to start {what}")]
     Start {

@@ -31,6 +31,7 @@ mod storage {
     pub(crate) mod files;
 }
 mod sync;
+mod text;
 mod tools;
 
 pub use error::Error;

@@ -122,7 +122,6 @@ mod executor;
 #[cfg(test)]
 #[path = "../fuzz/entries/mod.rs"]
 mod fuzzing;
-mod guide;
 mod json;
 mod lines;
 mod mcp;
@@ -130,6 +129,7 @@ mod run;
 pub mod server;
 mod storage;
 mod sync;
+mod text;
 mod tools;
 
 pub use config::{
@@ -147,12 +147,12 @@ pub use mcp::{
     HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
     StdioTransport,
 };
+pub use run::history::{History, HistoryLimits, KeptRun};
 pub use run::limits::Limits;
 pub use run::result::{
     CallProgress, ErrorCode, ExecuteResult, Language, LogLevel, Outcome, Output, PlannedCall, Refusal,
     Script, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
 };
-pub use storage::history::{History, HistoryLimits, KeptRun};
 pub use storage::state::{StateScope, StateStore, StateUsage};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;

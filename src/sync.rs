@@ -1,5 +1,5 @@
 //! Locks, counters, semaphores, threads and time for the modules whose schedules are checked: [`crate::engine::pool`],
-//! [`crate::engine::compute`], [`crate::engine::watchdog`], the circuit breaker, the run's clock and the admission queue.
+//! [`crate::run::compute`], [`crate::engine::watchdog`], the circuit breaker, the run's clock and the admission queue.
 //!
 //! Outside of tests these are the types of parking_lot, std and tokio under one name. In tests they are the same types
 //! with a scheduler in between (`sync/model.rs`), which decides on the threads of a model who goes on at each step; on

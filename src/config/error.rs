@@ -34,6 +34,22 @@ impl ConfigError {
     }
 }
 
+impl From<ConfigError> for crate::error::Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(Box::new(error))
+    }
+}
+
+impl crate::error::Error {
+    /// What is wrong with the configuration, if that is the failure.
+    pub fn config_error(&self) -> Option<&ConfigError> {
+        match self {
+            Self::Config(error) => error.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// What the system said is part of the text, so there is no source.
 impl std::error::Error for ConfigError {}
 

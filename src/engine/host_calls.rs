@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::engine::compute::Turn;
 use crate::json::{self, Json};
+use crate::run::compute::Turn;
 use crate::run::context::{ExecutionContext, ToolName};
 use crate::run::result::LogLevel;
 use crate::storage::state::StateCall;

@@ -1,7 +1,6 @@
 //! The engines, and what runs of both have in common: the pool of workers, the watchdog, compute slots, and the
 //! functions of the host that a script can call.
 
-pub(crate) mod compute;
 pub(crate) mod engines;
 pub(crate) mod failure;
 pub(crate) mod host_calls;

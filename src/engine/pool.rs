@@ -1,7 +1,7 @@
 //! Worker threads that hold warm instances of an engine: V8 isolates, or interpreters in WebAssembly. Each instance
 //! serves one run, then is dropped and replaced.
 //!
-//! A worker is ready when its instance is warm. A run begins when a compute slot is free ([`crate::engine::compute`]) and a
+//! A worker is ready when its instance is warm. A run begins when a compute slot is free ([`crate::run::compute`]) and a
 //! worker is ready; without a ready one a parked worker makes an instance, or a new worker is started. After a run the
 //! worker makes another instance if there are too few, else it parks. So the number of idle instances settles at
 //! `warm`, and that of workers at those that compute plus those whose runs wait for tools; workers that load has left
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use tokio::sync::oneshot;
 
-use crate::engine::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::engine::failure;
 use crate::engine::resident;
 use crate::engine::watchdog::{CpuMeter, Stop, StopReason, Watchdog, Watched};
 use crate::error::Error;
+use crate::run::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ContextOptions, ExecutionContext, Measured};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, now};

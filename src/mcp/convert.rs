@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{self, Json, TreeError};
-use crate::tools::names::{hidden_text, visible};
+use crate::text::{hidden_text, visible};
 use crate::tools::{Schema, ToolDefinition, ToolError, ToolErrorCode, ToolResult};
 
 /// The error codes under which the transport reports its own findings through rmcp, which has no

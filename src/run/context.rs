@@ -1,6 +1,7 @@
 //! What one run may use and has used: tools, budget, output, time.
 
 mod approval;
+mod state;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::approval::Question;
 use super::clock::RunClock;
-use crate::engine::compute::Turn;
 use crate::json::{self, Json, TreeError};
+use crate::run::compute::Turn;
+use crate::run::history::History;
 use crate::run::limits::Limits;
 use crate::run::result::{
     CallListener, CallProgress, CallProgressListener, ExecuteResult, Language, LogLevel, Outcome, Output,
     OutputListener, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
-use crate::storage::history::History;
 use crate::storage::state::{RunState, StateCall};
 use crate::tools::approval::{Approver, Effects};
 use crate::tools::catalog::{Catalog, ResolvedTool};

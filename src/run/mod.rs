@@ -1,7 +1,10 @@
 //! One run: its script, limits, context and result.
 
 pub(crate) mod clock;
+pub(crate) mod compute;
 pub(crate) mod context;
+pub(crate) mod guide;
+pub(crate) mod history;
 pub(crate) mod limits;
 pub(crate) mod result;
 pub(crate) mod result_json;

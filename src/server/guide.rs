@@ -2,7 +2,7 @@
 
 use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptMessage, Role};
 
-pub(super) use crate::guide::GUIDE;
+pub(super) use crate::run::guide::GUIDE;
 
 /// What clients put before the model without being asked, so it is short.
 pub(super) const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \

@@ -3,7 +3,7 @@
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 
 use super::guide;
-use crate::storage::history::{History, KeptRun};
+use crate::run::history::{History, KeptRun};
 
 /// The address of the guide.
 pub(super) const GUIDE: &str = "cx://guide";

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Ended, Server, ServerOptions};
 use crate::error::Error;
 use crate::executor::Executor;
+use crate::run::history::HistoryLimits;
 use crate::run::result::Language;
-use crate::storage::history::HistoryLimits;
 
 /// What fails a test that would hang.
 const WATCHDOG: Duration = Duration::from_secs(30);

@@ -23,12 +23,11 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use self::entries::{Entry, Written};
-use self::error::StateError;
+pub(crate) use self::error::StateError;
 use self::file::StateFile;
 use crate::error::Error;
 use crate::json::Json;
-use crate::tools::ToolError;
-use crate::tools::names::hidden_text;
+use crate::text::hidden_text;
 
 /// Characters of a key, and at least one.
 const MOST_KEY_CHARACTERS: usize = 256;
@@ -350,13 +349,13 @@ impl RunState {
         call: StateCall,
         deadline: Instant,
         runtime: &Handle,
-    ) -> Result<String, ToolError> {
+    ) -> Result<String, StateError> {
         call.check()?;
         if call.writes() {
             let bytes = (call.bytes() + WRITE_OVERHEAD_BYTES) as u64;
             if self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST_WRITTEN_BYTES {
                 let problem = "this run has written 1 GB to its state; write less often, or the results only";
-                return Err(StateError::Full(problem.to_owned()).into());
+                return Err(StateError::Full(problem.to_owned()));
             }
         }
         // The semaphore is never closed.
@@ -380,11 +379,10 @@ impl RunState {
             }
         };
         let done = runtime.spawn_blocking(work).await;
-        let done = done.unwrap_or_else(|lost| {
+        done.unwrap_or_else(|lost| {
             let panicked = || std::io::Error::other("the call panicked").into();
             Err(if lost.is_panic() { panicked() } else { StateError::Ended })
-        });
-        done.map_err(ToolError::from)
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use super::names::is_hidden;
+use crate::text::is_hidden;
 
 /// One call that a person is asked about. An approval covers exactly this call: these arguments are the ones that are
 /// sent, and nothing is read or resolved anew after the answer.

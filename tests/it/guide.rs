@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::python;
 
-const GUIDE: &str = include_str!("../../src/guide.md");
+const GUIDE: &str = include_str!("../../src/run/guide.md");
 
 #[derive(Deserialize)]
 struct Place {

@@ -42,6 +42,7 @@ mod interop_python;
 /// Attacks by number: JSON that takes far more memory when it is parsed.
 mod json_memory;
 /// The library as an embedder uses it.
+mod layers;
 mod library;
 /// Limits in pairs: obeyed and violated.
 mod limits;

@@ -127,18 +127,12 @@ pub(crate) fn print_chain(error: &anyhow::Error) {
         text.push_str(&cause.to_string());
     }
     let of_configuration = error.downcast_ref::<cx::ConfigError>().and_then(cx::ConfigError::hint);
-    if let Some(hint) = of_configuration.or_else(|| error.downcast_ref::<cx::Error>().and_then(hint)) {
+    let of_executor = || error.downcast_ref::<cx::Error>()?.config_error()?.hint();
+    if let Some(hint) = of_configuration.or_else(of_executor) {
         text.push_str("\nhint: ");
         text.push_str(hint);
     }
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
-}
-
-fn hint(error: &cx::Error) -> Option<&str> {
-    match error {
-        cx::Error::Config(error) => error.hint(),
-        _ => None,
-    }
 }
 
 /// The calls that led to the error, if there is more than the place that is shown anyway.

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::tool_name;
-use crate::guide;
 use crate::run::context::ExecutionContext;
+use crate::run::guide;
 use crate::run::result::Language;
+use crate::text::visible;
 use crate::tools::catalog::ResolvedTool;
-use crate::tools::names::{python_name, typescript_name, visible};
+use crate::tools::names::{python_name, typescript_name};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Tools of a server that are listed, and characters of what each says it does.

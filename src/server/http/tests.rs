@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::HttpOptions;
 use crate::error::Error;
 use crate::executor::Executor;
+use crate::run::history::HistoryLimits;
 use crate::server::{Ended, HttpToken, Server, ServerOptions};
-use crate::storage::history::HistoryLimits;
 
 /// What fails a test that would hang.
 const WATCHDOG: Duration = Duration::from_secs(30);

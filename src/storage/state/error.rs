@@ -1,18 +1,12 @@
 //! Why a call on the state fails.
 
 use std::io;
-use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
-use crate::tools::{ToolError, ToolErrorCode};
-
-/// When a file that another process holds is worth another try.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
-
 /// Why a call on the state fails.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StateError {
+pub(crate) enum StateError {
     /// The script asks for what cannot be.
     #[error("{0}")]
     Invalid(String),
@@ -53,28 +47,6 @@ impl From<rusqlite::Error> for StateError {
             ),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error),
             _ => Self::Database(error),
-        }
-    }
-}
-
-impl From<StateError> for ToolError {
-    /// As scripts see it: without what the system says of the person's files.
-    fn from(error: StateError) -> Self {
-        let unavailable = |message: String| Self::new(ToolErrorCode::StateUnavailable, message);
-        match error {
-            StateError::Invalid(message) => Self::new(ToolErrorCode::InvalidArguments, message),
-            StateError::Full(message) => Self::new(ToolErrorCode::StateFull, message),
-            StateError::Ended => Self::new(ToolErrorCode::Cancelled, error.to_string()),
-            StateError::Busy => {
-                let mut busy = unavailable(error.to_string());
-                busy.retry_after = Some(RETRY_AFTER);
-                busy
-            }
-            StateError::Newer | StateError::Foreign => unavailable(error.to_string()),
-            StateError::Damaged(_) | StateError::Files(_) | StateError::Database(_) => {
-                tracing::warn!(%error, "the state of scripts cannot be used");
-                unavailable("the state file cannot be used; `cx state list` says why".to_owned())
-            }
         }
     }
 }

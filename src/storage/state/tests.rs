@@ -3,7 +3,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::tools::ToolErrorCode;
+use crate::tools::{ToolError, ToolErrorCode};
 
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -49,7 +49,7 @@ impl Run<'_> {
     fn call(&self, call: StateCall) -> Result<String, ToolError> {
         let deadline = Instant::now() + Duration::from_secs(30);
         let handle = self.stage.runtime.handle();
-        self.stage.runtime.block_on(self.state.call(call, deadline, handle))
+        self.stage.runtime.block_on(self.state.call(call, deadline, handle)).map_err(ToolError::from)
     }
 
     fn get(&self, key: &str) -> String {

@@ -8,7 +8,8 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::{Map, Value};
 
 use super::bounds::resolve;
-use crate::tools::names::{nearest, visible};
+use crate::text::visible;
+use crate::tools::names::nearest;
 
 /// How many errors a message names. The rest is counted.
 const MOST_ERRORS: usize = 3;

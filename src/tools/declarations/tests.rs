@@ -300,7 +300,7 @@ fn nothing_that_a_server_says_becomes_code() {
     // Together, because names of one can shadow names of another.
     let text = declared("all", &tools);
     assert!(!text.chars().any(|character| character.is_control() && character != '\n'), "{text:?}");
-    assert!(!crate::tools::names::hidden_text(&text));
+    assert!(!crate::text::hidden_text(&text));
 }
 
 #[test]

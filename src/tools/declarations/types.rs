@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use crate::text::{hidden_text, visible};
 use crate::tools::arguments::resolve;
-use crate::tools::names::{hidden_text, is_identifier, visible};
+use crate::tools::names::is_identifier;
 
 /// Levels that are written out, references followed.
 const MOST_DEPTH: usize = 12;
