@@ -70,9 +70,9 @@ event.saveGlobalThisReference({ __proto__: null, dispatchEvent: () => true });
 boundTextEncoder(encoding.TextEncoder);
 
 // Each timer holds its callback and arguments; a loop that starts a million of them is a mistake.
-const MOST_TIMERS = 10_000;
+const MAX_TIMERS = 10_000;
 // What fits into a timer. A longer one would wrap around and fire at once.
-const LONGEST_DELAY = 2 ** 31 - 1;
+const MAX_DELAY = 2 ** 31 - 1;
 
 const liveTimers = new SafeSet();
 
@@ -80,14 +80,14 @@ function checkTimer(name, callback) {
   if (typeof callback !== "function") {
     throw new TypeError(`${name} takes a function: ${typeof callback}`);
   }
-  if (SetPrototypeGetSize(liveTimers) >= MOST_TIMERS) {
-    throw new RangeError(`a script may have ${MOST_TIMERS} timers at once`);
+  if (SetPrototypeGetSize(liveTimers) >= MAX_TIMERS) {
+    throw new RangeError(`a script may have ${MAX_TIMERS} timers at once`);
   }
 }
 
 function milliseconds(delay) {
   const number = +delay;
-  return NumberIsNaN(number) ? 0 : MathTrunc(MathMin(MathMax(number, 0), LONGEST_DELAY));
+  return NumberIsNaN(number) ? 0 : MathTrunc(MathMin(MathMax(number, 0), MAX_DELAY));
 }
 
 // `AbortSignal.timeout` makes its timers here. They cannot be taken back, only waited for.
@@ -132,7 +132,7 @@ function clearInterval(id) {
 
 // The two functions of `crypto` that scripts use. deno_crypto has all of WebCrypto, at the price in
 // docs/web-api.md.
-const MOST_RANDOM_BYTES = 65_536;
+const MAX_RANDOM_BYTES = 65_536;
 
 const crypto = {
   getRandomValues(array) {
@@ -141,9 +141,9 @@ const crypto = {
       throw new TypeError("getRandomValues takes an integer typed array");
     }
     const length = TypedArrayPrototypeGetByteLength(array);
-    if (length > MOST_RANDOM_BYTES) {
+    if (length > MAX_RANDOM_BYTES) {
       throw new exception.DOMException(
-        `at most ${MOST_RANDOM_BYTES} bytes at once: ${length}`,
+        `at most ${MAX_RANDOM_BYTES} bytes at once: ${length}`,
         "QuotaExceededError",
       );
     }

@@ -15,8 +15,8 @@ const {
 } = primordials;
 
 // Bounds the search for what JSON refused. Beyond them the error is given without a path.
-const MOST_LEVELS = 64;
-const MOST_NODES = 10_000;
+const MAX_LEVELS = 64;
+const MAX_NODES = 10_000;
 
 // Characters of JSON that one host call may bring, far above every limit of a call. The host copies text before it can
 // refuse it.
@@ -28,8 +28,8 @@ function findBigInt(value, path, level, seen) {
     return path;
   }
   if (
-    value === null || typeof value !== "object" || level > MOST_LEVELS || SetPrototypeHas(seen.values, value) ||
-    ++seen.count > MOST_NODES
+    value === null || typeof value !== "object" || level > MAX_LEVELS || SetPrototypeHas(seen.values, value) ||
+    ++seen.count > MAX_NODES
   ) {
     return undefined;
   }

@@ -21,8 +21,8 @@ const {
 const ErrorPrototype = Error.prototype;
 
 // What of a thrown value goes to the host. Its reply carries it to a model.
-const MOST_CHARACTERS = 8_192;
-const MOST_CAUSES = 4;
+const MAX_CHARACTERS = 8_192;
+const MAX_CAUSES = 4;
 
 // Codes of errors that the host made. A script can build an McpToolError of its own; it is not here.
 const hostCodes = new SafeWeakMap();
@@ -61,7 +61,7 @@ export function toolError(answer) {
 }
 
 function shortened(text) {
-  return text.length > MOST_CHARACTERS ? StringPrototypeSlice(text, 0, MOST_CHARACTERS) + "\u2026" : text;
+  return text.length > MAX_CHARACTERS ? StringPrototypeSlice(text, 0, MAX_CHARACTERS) + "\u2026" : text;
 }
 
 // Reads one property as text. The guest may have put anything there, including a getter that throws.
@@ -99,7 +99,7 @@ function text(value) {
 function stackWithCauses(error) {
   let stack = read(error, "stack") ?? "";
   let current = error;
-  for (let count = 0; count < MOST_CAUSES; count++) {
+  for (let count = 0; count < MAX_CAUSES; count++) {
     let cause;
     try {
       cause = current.cause;

@@ -17,7 +17,7 @@ const {
 } = primordials;
 
 // How often `update` tries. Each time somebody else has written, so that it is all together that get on.
-const MOST_TRIES = 1_000;
+const MAX_TRIES = 1_000;
 
 // An entry comes as [value], with its tag as [value, tag], and as [] if it is not there.
 function ask(call) {
@@ -46,7 +46,7 @@ const turns = new SafeMap();
 
 async function change(key, make, fallback) {
   let entry = await ask({ __proto__: null, get: { __proto__: null, key, tagged: true } });
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     // A value of its own each time, because `make` may change it.
     const old = entry.length > 0 ? entry[0] : fallback === undefined ? undefined : fromJson(fallback);
     const value = await make(old);

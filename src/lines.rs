@@ -14,11 +14,11 @@ pub(crate) use scan::{FoundId, IdScan};
 
 /// The longest line that is read. A script may receive 16 MB; a server that has a structured result
 /// sends it a second time as text, so twice that and some room for escapes and the envelope.
-pub(crate) const LONGEST_LINE: usize = 34 * 1024 * 1024;
+pub(crate) const MAX_LINE: usize = 34 * 1024 * 1024;
 
 /// A line that goes on for this long is no message. Until then it is skipped, since the next line
 /// may be fine; past it the connection should be given up, since skipping costs processor time.
-pub(crate) const LONGEST_SKIPPED_LINE: usize = 16 * LONGEST_LINE;
+pub(crate) const MAX_SKIPPED_LINE: usize = 16 * MAX_LINE;
 
 /// As much as a pipe holds: fewer system calls for large results.
 const READ_BUFFER: usize = 64 * 1024;
@@ -27,7 +27,7 @@ const READ_BUFFER: usize = 64 * 1024;
 const KEPT_LINE_BUFFER: usize = 1024 * 1024;
 
 /// What may wait for a peer that does not read its input. Several of the largest arguments.
-const MOST_WAITING_BYTES: usize = 64 * 1024 * 1024;
+const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
 /// Several small messages are written at once, up to this size.
 const WRITE_BATCH: usize = 64 * 1024;
@@ -52,7 +52,7 @@ pub(crate) enum Piece {
     Part,
     /// A whole line without its newline. [`LineReader::reuse`] takes the buffer back.
     Line(Vec<u8>),
-    /// Part of a line that is longer than [`LONGEST_LINE`] and is not kept.
+    /// Part of a line that is longer than [`MAX_LINE`] and is not kept.
     Long {
         /// The id of the message, the first time that it is known.
         id: Option<FoundId>,
@@ -85,7 +85,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let piece = &available[..newline.unwrap_or(available.len())];
         let consumed = newline.map_or(available.len(), |position| position + 1);
         let ends = newline.is_some();
-        if self.long.is_none() && self.line.len() + piece.len() > LONGEST_LINE {
+        if self.long.is_none() && self.line.len() + piece.len() > MAX_LINE {
             let mut scan = IdScan::default();
             scan.feed(&self.line);
             self.long = Some(LongLine { scan, bytes: self.line.len(), told: false });
@@ -187,7 +187,7 @@ impl LineQueue {
         let bytes = line.len();
         let waiting = self.waiting.bytes.load(Ordering::Relaxed);
         // A peer that has read everything gets any message, however large.
-        if waiting > 0 && waiting + bytes > MOST_WAITING_BYTES {
+        if waiting > 0 && waiting + bytes > MAX_WAITING_BYTES {
             return Err(io::Error::new(io::ErrorKind::WouldBlock, "the other side does not read"));
         }
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);

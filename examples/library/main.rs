@@ -26,7 +26,7 @@ const BRANCHES: [Branch; 5] = [
 
 /// A page of search results that no one asked to be longer.
 const DEFAULT_PAGE: usize = 100;
-const LONGEST_PAGE: usize = 1000;
+const MAX_PAGE: usize = 1000;
 
 #[derive(Serialize)]
 struct Branch {
@@ -142,7 +142,7 @@ impl Library {
     #[tool(annotations(read_only_hint = true))]
     fn search_books(&self, Parameters(search): Parameters<Search>) -> Json<SearchResult> {
         let matches: Vec<&Book> = self.books.values().filter(|book| search.matches(book)).collect();
-        let limit = search.limit.unwrap_or(DEFAULT_PAGE).min(LONGEST_PAGE);
+        let limit = search.limit.unwrap_or(DEFAULT_PAGE).min(MAX_PAGE);
         let page = matches.iter().skip(search.offset.unwrap_or(0)).take(limit);
         Json(SearchResult { total: matches.len(), books: page.map(|&book| book.clone()).collect() })
     }

@@ -13,19 +13,19 @@ use super::values::{At, Fields};
 use crate::mcp::{HttpKind, McpServer, McpTransport, OAuth, RateLimit};
 
 /// What model providers accept as a part of a tool's name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// An hour: longer than any run, so that a larger number can only be a mistake in the unit.
-const LONGEST_CALL_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// Ten minutes build a container image. Nobody waits longer for a server to start.
-const LONGEST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// A day: a connection that is idle for longer may as well stay.
-const LONGEST_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// As many as one run may have in flight.
-const MOST_CONCURRENT: u64 = 1_024;
+const MAX_CONCURRENT: u64 = 1_024;
 
 /// Every key of a server in cx's own file.
 pub(super) const SERVER_KEYS: &[&str] = &[
@@ -163,12 +163,11 @@ fn read_rules(entry: &mut Entry, fields: &mut Fields<'_, '_>, dialect: Dialect) 
     if own {
         entry.ask = fields.read(&["ask"], At::strings).unwrap_or_default();
         entry.read_only = fields.read(&["readOnly"], At::strings);
-        entry.call_timeout = fields.read(&["timeoutMs"], |at| at.milliseconds(LONGEST_CALL_TIMEOUT));
-        entry.connect_timeout =
-            fields.read(&["connectTimeoutMs"], |at| at.milliseconds(LONGEST_CONNECT_TIMEOUT));
-        entry.idle_timeout = fields.read(&["idleMs"], |at| at.milliseconds(LONGEST_IDLE));
+        entry.call_timeout = fields.read(&["timeoutMs"], |at| at.milliseconds(MAX_CALL_TIMEOUT));
+        entry.connect_timeout = fields.read(&["connectTimeoutMs"], |at| at.milliseconds(MAX_CONNECT_TIMEOUT));
+        entry.idle_timeout = fields.read(&["idleMs"], |at| at.milliseconds(MAX_IDLE));
         entry.max_concurrent = fields
-            .read(&["maxConcurrent"], |at| at.number(1, MOST_CONCURRENT, "calls"))
+            .read(&["maxConcurrent"], |at| at.number(1, MAX_CONCURRENT, "calls"))
             .and_then(|calls| usize::try_from(calls).ok());
         entry.rate_limit = fields.read(&["rateLimit"], rate_limit);
         return;
@@ -179,13 +178,12 @@ fn read_rules(entry: &mut Entry, fields: &mut Fields<'_, '_>, dialect: Dialect) 
         let Content::Number(written) = &node.content else { return None };
         Duration::try_from_secs_f64(written.parse().ok()?).ok().filter(|time| !time.is_zero())
     };
-    entry.call_timeout = seconds("tool_timeout_sec").map(|time| time.min(LONGEST_CALL_TIMEOUT));
-    entry.connect_timeout = seconds("startup_timeout_sec").map(|time| time.min(LONGEST_CONNECT_TIMEOUT));
+    entry.call_timeout = seconds("tool_timeout_sec").map(|time| time.min(MAX_CALL_TIMEOUT));
+    entry.connect_timeout = seconds("startup_timeout_sec").map(|time| time.min(MAX_CONNECT_TIMEOUT));
     if dialect == Dialect::Gemini
         && let Some(milliseconds) = seconds("timeout")
     {
-        entry.call_timeout =
-            Some((milliseconds / 1_000).clamp(Duration::from_millis(1), LONGEST_CALL_TIMEOUT));
+        entry.call_timeout = Some((milliseconds / 1_000).clamp(Duration::from_millis(1), MAX_CALL_TIMEOUT));
     }
 }
 
@@ -195,7 +193,7 @@ fn rate_limit(at: &At<'_>) -> Result<RateLimit, Finding> {
     let mut fields = Fields { key: &at.key, members, findings: &mut findings };
     fields.check_names(RATE_LIMIT_KEYS);
     let calls = fields.read(&["calls"], |at| at.number(1, 1_000_000, "calls"));
-    let period = fields.read(&["perMs"], |at| at.milliseconds(LONGEST_IDLE));
+    let period = fields.read(&["perMs"], |at| at.milliseconds(MAX_IDLE));
     if !findings.is_empty() {
         return Err(findings.swap_remove(0));
     }
@@ -400,7 +398,7 @@ fn refuse(fields: &mut Fields<'_, '_>, name: &str, other: &str) {
 fn check_name(key: &Key, name: &str, place: Option<Place>) -> Result<(), Finding> {
     let is_known = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
     let is_name = !name.is_empty()
-        && name.len() <= LONGEST_NAME
+        && name.len() <= MAX_NAME
         && name.chars().all(is_known)
         && name.starts_with(|character: char| character.is_ascii_alphanumeric() || character == '_')
         // Scripts reach servers as properties.
@@ -408,9 +406,8 @@ fn check_name(key: &Key, name: &str, place: Option<Place>) -> Result<(), Finding
     if is_name {
         return Ok(());
     }
-    let expected = format!(
-        "a server's name of 1 to {LONGEST_NAME} letters, digits, `_`, `-` and `.`, not `.` or `-` first"
-    );
+    let expected =
+        format!("a server's name of 1 to {MAX_NAME} letters, digits, `_`, `-` and `.`, not `.` or `-` first");
     Err(Finding::unexpected(key, place, expected, "another"))
 }
 

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::file::LARGEST_FILE;
+use super::file::MAX_FILE;
 
 /// More are not read by anybody; the rest is counted.
-const MOST_SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// A configuration that cannot be used: which file, where, which key, what was expected, what came.
 ///
@@ -57,7 +57,7 @@ impl fmt::Display for ConfigError {
     /// One line for each mistake. Hints of all but the first are in brackets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = printable(&self.file.display().to_string());
-        for (position, finding) in self.findings.iter().take(MOST_SHOWN).enumerate() {
+        for (position, finding) in self.findings.iter().take(MAX_SHOWN).enumerate() {
             if position > 0 {
                 formatter.write_str("\n  ")?;
             }
@@ -69,8 +69,8 @@ impl fmt::Display for ConfigError {
                 write!(formatter, " ({hint})")?;
             }
         }
-        if self.findings.len() > MOST_SHOWN {
-            write!(formatter, "\n  and {} more", self.findings.len() - MOST_SHOWN)?;
+        if self.findings.len() > MAX_SHOWN {
+            write!(formatter, "\n  and {} more", self.findings.len() - MAX_SHOWN)?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ pub(super) enum Problem {
     Unreadable(#[source] io::Error),
     #[error("expected a regular file, found {0}")]
     NotAFile(&'static str),
-    #[error("is larger than {} MB", LARGEST_FILE / (1024 * 1024))]
+    #[error("is larger than {} MB", MAX_FILE / (1024 * 1024))]
     TooLarge,
     #[error("can be changed by others: {0}")]
     NotOurs(&'static str),

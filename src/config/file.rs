@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use super::error::{Finding, Problem};
 
 /// Real files have a few kilobytes. What is larger is not a configuration.
-pub(super) const LARGEST_FILE: u64 = 1024 * 1024;
+pub(super) const MAX_FILE: u64 = 1024 * 1024;
 
 /// Who may stand behind a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub(super) fn read(path: &Path, origin: Origin) -> Result<Option<Vec<u8>>, Findi
     };
     check(&file, origin)?;
     let mut bytes = Vec::new();
-    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(Problem::Unreadable)?;
-    if bytes.len() as u64 > LARGEST_FILE {
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(Problem::Unreadable)?;
+    if bytes.len() as u64 > MAX_FILE {
         return Err(Problem::TooLarge.into());
     }
     Ok(Some(bytes))
@@ -86,7 +86,7 @@ fn check(file: &File, origin: Origin) -> Result<(), Finding> {
         let found = if metadata.is_dir() { "a directory" } else { "a device or a pipe" };
         return Err(Problem::NotAFile(found).into());
     }
-    if metadata.len() > LARGEST_FILE {
+    if metadata.len() > MAX_FILE {
         return Err(Problem::TooLarge.into());
     }
     if origin == Origin::User {

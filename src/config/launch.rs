@@ -20,7 +20,7 @@ const WRAPPERS: &[&str] = &[
 const SCRIPT_BYTES: u64 = 4_096;
 
 /// Of a command line and of a script, each.
-const MOST_WORDS: usize = 64;
+const MAX_WORDS: usize = 64;
 
 /// Whether the server is this executable: by itself, through a link, through a program or a script
 /// that starts it. One level deep; `CX_DEPTH` finds the rest.
@@ -35,7 +35,7 @@ pub(super) fn is_this_program(stdio: &StdioTransport, environment: &Environment)
     }
     let name = Path::new(&stdio.command).file_name().map(|name| name.to_string_lossy().into_owned());
     let is_wrapper = name.is_some_and(|name| WRAPPERS.contains(&name.as_str()));
-    let words = stdio.args.iter().flat_map(|argument| argument.split_whitespace()).take(MOST_WORDS);
+    let words = stdio.args.iter().flat_map(|argument| argument.split_whitespace()).take(MAX_WORDS);
     if is_wrapper && words.map(unquoted).any(is_this) {
         return true;
     }
@@ -45,7 +45,7 @@ pub(super) fn is_this_program(stdio: &StdioTransport, environment: &Environment)
             script.lines().filter(|line| line.starts_with("#!") || line.trim_start().starts_with("exec "));
         starts
             .flat_map(|line| line.trim_start_matches("#!").split_whitespace())
-            .take(MOST_WORDS)
+            .take(MAX_WORDS)
             .map(unquoted)
             .any(is_this)
     })

@@ -28,7 +28,7 @@ const FILE_VARIABLES: [&str; 2] = ["CX_CONFIG", "CODE_EXECUTOR_CONFIG_PATH"];
 const WORKSPACE_FILES: [&str; 2] = [".cx.json", ".code-executor.json"];
 
 /// More warnings of a kind about one file say nothing new.
-const MOST_WARNINGS: usize = 20;
+const MAX_WARNINGS: usize = 20;
 
 /// The servers of one file.
 struct Layer {
@@ -216,7 +216,7 @@ impl Loader<'_> {
                 .into_iter()
                 .partition::<Vec<_>, _>(|finding| matches!(finding.problem, Problem::UnknownKey { .. }));
             findings = rest;
-            for finding in unknown.into_iter().take(MOST_WARNINGS) {
+            for finding in unknown.into_iter().take(MAX_WARNINGS) {
                 let message = format!("ignored: {}", finding.problem);
                 self.warn(ConfigWarningCode::Untrusted, message, path, finding.place, finding.hint);
             }
@@ -252,7 +252,7 @@ impl Loader<'_> {
         let mut paths: Vec<PathBuf> = entries
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-            .take(own::MOST_SERVERS)
+            .take(own::MAX_SERVERS)
             .collect();
         paths.sort();
         for path in paths {
@@ -282,7 +282,7 @@ impl Loader<'_> {
         let status = if is_trusted { ConfigFileStatus::Used } else { ConfigFileStatus::Untrusted };
         self.note_file(path, role, status);
         let (servers, findings) = file.client.servers(&root, path, &self.workspace);
-        for finding in findings.into_iter().take(MOST_WARNINGS) {
+        for finding in findings.into_iter().take(MAX_WARNINGS) {
             let message = format!("ignored: {}", finding.problem);
             self.warn(ConfigWarningCode::ServerSkipped, message, path, finding.place, finding.hint);
         }
@@ -291,7 +291,7 @@ impl Loader<'_> {
 
     fn unusable(&mut self, path: &Path, role: &'static str, findings: Vec<Finding>) {
         self.note_file(path, role, ConfigFileStatus::Unusable);
-        for finding in findings.into_iter().take(MOST_WARNINGS) {
+        for finding in findings.into_iter().take(MAX_WARNINGS) {
             let message = format!("ignored: {}", finding.problem);
             self.warn(ConfigWarningCode::Unreadable, message, path, finding.place, finding.hint);
         }
@@ -438,12 +438,8 @@ impl Loader<'_> {
                         self.skip(layer, entry, &reason);
                     }
                 } else if layer.is_trusted && entry.target.is_some() {
-                    if order.len() >= own::MOST_SERVERS {
-                        self.skip(
-                            layer,
-                            entry,
-                            &format!("there are more than {} servers", own::MOST_SERVERS),
-                        );
+                    if order.len() >= own::MAX_SERVERS {
+                        self.skip(layer, entry, &format!("there are more than {} servers", own::MAX_SERVERS));
                         continue;
                     }
                     by_name.insert(entry.name.clone(), order.len());
@@ -488,7 +484,7 @@ impl Loader<'_> {
             return;
         }
         self.skip(layer, entry, "nobody has trusted the file");
-        if count > MOST_WARNINGS {
+        if count > MAX_WARNINGS {
             return;
         }
         let verb = if matches!(entry.target, Some(Target::Http { .. })) { "connected" } else { "started" };

@@ -12,7 +12,7 @@ use crate::run::limits::Limits;
 use crate::tools::AskAnnotation;
 
 /// Each server costs a process or a connection. Nobody has named this many on purpose.
-pub(super) const MOST_SERVERS: usize = 1_000;
+pub(super) const MAX_SERVERS: usize = 1_000;
 
 /// Every key of the file.
 pub(super) const FILE_KEYS: &[&str] =
@@ -228,8 +228,8 @@ pub(super) fn servers(dialect: Dialect, key: &Key, node: &Node, findings: &mut V
             return Vec::new();
         }
     };
-    if count > MOST_SERVERS {
-        let expected = format!("at most {MOST_SERVERS} servers");
+    if count > MAX_SERVERS {
+        let expected = format!("at most {MAX_SERVERS} servers");
         findings.push(Finding::unexpected(key, node.place, expected, count.to_string()));
         return Vec::new();
     }

@@ -19,7 +19,7 @@ const NAME: &str = "trust";
 const VERSION: u32 = 1;
 
 /// Thousands of workspaces are a lifetime's; the file stays small.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 #[derive(Serialize, Deserialize, Default)]
 struct Document {
@@ -91,8 +91,8 @@ impl TrustStore {
         let content = TrustedContent { sha256: request.sha256.clone() };
         self.store.update(NAME, VERSION, |document: Option<Document>| {
             let mut document = document.unwrap_or_default();
-            if document.files.len() >= MOST_FILES && !document.files.contains_key(path) {
-                let message = format!("{MOST_FILES} files are trusted already: revoke some");
+            if document.files.len() >= MAX_FILES && !document.files.contains_key(path) {
+                let message = format!("{MAX_FILES} files are trusted already: revoke some");
                 return (document, Err(io::Error::new(io::ErrorKind::StorageFull, message)));
             }
             document.files.insert(path.to_owned(), content);

@@ -129,14 +129,14 @@ impl<'a> Fields<'a, '_> {
         for member in unknown {
             let key = self.key.child(&member.name);
             // Hints cost time, and a file may have a hundred thousand mistakes of which twenty are shown.
-            let known = if self.findings.len() < MOST_HINTS { known } else { &[] };
+            let known = if self.findings.len() < MAX_HINTS { known } else { &[] };
             self.findings.push(unknown_key(key, &member.name, member.place, known));
         }
     }
 }
 
 /// Of so many mistakes in a file the nearest right name is looked for.
-const MOST_HINTS: usize = 100;
+const MAX_HINTS: usize = 100;
 
 fn unknown_key(key: Key, name: &str, place: Option<Place>, known: &[&str]) -> Finding {
     // What other clients call it.

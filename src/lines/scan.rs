@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 /// The longest key or id that is looked at. Ids of ours are short numbers, those of clients are at most UUIDs.
-const LONGEST_TEXT: usize = 64;
+const MAX_TEXT: usize = 64;
 
 /// How deep brackets are told apart. Deeper ones are only counted.
 const DEEPEST: usize = 256;
@@ -148,14 +148,14 @@ impl IdScan {
     }
 
     fn keep(&mut self, byte: u8) {
-        if self.open.len() == 1 && self.text.len() < LONGEST_TEXT {
+        if self.open.len() == 1 && self.text.len() < MAX_TEXT {
             self.text.push(byte);
         }
     }
 
     fn take_id(&mut self, in_quotes: bool) {
         // A text that fills the buffer may have been cut, and then it is somebody else's.
-        if self.text.len() < LONGEST_TEXT
+        if self.text.len() < MAX_TEXT
             && let Ok(text) = std::str::from_utf8(&self.text)
         {
             self.found = Some(FoundId { text: text.to_owned(), in_quotes });

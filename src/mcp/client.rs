@@ -44,7 +44,7 @@ pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 const PROBE_TIME: Duration = Duration::from_secs(2);
 
 /// No server is known to have more; an endless list stops here.
-pub(super) const MOST_TOOLS: usize = 10_000;
+pub(super) const MAX_TOOLS: usize = 10_000;
 
 /// How long the rest of a dead server's output may take to be read: it is in the pipe already.
 const DRAIN_TIME: Duration = Duration::from_millis(250);
@@ -354,7 +354,7 @@ impl Connection {
             json::each_field(&page, |field, value| {
                 if field == key && value.get().starts_with('[') {
                     // One more than there may be tells that there are more.
-                    items = json::items(value.get(), MOST_TOOLS + 1 - count);
+                    items = json::items(value.get(), MAX_TOOLS + 1 - count);
                 } else if field == "nextCursor" {
                     next = serde_json::from_str::<String>(value.get()).ok();
                 }
@@ -362,8 +362,8 @@ impl Connection {
             .map_err(unreadable)?;
             let mut cut = None;
             for item in items.map_err(unreadable)? {
-                if count >= MOST_TOOLS {
-                    cut = Some(ListCut::ManyEntries { most: MOST_TOOLS });
+                if count >= MAX_TOOLS {
+                    cut = Some(ListCut::ManyEntries { most: MAX_TOOLS });
                     break;
                 }
                 if all.len() + item.get().len() > convert::SERVER_BYTES {
@@ -443,7 +443,7 @@ impl Connection {
                 Err(ServiceError::McpError(error)) => return Err(convert::list_error(&self.server, &error)),
                 Err(error) => return Err(self.lost(error, "it listed its tools").await),
             };
-            let page = convert::read_tools(&page, MOST_TOOLS + 1)
+            let page = convert::read_tools(&page, MAX_TOOLS + 1)
                 .map_err(|error| convert::unreadable(&self.server, &error.to_string()))?;
             // The shortest of all pages holds for the whole.
             ttl = [ttl, page.ttl].into_iter().flatten().min();
@@ -488,8 +488,8 @@ impl Connection {
 /// Adds the tools of a page. Returns why there is no room for all of them, if there is none.
 fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut> {
     for tool in tools {
-        if list.len() >= MOST_TOOLS {
-            return Some(ListCut::ManyEntries { most: MOST_TOOLS });
+        if list.len() >= MAX_TOOLS {
+            return Some(ListCut::ManyEntries { most: MAX_TOOLS });
         }
         if list.is_full() {
             return Some(ListCut::Large { most: convert::SERVER_BYTES });

@@ -28,16 +28,14 @@ use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, encoded, exp
 use super::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use super::signals::Signals;
 use crate::json::TreeError;
-use crate::lines::{
-    FoundId, IdScan, LONGEST_LINE, LONGEST_SKIPPED_LINE, LineQueue, LineReader, Piece, trimmed,
-};
+use crate::lines::{FoundId, IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
 
 /// What is said about a probe that was given up.
 pub(super) const NO_ANSWER: &str = "no answer to server/discover";
 
 /// Requests of the server whose answers wait for the server to read them. An honest server has one
 /// or two; one that asks on and on and never reads is cut off.
-const MOST_WAITING_ANSWERS: usize = 1024;
+const MAX_WAITING_ANSWERS: usize = 1024;
 
 /// The client's end of a server's stdout and stdin. Lives as long as the connection.
 pub(super) struct LineTransport<R> {
@@ -110,11 +108,11 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     fn skip(&mut self, id: Option<&FoundId>, bytes: usize, ends: bool) -> Read {
         if ends {
             tracing::warn!(server = %self.server, bytes, "a line was too long and was skipped");
-        } else if bytes > LONGEST_SKIPPED_LINE {
+        } else if bytes > MAX_SKIPPED_LINE {
             tracing::warn!(server = %self.server, bytes, "a line does not end");
             return Read::GiveUp;
         }
-        let problem = format!("more than {} MB in one message", LONGEST_LINE / (1024 * 1024));
+        let problem = format!("more than {} MB in one message", MAX_LINE / (1024 * 1024));
         id.and_then(FoundId::as_number).map_or(Read::Nothing, |id| self.failed(id, OVERSIZED_ANSWER, problem))
     }
 
@@ -226,7 +224,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         let Some((outgoing, answer)) = self.outgoing.as_ref().zip(answer_to(method, id)) else {
             return Read::Nothing;
         };
-        if outgoing.waiting_answers() >= MOST_WAITING_ANSWERS {
+        if outgoing.waiting_answers() >= MAX_WAITING_ANSWERS {
             tracing::warn!(server = %self.server, "the server asks without reading the answers");
             return Read::GiveUp;
         }

@@ -32,11 +32,11 @@ const FAIR_WAIT: Duration = Duration::from_secs(10);
 
 /// The pauses before a server is started again that did not start, or died without having answered
 /// anything: from the first to the second, with jitter.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MIN_PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// A call waits for a pause of this length. One that is longer is reported instead.
-const LONGEST_WAITED_PAUSE: Duration = Duration::from_secs(1);
+const MAX_WAITED_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a graceful end may take: two graces of a second each, and the killing.
 pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
@@ -99,8 +99,8 @@ fn drive<T: Clone + Send + Sync + 'static>(
 
 fn backoff() -> ExponentialBackoff {
     ExponentialBuilder::new()
-        .with_min_delay(SHORTEST_PAUSE)
-        .with_max_delay(LONGEST_PAUSE)
+        .with_min_delay(MIN_PAUSE)
+        .with_max_delay(MAX_PAUSE)
         .without_max_times()
         .with_jitter()
         .build()
@@ -310,13 +310,13 @@ impl Server {
         }
         let not_before = state.not_before.map_or(now, |not_before| not_before.max(now));
         let pause = not_before - now;
-        if pause > LONGEST_WAITED_PAUSE {
+        if pause > MAX_WAITED_PAUSE {
             let reason = state.last_error.as_deref().unwrap_or("it did not start");
             let message = format!("server `{}` is left alone for a moment: {reason}", self.name);
             let error = ToolError::new(ToolErrorCode::UpstreamUnavailable, message);
             return Err(ToolError { retry_after: Some(pause), ..error });
         }
-        let next_pause = state.backoff.next().unwrap_or(LONGEST_PAUSE);
+        let next_pause = state.backoff.next().unwrap_or(MAX_PAUSE);
         state.not_before = Some(not_before + next_pause);
         let start = drive(&self.handle, Arc::clone(self).start(not_before));
         state.start = Some(start.clone());

@@ -15,7 +15,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 const ENDPOINT_TIME: Duration = Duration::from_secs(3);
 
 /// An address with a session id in it.
-const LONGEST_ENDPOINT: usize = 4096;
+const MAX_ENDPOINT: usize = 4096;
 
 /// Opens the stream and reads where messages go.
 ///
@@ -40,7 +40,7 @@ pub(super) async fn open(link: &Arc<Link>, url: &Url) -> Result<(Url, Events), P
     let Some(event) = first.filter(|event| event.name == "endpoint") else {
         return Err(refused("did not say where messages go"));
     };
-    if event.data.len() > LONGEST_ENDPOINT {
+    if event.data.len() > MAX_ENDPOINT {
         return Err(refused("sent an address that is too long"));
     }
     let address = std::str::from_utf8(&event.data).ok().map(str::trim);

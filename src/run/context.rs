@@ -31,7 +31,7 @@ use crate::tools::{ProgressListener, ServerRequest, ToolError, ToolErrorCode, To
 
 /// Calls that may wait for a free slot at once. Only reachable with a large or no call limit; it
 /// bounds what a flood of unawaited calls costs.
-const MOST_WAITING_CALLS: u32 = 10_000;
+const MAX_WAITING_CALLS: u32 = 10_000;
 
 /// How many bytes of arguments all unfinished calls may hold, as a multiple of one call's limit.
 const WAITING_ARGUMENTS: usize = 4;
@@ -325,7 +325,7 @@ impl ExecutionContext {
                 format!("the arguments are {argument_bytes} bytes of JSON, at most {most} can be sent"),
             ));
         }
-        if ledger.unfinished_calls >= MOST_WAITING_CALLS + self.limits.calls_in_flight
+        if ledger.unfinished_calls >= MAX_WAITING_CALLS + self.limits.calls_in_flight
             || ledger.unfinished_argument_bytes + argument_bytes > WAITING_ARGUMENTS * most
         {
             return Err(ToolError::new(

@@ -22,7 +22,7 @@ pub(super) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
 
 /// The most of printed output, of the value and of emitted text in one answer, in characters. Clients cut answers of
 /// some 25,000 tokens, and where they do, structure is lost.
-pub(super) const MOST_CHARACTERS: usize = 25_000;
+pub(super) const MAX_CHARACTERS: usize = 25_000;
 
 /// Of a text that is cut, how much of its end is kept, in tenths: the end tells how it went.
 const TAIL_TENTHS: usize = 4;
@@ -32,19 +32,19 @@ const VALUE_HEAD: usize = 4_000;
 const VALUE_TAIL: usize = 1_000;
 
 /// The most of an error's message and stack, in characters.
-const MOST_ERROR_CHARACTERS: usize = 4_000;
+const MAX_ERROR_CHARACTERS: usize = 4_000;
 
 /// The most of the source line that is at fault. One line may be a whole minified program.
-const MOST_SOURCE_CHARACTERS: usize = 400;
+const MAX_SOURCE_CHARACTERS: usize = 400;
 
 /// Tools in the summary of calls.
-const MOST_TOOLS: usize = 50;
+const MAX_TOOLS: usize = 50;
 
 /// The most of the calls that a dry run did not make, in bytes of JSON.
-const MOST_PLANNED_BYTES: usize = 25_000;
+const MAX_PLANNED_BYTES: usize = 25_000;
 
 /// Content blocks beside the text.
-const MOST_BLOCKS: usize = 100;
+const MAX_BLOCKS: usize = 100;
 
 /// How the text of an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,10 +89,10 @@ impl<'a> Draft<'a> {
     /// Whether the answer will not say everything, so that the run is worth keeping.
     pub(super) fn leaves_out(&self) -> bool {
         let emitted_text = self.emitted.iter().filter_map(|block| block.string_field("text"));
-        is_longer(&self.output, MOST_CHARACTERS)
-            || self.value.is_some_and(|value| is_longer(value.text(), MOST_CHARACTERS))
-            || emitted_text.map(|text| text.len()).sum::<usize>() > MOST_CHARACTERS
-            || self.emitted.len() > MOST_BLOCKS
+        is_longer(&self.output, MAX_CHARACTERS)
+            || self.value.is_some_and(|value| is_longer(value.text(), MAX_CHARACTERS))
+            || emitted_text.map(|text| text.len()).sum::<usize>() > MAX_CHARACTERS
+            || self.emitted.len() > MAX_BLOCKS
             // Which of the calls had taken effect is what matters after a failure.
             || (self.result.error().is_some() && !self.result.tool_calls.is_empty())
     }
@@ -112,13 +112,12 @@ impl<'a> Draft<'a> {
 
     fn structured(&self, run: Option<&str>) -> Value {
         let mut report = self.result.without_values();
-        if let Some((kept, omitted)) = cut(&self.output, MOST_CHARACTERS, &place(run, "output")) {
+        if let Some((kept, omitted)) = cut(&self.output, MAX_CHARACTERS, &place(run, "output")) {
             report.insert("output".to_owned(), kept.into());
             report.insert("outputOmitted".to_owned(), omitted.into());
         }
         // What is short enough for an answer is short enough for a tree.
-        let whole =
-            self.value.filter(|value| !is_longer(value.text(), MOST_CHARACTERS)).and_then(Json::value);
+        let whole = self.value.filter(|value| !is_longer(value.text(), MAX_CHARACTERS)).and_then(Json::value);
         match (whole, self.value.map(Json::text)) {
             (Some(value), _) => {
                 report.insert("value".to_owned(), value.clone());
@@ -137,19 +136,19 @@ impl<'a> Draft<'a> {
             report.insert("emittedBlocks".to_owned(), self.emitted.len().into());
         }
         if let Some(Value::Object(error)) = report.get_mut("error") {
-            shorten(error, "message", MOST_ERROR_CHARACTERS);
-            shorten(error, "stack", MOST_ERROR_CHARACTERS);
-            shorten(error, "sourceLine", MOST_SOURCE_CHARACTERS);
+            shorten(error, "message", MAX_ERROR_CHARACTERS);
+            shorten(error, "stack", MAX_ERROR_CHARACTERS);
+            shorten(error, "sourceLine", MAX_SOURCE_CHARACTERS);
         }
         if let Some(Value::Array(tools)) = report.get_mut("toolCallSummary") {
-            let more = tools.len().saturating_sub(MOST_TOOLS);
-            tools.truncate(MOST_TOOLS);
+            let more = tools.len().saturating_sub(MAX_TOOLS);
+            tools.truncate(MAX_TOOLS);
             if more > 0 {
                 report.insert("toolCallSummaryOmitted".to_owned(), more.into());
             }
         }
         if let Some(planned) = self.result.planned() {
-            let mut room = MOST_PLANNED_BYTES;
+            let mut room = MAX_PLANNED_BYTES;
             let fitting = planned.iter().take_while(|call| {
                 let bytes = call.text().len();
                 let fits = bytes <= room;
@@ -207,7 +206,7 @@ impl<'a> Draft<'a> {
             Some(value) => {
                 let string = value.as_string();
                 let value = string.as_deref().unwrap_or(value.text());
-                text.push_str(&whole_or_cut(value, MOST_CHARACTERS, &place(run, "value")));
+                text.push_str(&whole_or_cut(value, MAX_CHARACTERS, &place(run, "value")));
             }
             None => {}
         }
@@ -215,10 +214,10 @@ impl<'a> Draft<'a> {
 
     /// Adds what was emitted: images, audio and resources as they are, text as far as there is room.
     fn push_blocks(&self, content: &mut Vec<ContentBlock>, run: Option<&str>) {
-        let mut room = MOST_CHARACTERS;
+        let mut room = MAX_CHARACTERS;
         // For all blocks together.
         let mut budget = json::budget(self.emitted.iter().map(|block| block.text().len()).sum());
-        for &block in self.emitted.iter().take(MOST_BLOCKS) {
+        for &block in self.emitted.iter().take(MAX_BLOCKS) {
             // What would take far more than its text is shown as what it is, as is what is none of the protocol's kinds.
             let read = json::check(block.text(), budget).and_then(|cost| {
                 budget -= cost;
@@ -242,7 +241,7 @@ impl<'a> Draft<'a> {
                 }
             });
         }
-        if let Some(more) = self.emitted.len().checked_sub(MOST_BLOCKS).filter(|&more| more > 0) {
+        if let Some(more) = self.emitted.len().checked_sub(MAX_BLOCKS).filter(|&more| more > 0) {
             content
                 .push(ContentBlock::text(format!("{more} more blocks were emitted{}", place(run, "output"))));
         }

@@ -11,7 +11,7 @@ use crate::storage::state::StateScope;
 use crate::tools::names::{self, kind};
 
 /// The longest that a run may be given.
-pub(super) const LONGEST_TIMEOUT: Duration = Limits::CEILING.wall_time;
+pub(super) const MAX_TIMEOUT: Duration = Limits::CEILING.wall_time;
 
 /// A parameter of the tools that run scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,12 +114,12 @@ impl RunArguments {
                 return expected("an array of strings such as `server.tool` or `server.*`", &other);
             }
             (RunParameter::TimeoutMs, value) => match whole(&value) {
-                Some(milliseconds) if (1..=LONGEST_TIMEOUT.as_millis()).contains(&milliseconds.into()) => {
+                Some(milliseconds) if (1..=MAX_TIMEOUT.as_millis()).contains(&milliseconds.into()) => {
                     self.timeout = Some(Duration::from_millis(milliseconds));
                 }
                 _ => {
                     let what =
-                        format!("a whole number of milliseconds from 1 to {}", LONGEST_TIMEOUT.as_millis());
+                        format!("a whole number of milliseconds from 1 to {}", MAX_TIMEOUT.as_millis());
                     return expected(&what, &value);
                 }
             },

@@ -35,7 +35,7 @@ const TASK_KEPT: Duration = Duration::from_secs(5 * 60);
 const TASK_POLL: Duration = Duration::from_secs(1);
 
 /// Tasks of one client that can be asked for at once. What would be one more is answered when it has ended.
-const MOST_TASKS: usize = 64;
+const MAX_TASKS: usize = 64;
 
 /// A run, with all that its client is to be told of it.
 pub(super) struct Underway {
@@ -212,7 +212,7 @@ impl Handler {
         }
         let mut ends = self.task_ends.lock();
         ends.retain(|&end| end > Instant::now());
-        ends.len() < MOST_TASKS
+        ends.len() < MAX_TASKS
     }
 
     /// Makes a task of a run, which goes on. It ends with the session, like every run.

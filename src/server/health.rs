@@ -8,7 +8,7 @@ use crate::run::result::Language;
 use crate::run::result_json::milliseconds;
 
 /// The most of an error's text.
-const MOST_ERROR_CHARACTERS: usize = 200;
+const MAX_ERROR_CHARACTERS: usize = 200;
 
 /// What `health` answers.
 pub(super) fn report(shared: &Shared) -> Value {
@@ -72,7 +72,7 @@ fn server_report(server: &ServerStats) -> Value {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_ERROR_CHARACTERS) {
+    match text.char_indices().nth(MAX_ERROR_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

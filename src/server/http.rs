@@ -46,11 +46,11 @@ use self::gate::{Gate, Refusal};
 use self::sessions::{PEER, REFUSED, SessionBounds, Sessions};
 use self::shares::PeerKey;
 use super::incoming::{self, Incoming as IncomingMessage};
-use super::serve::{Calls, Ended, LONGEST_DRAIN, LONGEST_GOODBYE, LONGEST_LAST_WRITE, Server, Shared};
+use super::serve::{Calls, Ended, MAX_DRAIN, MAX_GOODBYE, MAX_LAST_WRITE, Server, Shared};
 use super::session::{Handler, Session};
 use super::{health, metrics};
 use crate::error::Error;
-use crate::lines::{IdScan, LONGEST_LINE, LONGEST_SKIPPED_LINE};
+use crate::lines::{IdScan, MAX_LINE, MAX_SKIPPED_LINE};
 
 pub use gate::HttpToken;
 
@@ -70,29 +70,29 @@ const SESSION_ID: &str = "mcp-session-id";
 
 /// Connections at once: one for each session to listen, and as many requests. At the bound a new one replaces one that is
 /// not in use, or gets 503.
-const MOST_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 
 /// The most bytes of requests that are being read, of all connections together.
-const MOST_BODY_BYTES: usize = 256 << 20;
+const MAX_BODY_BYTES: usize = 256 << 20;
 
 /// Bytes of each body that do not count towards that bound, so that small requests are read while large ones fill it.
 /// 32 MiB for all connections together.
 const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
 
 /// How long a client may take for the head of a request, and how long a connection may be without any.
-const LONGEST_HEAD: Duration = Duration::from_secs(10);
+const MAX_HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// The most bytes of a request's head.
-const LARGEST_HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// The most headers.
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
 /// How long a client may take for a request's body.
-const LONGEST_BODY: Duration = Duration::from_secs(30);
+const MAX_BODY: Duration = Duration::from_secs(30);
 
 /// How long what is written may stay unread before the connection is taken for dead.
-const LONGEST_UNREAD: Duration = Duration::from_secs(30);
+const MAX_UNREAD: Duration = Duration::from_secs(30);
 
 /// How often a stream without messages shows that it is alive, for proxies and to find dead clients.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
@@ -100,7 +100,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// A pause when the system has no more connections to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a new connection waits for the evicted one to end. That takes microseconds, or [`LONGEST_LAST_WRITE`] if the
+/// How long a new connection waits for the evicted one to end. That takes microseconds, or [`MAX_LAST_WRITE`] if the
 /// end of an answer may have to be written; the rest is for a machine that is busy.
 const MAX_EVICTION_WAIT: Duration = Duration::from_secs(5);
 
@@ -214,7 +214,7 @@ impl Server {
         let sessions =
             Arc::new(Sessions::new(Arc::clone(&self.shared), bounds, runs.clone(), Arc::clone(&calls)));
         let mcp = self.mcp_service(&sessions, &open, &runs, &calls);
-        let connections = Connections::new(MOST_CONNECTIONS);
+        let connections = Connections::new(MAX_CONNECTIONS);
         let http = Arc::new(Http {
             shared: Arc::clone(&self.shared),
             gate,
@@ -222,7 +222,7 @@ impl Server {
             sessions: Arc::clone(&sessions),
             connections: Arc::clone(&connections),
             mcp,
-            body_bytes: Arc::new(Semaphore::new(MOST_BODY_BYTES)),
+            body_bytes: Arc::new(Semaphore::new(MAX_BODY_BYTES)),
             closing: CancellationToken::new(),
         });
         let closing = http.closing.clone();
@@ -240,7 +240,7 @@ impl Server {
                     tokio::select! {
                         // Whoever has called may still ask, and is told how things are.
                         never = &mut serving => match never {},
-                        () = calls.end(LONGEST_DRAIN) => {}
+                        () = calls.end(MAX_DRAIN) => {}
                         () = stop.cancelled() => {}
                     }
                     Ended::ThreadsLost
@@ -252,9 +252,9 @@ impl Server {
         sessions.end_listening();
         runs.cancel();
         // Before rmcp is stopped, which drops the streams: they are to have their answers.
-        calls.end(LONGEST_GOODBYE).await;
+        calls.end(MAX_GOODBYE).await;
         let written = async { while serving_each.join_next().await.is_some() {} };
-        if timeout(LONGEST_LAST_WRITE, written).await.is_err() {
+        if timeout(MAX_LAST_WRITE, written).await.is_err() {
             tracing::debug!("some clients did not read their last answers");
         }
         serving_each.shutdown().await;
@@ -275,7 +275,7 @@ impl Server {
         let handler = Arc::new(handler.of_many());
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
-            .with_max_request_body_bytes(LONGEST_LINE)
+            .with_max_request_body_bytes(MAX_LINE)
             .with_json_response(true)
             .with_sse_keep_alive(Some(SIGN_OF_LIFE))
             // Nothing is kept for clients that come back.
@@ -304,7 +304,7 @@ async fn accept(
     sessions: &Sessions,
     serving: &mut JoinSet<()>,
 ) -> Infallible {
-    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut expiry = interval(sessions.expiry_interval());
     expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -356,7 +356,7 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     // Small answers must not wait for more.
     let _as_it_is = stream.set_nodelay(true);
     // A client that has gone without a word, or reads no more, must not keep its runs.
-    let unread = u32::try_from(LONGEST_UNREAD.as_millis()).unwrap_or(u32::MAX);
+    let unread = u32::try_from(MAX_UNREAD.as_millis()).unwrap_or(u32::MAX);
     let _as_it_is = rustix::net::sockopt::set_tcp_user_timeout(&stream, unread);
     let router = TowerToHyperService::new(router);
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
@@ -366,9 +366,9 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(LONGEST_HEAD)
-        .max_buf_size(LARGEST_HEAD)
-        .max_headers(MOST_HEADERS)
+        .header_read_timeout(MAX_HEAD_TIME)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let served = tokio::select! {
@@ -383,7 +383,7 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
                 return;
             }
             connection.as_mut().graceful_shutdown();
-            match timeout(LONGEST_LAST_WRITE, connection).await {
+            match timeout(MAX_LAST_WRITE, connection).await {
                 Ok(served) => served,
                 Err(_late) => return,
             }
@@ -506,7 +506,7 @@ async fn answer_mcp(State(http): State<Arc<Http>>, request: Request) -> Response
 async fn answer_post(http: &Http, request: Request) -> Response {
     let connection = connection_of(&request);
     let (mut parts, body) = request.into_parts();
-    let (bytes, _held) = match timeout(LONGEST_BODY, read_body(http, &parts.headers, body)).await {
+    let (bytes, _held) = match timeout(MAX_BODY, read_body(http, &parts.headers, body)).await {
         Ok(Ok(read)) => read,
         Ok(Err(response)) => return response,
         Err(_late) => return plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time"),
@@ -554,19 +554,19 @@ async fn read_body(
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let mut body = body.into_data_stream();
     let (mut bytes, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
-    let mut is_too_long = announced.is_some_and(|length| length > LONGEST_LINE);
+    let mut is_too_long = announced.is_some_and(|length| length > MAX_LINE);
     let mut skipped = 0;
     while let Some(piece) = body.next().await {
         let Ok(piece) = piece else {
             return Err(plain(StatusCode::BAD_REQUEST, "the request's body cannot be read"));
         };
-        is_too_long |= bytes.len() + piece.len() > LONGEST_LINE;
+        is_too_long |= bytes.len() + piece.len() > MAX_LINE;
         if is_too_long {
             // A client that writes all before it reads is to see why.
             bytes = Vec::new();
             held = None;
             skipped += piece.len();
-            if skipped > LONGEST_SKIPPED_LINE {
+            if skipped > MAX_SKIPPED_LINE {
                 break;
             }
             continue;
@@ -584,7 +584,7 @@ async fn read_body(
         bytes.extend_from_slice(&piece);
     }
     if is_too_long {
-        let problem = format!("the message is longer than {} MB, the most that is read", LONGEST_LINE >> 20);
+        let problem = format!("the message is longer than {} MB, the most that is read", MAX_LINE >> 20);
         return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, &problem));
     }
     Ok((bytes.into(), held))

@@ -32,10 +32,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::backpressure::{InFlight, LookAhead, MAX_STALL, MAX_UNREAD_BYTES, ParkedLine, Slot};
 use super::incoming::{DetachedInput, detach};
-use crate::lines::{IdScan, LONGEST_LINE, LONGEST_SKIPPED_LINE, LineQueue, LineReader, Piece, trimmed};
+use crate::lines::{IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
 
 /// The longest id that is echoed, in bytes of JSON.
-const LONGEST_ID: usize = 256;
+const MAX_ID: usize = 256;
 
 /// One client's pipes. Lives as long as the connection.
 pub(super) struct ClientLines<R> {
@@ -403,7 +403,7 @@ fn order(line: &[u8]) -> Order {
 fn is_id(id: &RawValue) -> bool {
     let text = id.get();
     let is_whole = || text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    text.len() <= LONGEST_ID && (text.starts_with('"') || is_whole())
+    text.len() <= MAX_ID && (text.starts_with('"') || is_whole())
 }
 
 fn read_call<T: serde::de::DeserializeOwned>(
@@ -474,11 +474,11 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
                         let id = id.and_then(|id| id.to_json());
                         let problem = format!(
                             "the message is longer than {} MB, the most that is read",
-                            LONGEST_LINE >> 20
+                            MAX_LINE >> 20
                         );
                         self.refuse(id.as_deref(), ErrorCode::INVALID_REQUEST, &problem);
                     }
-                    if bytes > LONGEST_SKIPPED_LINE {
+                    if bytes > MAX_SKIPPED_LINE {
                         tracing::warn!(bytes, "a line does not end");
                         self.gone.cancel();
                     }

@@ -26,13 +26,13 @@ pub(super) type Severity = rmcp::model::LoggingLevel;
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Notes that may wait to be sent. Beyond it they are counted and dropped: the answer has everything.
-const MOST_WAITING_NOTES: usize = 256;
+const MAX_WAITING_NOTES: usize = 256;
 
 /// How long the connection may take to queue a note.
-const LONGEST_SEND: Duration = Duration::from_millis(200);
+const MAX_SEND: Duration = Duration::from_millis(200);
 
 /// The most of one printed line in a note, in bytes.
-const MOST_LINE_BYTES: usize = 4_096;
+const MAX_LINE_BYTES: usize = 4_096;
 
 /// What a client asked to be told.
 pub(super) struct Wanted {
@@ -75,7 +75,7 @@ impl Notes {
         mut script: Script,
     ) -> (Script, Self) {
         let logger = script.name.clone();
-        let (sender, notes) = mpsc::channel(MOST_WAITING_NOTES);
+        let (sender, notes) = mpsc::channel(MAX_WAITING_NOTES);
         let dropped = Arc::new(AtomicU64::new(0));
         if wanted.progress.is_some() {
             let sender = sender.clone();
@@ -174,7 +174,7 @@ impl Notes {
 
     async fn notify(&self, notification: ServerNotification) {
         // Sending only queues. It takes longer when the connection is being closed, and then nobody listens.
-        match timeout(LONGEST_SEND, self.peer.send_notification(notification)).await {
+        match timeout(MAX_SEND, self.peer.send_notification(notification)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
             Err(_elapsed) => tracing::debug!("a notification was not sent in time"),
@@ -201,9 +201,9 @@ const fn rank(severity: Severity) -> u8 {
 }
 
 fn shortened(text: &str) -> String {
-    if text.len() <= MOST_LINE_BYTES {
+    if text.len() <= MAX_LINE_BYTES {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(MOST_LINE_BYTES);
+    let end = text.floor_char_boundary(MAX_LINE_BYTES);
     format!("{}… ({} bytes)", &text[..end], text.len())
 }

@@ -31,16 +31,16 @@ const HUNG_GRACE: Duration = Duration::from_secs(10);
 const HUNG_LOOK: Duration = Duration::from_millis(250);
 
 /// How long runs that are under way may go on when the server ends for lost threads.
-pub(super) const LONGEST_DRAIN: Duration = Duration::from_secs(10);
+pub(super) const MAX_DRAIN: Duration = Duration::from_secs(10);
 
 /// How long cancelled runs have to answer. The executor needs half a second at most.
-pub(super) const LONGEST_GOODBYE: Duration = Duration::from_millis(700);
+pub(super) const MAX_GOODBYE: Duration = Duration::from_millis(700);
 
 /// How long closing the connection may take, when no request is under way any more.
-const LONGEST_CLOSE: Duration = Duration::from_millis(300);
+const MAX_CLOSE: Duration = Duration::from_millis(300);
 
 /// How long the last answers may take to be written.
-pub(super) const LONGEST_LAST_WRITE: Duration = Duration::from_millis(500);
+pub(super) const MAX_LAST_WRITE: Duration = Duration::from_millis(500);
 
 /// What may be set about a [`Server`].
 #[derive(Clone, Debug, Default)]
@@ -167,7 +167,7 @@ impl Server {
             () = self.shared.threads_lost.cancelled() => {
                 tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
                 tokio::select! {
-                    () = calls.end(LONGEST_DRAIN) => {}
+                    () = calls.end(MAX_DRAIN) => {}
                     // Nobody waits for them any more.
                     () = gone.cancelled() => {}
                     () = stop.cancelled() => {}
@@ -177,12 +177,12 @@ impl Server {
         };
         runs.cancel();
         // Before the connection is closed, which cancels its requests: they are to be answered.
-        calls.end(LONGEST_GOODBYE).await;
-        if !matches!(running.close_with_timeout(LONGEST_CLOSE).await, Ok(Some(_))) {
+        calls.end(MAX_GOODBYE).await;
+        if !matches!(running.close_with_timeout(MAX_CLOSE).await, Ok(Some(_))) {
             tracing::warn!("a session did not end in time");
         }
         self.shared.forget(&owner);
-        if timeout(LONGEST_LAST_WRITE, &mut writing).await.is_err() {
+        if timeout(MAX_LAST_WRITE, &mut writing).await.is_err() {
             // A client that does not read. What it was to be told is lost.
             writing.abort();
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::arguments::{LONGEST_TIMEOUT, RunParameter};
+use super::arguments::{MAX_TIMEOUT, RunParameter};
 
 /// Runs TypeScript.
 pub(super) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
@@ -75,7 +75,7 @@ fn run_schema(remarks: Remarks) -> Value {
                 json!({ "type": "array", "items": { "type": "string" }, "description": "e.g. server.*" })
             }
             RunParameter::TimeoutMs => {
-                json!({ "type": "integer", "maximum": LONGEST_TIMEOUT.as_millis() as u64 })
+                json!({ "type": "integer", "maximum": MAX_TIMEOUT.as_millis() as u64 })
             }
             RunParameter::MaxToolCalls => json!({ "type": "integer" }),
             RunParameter::Session => json!({ "type": "string" }),

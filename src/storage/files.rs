@@ -17,10 +17,10 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 /// No document here comes near it; whatever does is not ours.
-const LARGEST_DOCUMENT: u64 = 256 * 1024 * 1024;
+const MAX_DOCUMENT: u64 = 256 * 1024 * 1024;
 
 /// Changes take milliseconds. Who waits longer waits for a process that hangs.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A directory of documents, each with a name and of one type.
@@ -178,7 +178,7 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
 /// dies. Waits for two seconds at most.
 pub(crate) fn lock(path: &Path) -> io::Result<File> {
     let file = open_lock(path)?;
-    let deadline = Instant::now() + LONGEST_WAIT;
+    let deadline = Instant::now() + MAX_WAIT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -225,7 +225,7 @@ const NO_FOLLOW: i32 =
 fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(path)?;
     let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > LARGEST_DOCUMENT {
+    if !metadata.is_file() || metadata.len() > MAX_DOCUMENT {
         let message = format!("{} is not a file of ours", path.display());
         return Err(io::Error::new(ErrorKind::InvalidData, message));
     }

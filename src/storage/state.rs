@@ -30,17 +30,17 @@ use crate::json::Json;
 use crate::text::hidden_text;
 
 /// Characters of a key, and at least one.
-const MOST_KEY_CHARACTERS: usize = 256;
+const MAX_KEY_CHARACTERS: usize = 256;
 
 /// Bytes of one value as JSON. What is larger is data for a tool and not something to remember.
-const MOST_VALUE_BYTES: usize = 1 << 20;
+const MAX_VALUE_BYTES: usize = 1 << 20;
 
 /// Bytes that one run may write, each write with what it costs beside its text. A person's disk wears out.
-const MOST_WRITTEN_BYTES: u64 = 1 << 30;
+const MAX_WRITTEN_BYTES: u64 = 1 << 30;
 const WRITE_OVERHEAD_BYTES: usize = 4 << 10;
 
 /// Characters of a session's handle, and at least one.
-const MOST_SESSION_CHARACTERS: usize = 128;
+const MAX_SESSION_CHARACTERS: usize = 128;
 
 /// What scripts keep, in one file. Cheap to clone; all clones share the open file. Other processes may use it too.
 #[derive(Clone)]
@@ -112,7 +112,7 @@ impl StateStore {
         if !self.path().exists() {
             return Ok(Vec::new());
         }
-        let usage = self.file.with(crate::storage::files::LONGEST_WAIT, entries::usage);
+        let usage = self.file.with(crate::storage::files::MAX_WAIT, entries::usage);
         usage.map_err(for_people)
     }
 
@@ -138,9 +138,9 @@ impl StateStore {
         if !self.path().exists() {
             return Ok(0);
         }
-        let cleared = self.file.with(crate::storage::files::LONGEST_WAIT, |connection, _today| {
-            entries::clear(connection, scope)
-        });
+        let cleared = self
+            .file
+            .with(crate::storage::files::MAX_WAIT, |connection, _today| entries::clear(connection, scope));
         cleared.map_err(for_people)
     }
 }
@@ -170,8 +170,8 @@ impl StateScope {
     pub fn session(handle: impl Into<String>) -> Result<Self, Error> {
         let handle = handle.into();
         let length = handle.chars().count();
-        let problem = if length == 0 || length > MOST_SESSION_CHARACTERS {
-            format!("expected 1 to {MOST_SESSION_CHARACTERS} characters: {length}")
+        let problem = if length == 0 || length > MAX_SESSION_CHARACTERS {
+            format!("expected 1 to {MAX_SESSION_CHARACTERS} characters: {length}")
         } else if hidden_text(&handle) || handle.contains(char::is_control) {
             "expected characters that can be seen, no control characters".to_owned()
         } else {
@@ -273,15 +273,15 @@ impl StateCall {
             Self::Get { key, .. } | Self::Delete { key } | Self::Set { key, .. } => key,
         };
         let length = key.chars().count();
-        if length == 0 || length > MOST_KEY_CHARACTERS {
-            let problem = format!("a key has 1 to {MOST_KEY_CHARACTERS} characters: {length}");
+        if length == 0 || length > MAX_KEY_CHARACTERS {
+            let problem = format!("a key has 1 to {MAX_KEY_CHARACTERS} characters: {length}");
             return Err(StateError::Invalid(problem));
         }
         if let Self::Set { value, .. } = self
-            && value.len() > MOST_VALUE_BYTES
+            && value.len() > MAX_VALUE_BYTES
         {
             let problem = format!(
-                "the value is {} bytes of JSON, at most {MOST_VALUE_BYTES} are kept under one key; keep less of it, \
+                "the value is {} bytes of JSON, at most {MAX_VALUE_BYTES} are kept under one key; keep less of it, \
                  or parts of it under several keys",
                 value.len()
             );
@@ -353,7 +353,7 @@ impl RunState {
         call.check()?;
         if call.writes() {
             let bytes = (call.bytes() + WRITE_OVERHEAD_BYTES) as u64;
-            if self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST_WRITTEN_BYTES {
+            if self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_WRITTEN_BYTES {
                 let problem = "this run has written 1 GB to its state; write less often, or the results only";
                 return Err(StateError::Full(problem.to_owned()));
             }
@@ -365,7 +365,7 @@ impl RunState {
             let _turn = turn;
             // A process that holds the file must not hold the line for longer than this run would wait.
             let wait =
-                crate::storage::files::LONGEST_WAIT.min(deadline.saturating_duration_since(Instant::now()));
+                crate::storage::files::MAX_WAIT.min(deadline.saturating_duration_since(Instant::now()));
             let Some(trial) = trial else {
                 return file.with(wait, |connection, today| call.clone().perform(connection, &scope, today));
             };

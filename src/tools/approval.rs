@@ -88,7 +88,7 @@ pub enum Approval {
     Approve,
     /// Do not make it.
     Deny {
-        /// Why, in the person's words, for the script's author. At most [`Approval::LONGEST_REASON`] bytes are kept.
+        /// Why, in the person's words, for the script's author. At most [`Approval::MAX_REASON`] bytes are kept.
         reason: Option<String>,
     },
     /// Nobody could be asked: there is no terminal, or the client has gone or cannot ask.
@@ -97,7 +97,7 @@ pub enum Approval {
 
 impl Approval {
     /// Bytes of a reason that are passed on.
-    pub const LONGEST_REASON: usize = 1_000;
+    pub const MAX_REASON: usize = 1_000;
 }
 
 /// Asks a person. Is polled on the executor's own runtime and not on the script's thread, so that a script cannot hold

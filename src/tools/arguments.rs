@@ -21,13 +21,13 @@ use super::{Schema, ToolError, ToolErrorCode};
 
 /// The longest schema that is compiled, in bytes. The largest of published servers have a tenth of it; checking a
 /// schema against its meta-schema costs about a millisecond for each 10 KB.
-const MOST_SCHEMA_BYTES: usize = 256 << 10;
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
 
 /// What one compiled pattern may take, in bytes. The default of 10 MB would let a schema of many take gigabytes.
-const MOST_PATTERN_BYTES: usize = 256 << 10;
+const MAX_PATTERN_BYTES: usize = 256 << 10;
 
 /// Arguments with more values than this are checked up to the first error: the list of all of them has no bound.
-const MOST_VALUES_FOR_ALL_ERRORS: usize = 10_000;
+const MAX_VALUES_FOR_ALL_ERRORS: usize = 10_000;
 
 /// A tool's input schema, compiled. Made once, used for every call.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl ArgumentCheck {
     /// Why there can be no check, as a fragment for a warning. The tool can be called nevertheless.
     pub(crate) fn compile(schema: &Schema) -> Result<Self, String> {
         let bytes = schema.text().len();
-        if bytes > MOST_SCHEMA_BYTES {
-            return Err(format!("it has {bytes} bytes, more than {MOST_SCHEMA_BYTES}"));
+        if bytes > MAX_SCHEMA_BYTES {
+            return Err(format!("it has {bytes} bytes, more than {MAX_SCHEMA_BYTES}"));
         }
         // The parser refuses more than 128 levels.
         let mut value: Value =
@@ -58,7 +58,7 @@ impl ArgumentCheck {
             .with_retriever(NothingFetched)
             .should_validate_formats(false)
             .with_pattern_options(
-                PatternOptions::regex().size_limit(MOST_PATTERN_BYTES).dfa_size_limit(MOST_PATTERN_BYTES),
+                PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES),
             )
             .build(&value)
             .map_err(|error| {
@@ -90,7 +90,7 @@ impl ArgumentCheck {
     }
 
     fn explain(&self, arguments: &Value) -> Option<String> {
-        let errors = if bounds::values_up_to(arguments, MOST_VALUES_FOR_ALL_ERRORS).is_some() {
+        let errors = if bounds::values_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some() {
             self.validator.iter_errors(arguments).collect()
         } else {
             vec![self.validator.validate(arguments).err()?]

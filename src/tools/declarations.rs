@@ -17,10 +17,10 @@ use super::shape::Shape;
 use super::{Schema, ToolDefinition};
 
 /// How long the declaration of a tool may be, in bytes.
-const MOST_TOOL_BYTES: usize = 64 << 10;
+const MAX_TOOL_BYTES: usize = 64 << 10;
 
 /// How long the declarations of all tools may be, in bytes. The rest is left out, and said to be.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// A server with its tools, as far as they are to be declared.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
                 // Of two tools with one name the first is the one that can be called.
                 continue;
             }
-            if text.len() > MOST_BYTES {
+            if text.len() > MAX_BYTES {
                 text.push_str("  // More tools are left out: these are too many to declare.\n");
                 break;
             }
@@ -92,7 +92,7 @@ pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
     let form = typescript_name(&tool.definition.name);
     let name = if is_identifier(&tool.definition.name) { &tool.definition.name } else { &form };
     let line = format!("{name}{}", parameters_and_result(tool, Layout::Line));
-    if line.len() > MOST_TOOL_BYTES { format!("{name}(args: unknown): Promise<unknown>") } else { line }
+    if line.len() > MAX_TOOL_BYTES { format!("{name}(args: unknown): Promise<unknown>") } else { line }
 }
 
 /// One tool with its description and those of its fields, as declarations have it.
@@ -142,7 +142,7 @@ fn member(tool: ToolTypes<'_>, shown: &str) -> String {
     let head = comment(&remarks, 2);
     let body = parameters_and_result(tool, Layout::Block { indent: 2 });
     let name = property(shown);
-    if head.len() + body.len() > MOST_TOOL_BYTES {
+    if head.len() + body.len() > MAX_TOOL_BYTES {
         return format!("{head}  {name}(args?: any): Promise<any>;\n");
     }
     format!("{head}  {name}{body};\n")
@@ -171,8 +171,8 @@ fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout) -> String {
 
 /// The schema, or one that allows anything if it is too large to be read for this.
 fn parsed(schema: &Schema) -> Value {
-    const MOST_SCHEMA_BYTES: usize = 1 << 20;
-    if schema.text().len() > MOST_SCHEMA_BYTES {
+    const MAX_SCHEMA_BYTES: usize = 1 << 20;
+    if schema.text().len() > MAX_SCHEMA_BYTES {
         return Value::Bool(true);
     }
     serde_json::from_str(schema.text()).unwrap_or(Value::Bool(true))

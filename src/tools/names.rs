@@ -221,17 +221,17 @@ pub(crate) fn split_full_name(name: &str) -> impl Iterator<Item = (&str, &str)> 
 const NEAREST: usize = 3;
 
 /// Longer wrong names are not compared: the distance is quadratic and the guest chose the name.
-const LONGEST_COMPARED: usize = 128;
+const MAX_COMPARED: usize = 128;
 
 /// The candidates nearest to `wrong`, best first: alike but for case and separators, containing or
 /// contained, or few edits away.
 pub(crate) fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    if wrong.len() > LONGEST_COMPARED {
+    if wrong.len() > MAX_COMPARED {
         return Vec::new();
     }
     let wanted = fold(wrong);
     let mut scored: Vec<(f64, &str)> = candidates
-        .filter(|candidate| candidate.len() <= LONGEST_COMPARED)
+        .filter(|candidate| candidate.len() <= MAX_COMPARED)
         .filter_map(|candidate| {
             let score = similarity(&wanted, &fold(candidate));
             (score >= 0.6).then_some((score, candidate))

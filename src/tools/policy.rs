@@ -204,7 +204,7 @@ struct Reading {
 impl Pattern {
     fn parse(option: &'static str, text: &str) -> Result<Self, Error> {
         // More separators than this are nobody's names.
-        const MOST_READINGS: usize = 16;
+        const MAX_READINGS: usize = 16;
         let readings: Vec<Reading> = if text == "*" {
             vec![Reading::new("*", "*")]
         } else {
@@ -214,7 +214,7 @@ impl Pattern {
                 .match_indices(separator)
                 .map(|(at, separator)| (&names[..at], &names[at + separator.len()..]))
                 .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-                .take(MOST_READINGS)
+                .take(MAX_READINGS)
                 .map(|(server, tool)| Reading::new(server, tool))
                 .collect()
         };

@@ -12,22 +12,22 @@ use super::arguments::resolve;
 pub(crate) const MARK: &str = "dry run";
 
 /// Levels that are filled, references followed.
-const MOST_DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Values in one sample: references can double at every level.
-const MOST_VALUES: usize = 1_000;
+const MAX_VALUES: usize = 1_000;
 
-/// Bytes of a constant, an example or a default that is taken over. With [`MOST_VALUES`] of them 4 MB.
-const MOST_CONSTANT_BYTES: usize = 4_000;
+/// Bytes of a constant, an example or a default that is taken over. With [`MAX_VALUES`] of them 4 MB.
+const MAX_CONSTANT_BYTES: usize = 4_000;
 
 /// Elements of an array, and characters of a text, that a schema can ask for.
-const MOST_ELEMENTS: u64 = 10;
-const MOST_CHARACTERS: u64 = 1_000;
+const MAX_ELEMENTS: u64 = 10;
+const MAX_CHARACTERS: u64 = 1_000;
 
 /// A value such as `schema` describes; without one an object that says only that it is a dry run.
 pub(crate) fn of_schema(schema: Option<&Value>) -> Value {
     match schema {
-        Some(schema) => Sampler { root: schema, values_left: MOST_VALUES }.value(schema, 0),
+        Some(schema) => Sampler { root: schema, values_left: MAX_VALUES }.value(schema, 0),
         None => unknown(),
     }
 }
@@ -43,7 +43,7 @@ struct Sampler<'a> {
 
 impl Sampler<'_> {
     fn value(&mut self, schema: &Value, depth: usize) -> Value {
-        let Some(left) = self.values_left.checked_sub(1).filter(|_| depth < MOST_DEPTH) else {
+        let Some(left) = self.values_left.checked_sub(1).filter(|_| depth < MAX_DEPTH) else {
             return Value::Null;
         };
         self.values_left = left;
@@ -112,7 +112,7 @@ impl Sampler<'_> {
         }
         let bound = |name: &str| fields.get(name).and_then(Value::as_u64);
         let wanted =
-            bound("minItems").unwrap_or(1).clamp(1, MOST_ELEMENTS).min(bound("maxItems").unwrap_or(u64::MAX));
+            bound("minItems").unwrap_or(1).clamp(1, MAX_ELEMENTS).min(bound("maxItems").unwrap_or(u64::MAX));
         let element = fields.get("items").filter(|items| items.is_object());
         if tuple.is_none() && element.is_none() {
             return Value::Array(items);
@@ -137,8 +137,8 @@ fn constant(fields: &Map<String, Value>) -> Option<Value> {
 
 fn is_short(value: &Value) -> bool {
     match value {
-        Value::String(text) => text.len() <= MOST_CONSTANT_BYTES,
-        Value::Array(_) | Value::Object(_) => value.to_string().len() <= MOST_CONSTANT_BYTES,
+        Value::String(text) => text.len() <= MAX_CONSTANT_BYTES,
+        Value::Array(_) | Value::Object(_) => value.to_string().len() <= MAX_CONSTANT_BYTES,
         _ => true,
     }
 }
@@ -177,7 +177,7 @@ fn text(fields: &Map<String, Value>) -> String {
         Some("ipv6") => "2001:db8::1",
         _ => {
             let bound = |name: &str| fields.get(name).and_then(Value::as_u64);
-            let least = bound("minLength").unwrap_or(0).min(MOST_CHARACTERS);
+            let least = bound("minLength").unwrap_or(0).min(MAX_CHARACTERS);
             let most = bound("maxLength").unwrap_or(u64::MAX).max(least);
             let wanted = least.max(MARK.len() as u64).min(most);
             return MARK.chars().cycle().take(usize::try_from(wanted).unwrap_or(MARK.len())).collect();

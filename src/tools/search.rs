@@ -13,7 +13,7 @@ mod words;
 pub(crate) use index::{Document, SearchIndex};
 
 /// As many parameters of a tool are indexed.
-const MOST_PARAMETERS: usize = 64;
+const MAX_PARAMETERS: usize = 64;
 
 /// An index of servers' names and definitions.
 pub(crate) fn index_of<'a>(tools: impl Iterator<Item = (&'a str, &'a ToolDefinition)>) -> SearchIndex {
@@ -47,7 +47,7 @@ fn parameters(schema: &str) -> Vec<(String, String)> {
     }
     // A schema of another form has no parameters to be found by.
     let Ok(ObjectSchema { properties }) = serde_json::from_str(schema) else { return Vec::new() };
-    let named = properties.into_iter().take(MOST_PARAMETERS).map(|(name, property)| {
+    let named = properties.into_iter().take(MAX_PARAMETERS).map(|(name, property)| {
         let property: Property = serde_json::from_str(property.get()).unwrap_or_default();
         (name, property.description)
     });

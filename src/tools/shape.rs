@@ -23,23 +23,23 @@ use serde_json::{Map, Value, json};
 use crate::json::{Json, Key};
 
 /// Levels that are described. What is deeper is unknown.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Parts of a description: more than a person or a model reads, and some 20 KB on disk.
-const MOST_NODES: usize = 500;
+const MAX_NODES: usize = 500;
 
 /// Fields of an object. With more it is a map, whose keys are data.
-const MOST_FIELDS: usize = 64;
+const MAX_FIELDS: usize = 64;
 
 /// Bytes of a field's name. Longer ones are data.
-const MOST_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// Elements looked at from both ends of an array, by how many arrays it is inside of. The last ones, because
 /// sorted lists differ most at their ends.
 const SAMPLES: [(usize, usize); 3] = [(100, 10), (20, 4), (5, 1)];
 
 /// Values looked at in one result: some tenths of a millisecond.
-const MOST_VALUES: usize = 8_000;
+const MAX_VALUES: usize = 8_000;
 
 /// What is known about a tool's results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,14 +54,14 @@ impl Shape {
     /// The shape of one result. Looks at a bounded number of its values, however large it is.
     pub(crate) fn of(result: &Value) -> Self {
         let mut root = Node::default();
-        root.observe(result, &mut Place { depth: 0, arrays: 0, values_left: MOST_VALUES });
+        root.observe(result, &mut Place { depth: 0, arrays: 0, values_left: MAX_VALUES });
         root.bound();
         Self { calls: 1, root }
     }
 
     /// The shape of a result that is text, of which no more is read into memory than [`Shape::of`] looks at.
     pub(crate) fn of_text(result: &Json) -> Self {
-        let mut values_left = MOST_VALUES;
+        let mut values_left = MAX_VALUES;
         let part = Part { depth: 0, arrays: 0, values_left: &mut values_left };
         let mut deserializer = serde_json::Deserializer::from_str(result.text());
         // What is JSON can be read.
@@ -209,8 +209,8 @@ impl<'de> Visitor<'de> for Part<'_> {
         let mut kept = Vec::new();
         let mut tail = VecDeque::<&RawValue>::new();
         let (first, last) = SAMPLES[self.arrays.min(SAMPLES.len() - 1)];
-        let last = if self.depth < MOST_DEPTH { last } else { 0 };
-        while self.depth < MOST_DEPTH && kept.len() < first && *self.values_left > 0 {
+        let last = if self.depth < MAX_DEPTH { last } else { 0 };
+        while self.depth < MAX_DEPTH && kept.len() < first && *self.values_left > 0 {
             let Some(item) = items.next_element_seed(self.inside(true))? else {
                 return Ok(Value::Array(kept));
             };
@@ -232,9 +232,9 @@ impl<'de> Visitor<'de> for Part<'_> {
         let mut tail = VecDeque::<(Cow<'de, str>, &RawValue)>::new();
         let (first, last) = SAMPLES[self.arrays.min(SAMPLES.len() - 1)];
         // With one more than there may be it is a map.
-        let first = first.max(MOST_FIELDS + 1);
-        let last = if self.depth < MOST_DEPTH { last } else { 0 };
-        while self.depth < MOST_DEPTH && kept.len() < first && *self.values_left > 0 {
+        let first = first.max(MAX_FIELDS + 1);
+        let last = if self.depth < MAX_DEPTH { last } else { 0 };
+        while self.depth < MAX_DEPTH && kept.len() < first && *self.values_left > 0 {
             let Some(Key(key)) = fields.next_key()? else { return Ok(Value::Object(kept)) };
             // The values of a map are sampled as an array's elements are; which it is shows later.
             let value = fields.next_value_seed(self.inside(false))?;
@@ -256,7 +256,7 @@ impl<'de> Visitor<'de> for Part<'_> {
 
 /// As much of a key as tells that it is too long for a name.
 fn short_key(key: &str) -> String {
-    key[..key.floor_char_boundary(2 * MOST_NAME_BYTES)].to_owned()
+    key[..key.floor_char_boundary(2 * MAX_NAME_BYTES)].to_owned()
 }
 
 /// Where in a result the observer is, and how much it may still look at.
@@ -287,7 +287,7 @@ impl Node {
             Value::Number(number) if number.is_f64() => self.kinds |= kind::FRACTION,
             Value::Number(_) => self.kinds |= kind::INTEGER,
             Value::String(_) => self.kinds |= kind::STRING,
-            Value::Array(_) | Value::Object(_) if place.depth >= MOST_DEPTH => *self = Self::unknown(),
+            Value::Array(_) | Value::Object(_) if place.depth >= MAX_DEPTH => *self = Self::unknown(),
             Value::Array(items) => {
                 let (first, last) = SAMPLES[place.arrays.min(SAMPLES.len() - 1)];
                 let elements = self.elements.get_or_insert_default();
@@ -316,7 +316,7 @@ impl Node {
         let known =
             |node: &Self, key: &String| node.fields.as_ref().is_some_and(|fields| fields.contains_key(key));
         let is_map = self.values.is_some()
-            || object.len() > MOST_FIELDS
+            || object.len() > MAX_FIELDS
             || object.keys().any(|key| !known(self, key) && looks_like_data(key));
         if is_map {
             self.become_map();
@@ -352,7 +352,7 @@ impl Node {
                 fields.insert(key.clone(), field);
             }
         }
-        if fields.len() > MOST_FIELDS {
+        if fields.len() > MAX_FIELDS {
             self.become_map();
         }
     }
@@ -393,7 +393,7 @@ impl Node {
                 fields.insert(key, Field { optional: other.optional || !first, ..other });
             }
         }
-        if fields.len() > MOST_FIELDS {
+        if fields.len() > MAX_FIELDS {
             self.become_map();
         }
     }
@@ -410,8 +410,8 @@ impl Node {
 
     /// Forgets the deepest levels until there are few enough nodes.
     fn bound(&mut self) {
-        let mut depth = MOST_DEPTH;
-        while depth > 0 && self.count() > MOST_NODES {
+        let mut depth = MAX_DEPTH;
+        while depth > 0 && self.count() > MAX_NODES {
             depth -= 1;
             self.cut(depth);
         }
@@ -521,7 +521,7 @@ fn looks_like_data(key: &str) -> bool {
         word.len() >= 8 && digits > 0 && changes * 2 >= word.len() - 1
     };
     key.is_empty()
-        || key.len() > MOST_NAME_BYTES
+        || key.len() > MAX_NAME_BYTES
         || has_syntax
         || digits >= 4
         || key

@@ -17,7 +17,7 @@ use futures::future::{BoxFuture, ready};
 use serde_json::json;
 
 /// How long it goes on if nobody kills it.
-const LONGEST_LIFE: Duration = Duration::from_secs(60);
+const MAX_LIFE: Duration = Duration::from_secs(60);
 
 /// With the length of the descriptions this makes 60 KB: long enough that writing can be interrupted.
 const TOOLS: usize = 60;
@@ -95,7 +95,7 @@ fn main() {
     let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut number = 0;
-    while started.elapsed() < LONGEST_LIFE {
+    while started.elapsed() < MAX_LIFE {
         number += 1;
         let versions = Versions::new(round, writer, number);
         let (tool, field) = (only(&versions.version), versions.field.clone());

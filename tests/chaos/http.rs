@@ -13,7 +13,7 @@ use crate::options::Transport;
 use crate::server::{Server, Sink, text_result};
 
 /// A healthy client's largest request is an argument of 8 MB.
-const LARGEST_BODY: u64 = 32 << 20;
+const MAX_BODY: u64 = 32 << 20;
 
 /// The server behind its address.
 pub(crate) struct Http {
@@ -60,7 +60,7 @@ impl Request {
         let mut request = Self { method, path, headers, body: Value::Null };
         let length: u64 = request.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
         let mut body = Vec::new();
-        reader.take(length.min(LARGEST_BODY)).read_to_end(&mut body)?;
+        reader.take(length.min(MAX_BODY)).read_to_end(&mut body)?;
         request.body = serde_json::from_slice(&body).unwrap_or_default();
         Ok(Some(request))
     }

@@ -20,7 +20,7 @@ SDK, NOTES, COMMAND, *ARGUMENTS = sys.argv[1:]
 IS_ADDRESS = COMMAND.startswith("http://")
 
 # Nothing here waits for longer: neither a request nor anything else.
-LONGEST_WAIT = 90
+MAX_WAIT = 90
 # A cancelled call is over much sooner than its script's time.
 SOON = 10
 
@@ -166,7 +166,7 @@ async def until(condition):
 
 async def main():
     kind = {"old": Old, "legacy": Now, "auto": Now}.get(SDK, FastMCP)
-    with anyio.fail_after(LONGEST_WAIT):
+    with anyio.fail_after(MAX_WAIT):
         async with kind.connect() as client:
             print(json.dumps(await drive(client)))
 

@@ -9,7 +9,7 @@ use crate::chaos::{CALL_TIME, Stage, measured, runs};
 
 /// A bound for the memory of a command that meets a flood: 40 MB of its own, one longest line of 34 MB,
 /// and as much again for what allocators keep. Every flood is several times larger.
-const MOST_MEGABYTES: u64 = 200;
+const MAX_MEGABYTES: u64 = 200;
 
 #[tokio::test]
 async fn tl_151_arguments_against_the_schema_never_leave() {
@@ -263,7 +263,7 @@ async fn up_215_a_line_without_an_end_is_given_up() {
 fn up_215_floods_of_one_line_take_little_memory() {
     for mode in ["endless-line", "oversize-line"] {
         let measured = measured(&[mode], "tools.faulty.target({ megabytes: 400 })");
-        assert!(measured.peak_megabytes < MOST_MEGABYTES, "{mode}: {measured:?}");
+        assert!(measured.peak_megabytes < MAX_MEGABYTES, "{mode}: {measured:?}");
         assert_ne!(measured.seen, "well", "{mode}");
     }
 }
@@ -288,7 +288,7 @@ async fn up_216_a_gigabyte_on_stderr_blocks_nobody() {
 #[test]
 fn up_216_a_gigabyte_on_stderr_takes_little_memory() {
     let measured = measured(&["stderr-flood"], "tools.faulty.slow({ ms: 1500 })");
-    assert!(measured.peak_megabytes < MOST_MEGABYTES && measured.seen == "well", "{measured:?}");
+    assert!(measured.peak_megabytes < MAX_MEGABYTES && measured.seen == "well", "{measured:?}");
 }
 
 #[tokio::test]
@@ -319,7 +319,7 @@ async fn up_217_floods_of_requests_and_notifications_harm_nobody() {
 fn up_217_floods_take_little_memory() {
     for mode in ["flood-pings", "flood-sampling-requests", "flood-list-changed"] {
         let measured = measured(&[mode], "tools.faulty.target({ count: 1_000_000 })");
-        assert!(measured.peak_megabytes < MOST_MEGABYTES, "{mode}: {measured:?}");
+        assert!(measured.peak_megabytes < MAX_MEGABYTES, "{mode}: {measured:?}");
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) const BESIDE: u64 = 64;
 
 /// What a process without a hostile script needs at its peak, in megabytes, is measured and not counted; but no more
 /// than this, so that a large leak of our own does not hide there.
-const MOST_ORDINARY: u64 = 700;
+const MAX_ORDINARY: u64 = 700;
 
 /// Where Python's compiled code is kept for all tests. Nobody else can write there, as in `/tmp`.
 pub(crate) fn cache() -> PathBuf {
@@ -140,7 +140,7 @@ pub(crate) fn survives_all(attacks: &[(&str, &[&str])], milliseconds: u64, besid
     static ORDINARY: OnceLock<u64> = OnceLock::new();
     let ordinary = *ORDINARY.get_or_init(|| {
         let peak = canary(&["1"], 5_000)["peakMegabytes"].as_u64().unwrap();
-        assert!(peak < MOST_ORDINARY, "{peak}");
+        assert!(peak < MAX_ORDINARY, "{peak}");
         peak
     });
     let sources: Vec<&str> = attacks.iter().map(|(source, _)| *source).collect();

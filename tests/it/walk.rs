@@ -36,8 +36,8 @@ const PYTHON_WALL_MS: u64 = 1_500;
 const MEMORY_MB: u64 = 64;
 
 /// The promises: how late an answer may be, and how much the process may grow beyond the run's limit.
-const MOST_LATE_MS: u64 = 500;
-const MOST_BEYOND_MB: u64 = 256;
+const MAX_LATE_MS: u64 = 500;
+const MAX_BEYOND_MB: u64 = 256;
 
 /// A canary that says nothing for so long will not. A run, the grace for its thread, and honest runs take five seconds.
 const SILENCE: Duration = Duration::from_secs(45);
@@ -367,14 +367,14 @@ fn judge(answer: &Value, python: bool, beside: bool) -> Vec<Fault> {
         faults.push(Fault::Parked);
     }
     let growth = number("growthMb");
-    if growth > MEMORY_MB + MOST_BEYOND_MB {
+    if growth > MEMORY_MB + MAX_BEYOND_MB {
         faults.push(Fault::Memory(growth));
     }
     if let Some(error) = answer["result"]["executorError"].as_str() {
         faults.push(Fault::Other(format!("the executor failed: {error}")));
     }
     // On a loaded machine everything is late, a thread that only looks at the clock as well.
-    if number("ms") > wall_ms(python) + MOST_LATE_MS + 50 + 2 * number("lateMs") {
+    if number("ms") > wall_ms(python) + MAX_LATE_MS + 50 + 2 * number("lateMs") {
         let (ms, late) = (number("ms"), number("lateMs"));
         faults.push(Fault::Other(format!(
             "the answer came after {ms} ms, on a machine that was {late} ms late"

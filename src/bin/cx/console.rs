@@ -19,7 +19,7 @@ use crate::{diagnostic, output};
 const TERMINAL: &str = "/dev/tty";
 
 /// Bytes of an answer that are read. Nobody types more than a sentence.
-const LONGEST_ANSWER: usize = 1_000;
+const MAX_ANSWER: usize = 1_000;
 
 /// The person's side of one run.
 pub(crate) struct Console {
@@ -199,7 +199,7 @@ async fn read_line(terminal: &AsyncFd<File>) -> io::Result<String> {
         let mut bytes = [0; 256];
         let count = terminal.async_io(Interest::READABLE, |mut file| file.read(&mut bytes)).await?;
         line.extend_from_slice(bytes.get(..count).unwrap_or_default());
-        if count == 0 || line.contains(&b'\n') || line.len() > LONGEST_ANSWER {
+        if count == 0 || line.contains(&b'\n') || line.len() > MAX_ANSWER {
             break;
         }
     }

@@ -21,7 +21,7 @@ use crate::diagnostic;
 const TOKEN_VARIABLE: &str = "CX_HTTP_TOKEN";
 
 /// More than a token is.
-const LARGEST_TOKEN: u64 = 4_096;
+const MAX_TOKEN: u64 = 4_096;
 
 /// Upper bounds of what is counted together: from a trivial script to the longest there may be.
 const SECONDS: &[f64] =
@@ -89,7 +89,7 @@ fn read_secret(path: &Path) -> anyhow::Result<String> {
         bail!("others may read or change it: `chmod 600` it");
     }
     let mut text = String::new();
-    file.take(LARGEST_TOKEN).read_to_string(&mut text)?;
+    file.take(MAX_TOKEN).read_to_string(&mut text)?;
     Ok(text)
 }
 

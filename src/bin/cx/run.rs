@@ -18,7 +18,7 @@ use crate::exit::ExitStatus;
 use crate::output;
 
 /// The longest that ending the servers may hold up the exit.
-const LONGEST_CLOSE: Duration = Duration::from_secs(4);
+const MAX_CLOSE: Duration = Duration::from_secs(4);
 
 /// Runs a script as the arguments say, and prints what it comes to.
 ///
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         let interrupts = watch_interrupts(cancel)?;
         let result = executor.run(script).await;
         interrupts.abort();
-        let _ = tokio::time::timeout(LONGEST_CLOSE, executor.close()).await;
+        let _ = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
         Ok::<_, anyhow::Error>(result?)
     })?;
     console.release();
@@ -192,14 +192,14 @@ fn read_file(path: &Path, what: &str) -> anyhow::Result<String> {
 
 fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
     // Enough for the largest source and input there can be; bounds what a device would give.
-    const MOST_BYTES: usize = 64 << 20;
+    const MAX_BYTES: usize = 64 << 20;
     let mut bytes = Vec::new();
     reader
-        .take(MOST_BYTES as u64 + 1)
+        .take(MAX_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .with_context(|| format!("failed to read {what}"))?;
-    if bytes.len() > MOST_BYTES {
-        bail!("{what} is larger than {MOST_BYTES} bytes");
+    if bytes.len() > MAX_BYTES {
+        bail!("{what} is larger than {MAX_BYTES} bytes");
     }
     String::from_utf8(bytes).map_err(|error| {
         let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]

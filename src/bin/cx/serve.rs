@@ -13,10 +13,10 @@ use crate::run::start_logging;
 use crate::{config, diagnostic, http, output};
 
 /// The longest that ending the servers may hold up the exit. What is still there then dies with the process.
-const LONGEST_CLOSE: Duration = Duration::from_secs(3);
+const MAX_CLOSE: Duration = Duration::from_secs(3);
 
 /// When the process ends after its client has gone, whatever hangs.
-const LONGEST_END: Duration = Duration::from_millis(4_800);
+const MAX_END: Duration = Duration::from_millis(4_800);
 
 /// Serves the client at the other end of stdin and stdout until it goes away, or any number of clients over HTTP until
 /// a signal comes.
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
             server.warm();
             server.serve(input, output, &stop).await
         };
-        let _late = tokio::time::timeout(LONGEST_CLOSE, executor.close()).await;
+        let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
         Ok::<_, anyhow::Error>(ended)
     })?;
     // Not by returning: a thread may hang in a pipe that nobody reads.
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// Cancels `stop` at the first signal that asks the process to end. A second one is not needed: what hangs is left
-/// behind [soon enough](LONGEST_END).
+/// behind [soon enough](MAX_END).
 fn watch_signals(stop: CancellationToken) -> anyhow::Result<()> {
     let listen = |kind| signal(kind).context("failed to watch for signals");
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
@@ -89,7 +89,7 @@ fn watch_signals(stop: CancellationToken) -> anyhow::Result<()> {
         tokio::spawn(async move {
             if signal.recv().await.is_some() {
                 stop.cancel();
-                tokio::time::sleep(LONGEST_END).await;
+                tokio::time::sleep(MAX_END).await;
                 exit(ExitStatus::Success);
             }
         });

@@ -13,8 +13,8 @@ use crate::tools::names::{python_name, typescript_name};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Tools of a server that are listed, and characters of what each says it does.
-const MOST_TOOLS: usize = 100;
-const MOST_DESCRIPTION: usize = 100;
+const MAX_TOOLS: usize = 100;
+const MAX_DESCRIPTION: usize = 100;
 
 /// The text about `topic`: a tool by any of its names, a server's name, or words of the guide. All of the guide without
 /// one.
@@ -81,16 +81,16 @@ fn tool_text(tool: &ResolvedTool, language: Language) -> String {
 fn server_text(server: &str, tools: &[ResolvedTool], language: Language) -> String {
     let many = if tools.len() == 1 { "" } else { "s" };
     let mut text = format!("{}: {} tool{many}", visible(server), tools.len());
-    for tool in tools.iter().take(MOST_TOOLS) {
+    for tool in tools.iter().take(MAX_TOOLS) {
         let description = tool.definition().description.as_deref().unwrap_or_default();
         let line = description.lines().next().unwrap_or_default();
-        let shown: String = line.chars().take(MOST_DESCRIPTION).collect();
+        let shown: String = line.chars().take(MAX_DESCRIPTION).collect();
         let ending = if shown.len() < line.len() { "…" } else { "" };
         // Writing to a string cannot fail.
         let _ = write!(text, "\n{}: {}{ending}", call_form(tool, language), visible(&shown));
     }
-    if tools.len() > MOST_TOOLS {
-        let _ = write!(text, "\nand {} more", tools.len() - MOST_TOOLS);
+    if tools.len() > MAX_TOOLS {
+        let _ = write!(text, "\nand {} more", tools.len() - MAX_TOOLS);
     }
     text
 }

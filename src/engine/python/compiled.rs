@@ -32,14 +32,14 @@ const LOCK: &str = "compile.lock";
 const UNFINISHED: &str = ".unfinished";
 
 /// The component has 22 MB. A stream that goes on beyond this is not ours.
-const LARGEST_COMPONENT: u64 = 128 * 1024 * 1024;
+const MAX_COMPONENT: u64 = 128 * 1024 * 1024;
 
 /// Code of other versions that nobody has loaded for so long is removed. Two versions on one machine, of which each removed
 /// the other's code, would compile at every start.
-const LONGEST_UNUSED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+const MAX_UNUSED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// Another process compiles for seconds, on a slow machine for a minute. Who waits longer compiles for itself.
-const LONGEST_WAIT: Duration = Duration::from_secs(120);
+const MAX_WAIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// At the end of the file, behind the code and the image: what it is, how long the code is with what fills its last page
@@ -234,9 +234,9 @@ fn decompress(compressed: &[u8]) -> Result<Vec<u8>, CompileError> {
     let decoder = ruzstd::decoding::StreamingDecoder::new(compressed)
         .map_err(|error| damaged(io::Error::other(error)))?;
     let mut component = Vec::new();
-    decoder.take(LARGEST_COMPONENT + 1).read_to_end(&mut component).map_err(damaged)?;
-    if component.len() as u64 > LARGEST_COMPONENT {
-        return Err(damaged(io::Error::other(format!("it has more than {LARGEST_COMPONENT} bytes"))));
+    decoder.take(MAX_COMPONENT + 1).read_to_end(&mut component).map_err(damaged)?;
+    if component.len() as u64 > MAX_COMPONENT {
+        return Err(damaged(io::Error::other(format!("it has more than {MAX_COMPONENT} bytes"))));
     }
     Ok(component)
 }
@@ -380,7 +380,7 @@ impl Directory {
                     if let Ok(other) = entry.file_name().to_str()
                         && other.ends_with(SUFFIX)
                         && !other.starts_with(version)
-                        && self.age(other)? > LONGEST_UNUSED
+                        && self.age(other)? > MAX_UNUSED
                     {
                         self.remove(other)?;
                     }
@@ -415,7 +415,7 @@ impl Directory {
         loop {
             match file.try_lock() {
                 Ok(()) => return Some(file),
-                Err(TryLockError::WouldBlock) if started.elapsed() < LONGEST_WAIT => {
+                Err(TryLockError::WouldBlock) if started.elapsed() < MAX_WAIT => {
                     if !has_said {
                         on_progress(CompileProgress::Waiting);
                         has_said = true;

@@ -19,17 +19,17 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// Answers that one `wait` may bring into the guest at once, in bytes; with so many waiting no call is polled any more.
 /// One answer may be larger; the guest's memory would not hold many such.
-const MOST_ANSWER_BYTES: usize = 16 << 20;
+const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// Calls of every kind that may be under way at once. Tool calls have a bound of their own, below this one.
-const MOST_CALLS: usize = 11_000;
+const MAX_CALLS: usize = 11_000;
 
 /// Bytes of names and questions that calls under way may hold: as many as arguments of tools, which have a bound of
 /// their own. Questions are small, but what a script keeps between runs is in them.
-const MOST_HELD_BYTES: usize = 32 << 20;
+const MAX_HELD_BYTES: usize = 32 << 20;
 
 /// Bytes that a server's or a tool's name may have. No real one comes near.
-const LONGEST_NAME: usize = 4 << 10;
+const MAX_NAME: usize = 4 << 10;
 
 /// What the host keeps for an answer beside its text.
 const ANSWER_OVERHEAD: usize = 64;
@@ -80,7 +80,7 @@ struct Ended {
     call: u64,
     answer: String,
     code: Option<ToolErrorCode>,
-    /// What the call held of [`MOST_HELD_BYTES`].
+    /// What the call held of [`MAX_HELD_BYTES`].
     held_bytes: usize,
 }
 
@@ -153,7 +153,7 @@ impl Run {
 
     /// Whether so much waits for the guest that nothing more should come.
     fn is_full(&self) -> bool {
-        self.ended_bytes >= MOST_ANSWER_BYTES
+        self.ended_bytes >= MAX_ANSWER_BYTES
     }
 
     /// Takes over every call that has ended, as long as there is room.
@@ -171,7 +171,7 @@ impl Run {
         let mut taken = Vec::new();
         while let Some(next) = self.ended.front() {
             bytes += next.answer.len();
-            if bytes > MOST_ANSWER_BYTES && !taken.is_empty() {
+            if bytes > MAX_ANSWER_BYTES && !taken.is_empty() {
                 break;
             }
             taken.extend(self.ended.pop_front());
@@ -190,15 +190,15 @@ impl Run {
     ) -> (u64, Option<String>) {
         self.started += 1;
         let call = self.started;
-        if server.len() > LONGEST_NAME || name.len() > LONGEST_NAME {
-            let message = format!("a name may have {LONGEST_NAME} bytes");
+        if server.len() > MAX_NAME || name.len() > MAX_NAME {
+            let message = format!("a name may have {MAX_NAME} bytes");
             return self.refuse(call, ToolErrorCode::InvalidArguments, message);
         }
         let question = if operation == Operation::Query { arguments.len() } else { 0 };
         let held_bytes = server.len() + name.len() + question;
         // One large question is none too many.
-        let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MOST_HELD_BYTES;
-        if self.calls.len() >= MOST_CALLS || too_much {
+        let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MAX_HELD_BYTES;
+        if self.calls.len() >= MAX_CALLS || too_much {
             let message = format!("{} calls are under way; await some of them first", self.calls.len());
             return self.refuse(call, ToolErrorCode::QueueFull, message);
         }

@@ -27,11 +27,11 @@ const COMPONENT: Source<'static> = Source {
 };
 
 /// Bytes that a run must be allowed beside what an interpreter has from its start, or even its error does not fit.
-const LEAST_ROOM: usize = 1 << 20;
+const MIN_ROOM: usize = 1 << 20;
 
 /// What an interpreter may use before it has a run, in bytes, if the executor's runs may use less: then only our own
 /// code runs, and what it needs is no question of a limit.
-const LEAST_TO_START: usize = 64 << 20;
+const MIN_TO_START: usize = 64 << 20;
 
 /// Makes interpreters.
 pub(crate) struct Interpreters {
@@ -55,7 +55,7 @@ impl Interpreters {
     ) -> Result<Self, CompileError> {
         let engine = PythonEngine::shared(&COMPONENT, cache, on_progress)?;
         let linked = link(&engine).map_err(CompileError::engine)?;
-        Ok(Self { engine, linked, memory_bytes: memory_bytes.max(LEAST_TO_START) })
+        Ok(Self { engine, linked, memory_bytes: memory_bytes.max(MIN_TO_START) })
     }
 }
 
@@ -171,12 +171,12 @@ impl Interpreter {
     fn too_little_memory(&self, context: &ExecutionContext) -> Option<ScriptError> {
         let used = self.store.data().memory.used();
         let limit = context.limits.memory_bytes;
-        (limit < used + LEAST_ROOM).then(|| {
+        (limit < used + MIN_ROOM).then(|| {
             let message = format!(
                 "Python has {used} bytes of memory before a script runs, the run may use no more than {limit}"
             );
             ScriptError::new(ErrorCode::MemoryLimit, message)
-                .with_hint(format!("ask for at least {} bytes of memory", used + 2 * LEAST_ROOM))
+                .with_hint(format!("ask for at least {} bytes of memory", used + 2 * MIN_ROOM))
         })
     }
 }

@@ -19,10 +19,10 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
 /// Memories that wait for an interpreter. More come from a crowd of runs, and are given back.
-const MOST_IDLE: usize = 4;
+const MAX_IDLE: usize = 4;
 
 /// Bytes of pages that a memory may keep while it is idle. One that a run has written more to starts from nothing.
-const MOST_KEPT: usize = 6 << 20;
+const MAX_KEPT: usize = 6 << 20;
 
 /// Address space beside what it needs for a memory that has to move, so that it does not move at each growth.
 const MOVED_RESERVATION: usize = 64 << 20;
@@ -211,14 +211,14 @@ impl Drop for Memory {
         *self.place.span.lock() = None;
         let Some(origin) = self.origin.take() else { return };
         let Some(image) = origin.image.get() else { return };
-        if origin.idle.lock().len() >= MOST_IDLE {
+        if origin.idle.lock().len() >= MAX_IDLE {
             return;
         }
         let mut mapping = std::mem::replace(&mut self.mapping, Mapping::NONE);
         match mapping.restore(image, self.size) {
             Ok(()) => {
                 let mut idle = origin.idle.lock();
-                if idle.len() < MOST_IDLE {
+                if idle.len() < MAX_IDLE {
                     idle.push(mapping);
                 }
             }
@@ -302,7 +302,7 @@ impl Mapping {
             self.protect(image.length, size, MprotectFlags::empty())?;
         }
         let written = written(self.base(), image.length)?;
-        if written.iter().map(|pages| pages.len()).sum::<usize>() > MOST_KEPT {
+        if written.iter().map(|pages| pages.len()).sum::<usize>() > MAX_KEPT {
             return self.forget(0, image.length);
         }
         for range in written {

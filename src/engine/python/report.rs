@@ -13,8 +13,8 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::ToolErrorCode;
 
 /// The longest texts of a report, in bytes. The guest keeps below them.
-const LONGEST_TEXT: usize = 32 << 10;
-const LONGEST_NAME: usize = 1 << 10;
+const MAX_TEXT: usize = 32 << 10;
+const MAX_NAME: usize = 1 << 10;
 
 /// How a guest came to its end.
 pub(super) enum Ending {
@@ -110,12 +110,12 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
         Some("MemoryError") if report.message.is_empty() => {
             "more memory was asked for at once than there can be".to_owned()
         }
-        _ => shortened(report.message, LONGEST_TEXT),
+        _ => shortened(report.message, MAX_TEXT),
     };
     let mut error = ScriptError {
-        name: report.name.map(|name| shortened(name, LONGEST_NAME)),
-        stack: report.stack.map(|stack| shortened(stack, LONGEST_TEXT)).filter(|stack| !stack.is_empty()),
-        hint: report.hint.map(|hint| shortened(hint, LONGEST_NAME)),
+        name: report.name.map(|name| shortened(name, MAX_NAME)),
+        stack: report.stack.map(|stack| shortened(stack, MAX_TEXT)).filter(|stack| !stack.is_empty()),
+        hint: report.hint.map(|hint| shortened(hint, MAX_NAME)),
         tool_code,
         ..ScriptError::new(code, message)
     };
@@ -152,7 +152,7 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
     tracing::debug!(?trap, "a Python script trapped");
     // The first line; the rest is places in the interpreter.
     let reason = trap.root_cause().to_string();
-    let message = format!("the script broke its interpreter: {}", shortened(reason, LONGEST_NAME));
+    let message = format!("the script broke its interpreter: {}", shortened(reason, MAX_NAME));
     ScriptError::new(ErrorCode::RuntimeError, message)
 }
 

@@ -10,13 +10,13 @@ use tokio::time::timeout;
 use super::client::cause;
 use super::failure::{Problem, unavailable};
 use super::inbox;
-use crate::lines::LONGEST_LINE;
+use crate::lines::MAX_LINE;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// The body of an HTTP error is read for a JSON-RPC error, which is short.
-const LONGEST_REFUSAL: usize = 64 * 1024;
+const MAX_REFUSAL: usize = 64 * 1024;
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// How much of a content type is worth repeating.
@@ -45,10 +45,10 @@ pub(super) fn kind(response: &Response) -> Kind {
 
 /// The whole body. The caller bounds the time.
 pub(super) async fn read(response: Response) -> Result<Vec<u8>, Problem> {
-    match read_up_to(response, LONGEST_LINE).await {
+    match read_up_to(response, MAX_LINE).await {
         Ok(Some(body)) => Ok(body),
         Ok(None) => {
-            Err(Problem::Oversized(format!("more than {} MB in one message", LONGEST_LINE / (1024 * 1024))))
+            Err(Problem::Oversized(format!("more than {} MB in one message", MAX_LINE / (1024 * 1024))))
         }
         Err(error) => {
             let cause = cause(&error);
@@ -64,7 +64,7 @@ pub(super) async fn read_refusal(response: Response) -> Option<ErrorData> {
     if !matches!(kind(&response), Kind::Json) {
         return None;
     }
-    let body = timeout(REFUSAL_TIME, read_up_to(response, LONGEST_REFUSAL)).await.ok()?.ok()??;
+    let body = timeout(REFUSAL_TIME, read_up_to(response, MAX_REFUSAL)).await.ok()?.ok()??;
     inbox::error_in(&body)
 }
 

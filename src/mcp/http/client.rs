@@ -15,12 +15,12 @@ use crate::mcp::settings::HttpTransport;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// An address that moves more often than this within its own origin goes round in circles.
-const MOST_REDIRECTS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 
 /// Below the idle timeouts of common servers and proxies, so that a kept connection is seldom one
 /// that the other side is just closing.
 const KEPT_IDLE: Duration = Duration::from_secs(30);
-const MOST_KEPT: usize = 16;
+const MAX_KEPT: usize = 16;
 
 /// Headers that this transport sets itself; a configured one would contradict the body.
 const RESERVED: &[&str] = &[
@@ -65,7 +65,7 @@ pub(in crate::mcp) fn pool(connect_timeout: Duration) -> Result<Client, ToolErro
             .tcp_nodelay(true)
             .tcp_keepalive(Duration::from_secs(30))
             .pool_idle_timeout(KEPT_IDLE)
-            .pool_max_idle_per_host(MOST_KEPT)
+            .pool_max_idle_per_host(MAX_KEPT)
             .referer(false)
             .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
     };
@@ -212,7 +212,7 @@ impl HttpClient {
             let path = target.path();
             return Err(refused(format!("redirects a call to `{path}`; set its `url` to that address")));
         }
-        if redirects > MOST_REDIRECTS {
+        if redirects > MAX_REDIRECTS {
             return Err(refused("redirects in circles".to_owned()));
         }
         Ok(target)

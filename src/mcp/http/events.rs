@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use reqwest::Response;
 
-use crate::lines::LONGEST_LINE;
+use crate::lines::MAX_LINE;
 
 /// What a stream may send without completing an event: comments, and events without data. Honest
 /// servers send a comment every few seconds to keep proxies awake.
-const MOST_NOISE_BYTES: usize = 2 * LONGEST_LINE;
+const MAX_NOISE_BYTES: usize = 2 * MAX_LINE;
 
 /// An event's id comes back as a header.
-const LONGEST_EVENT_ID: usize = 1024;
+const MAX_EVENT_ID: usize = 1024;
 
 /// The pauses before a stream is resumed that a server may ask for: never a storm, never for ever.
-const SHORTEST_RETRY: Duration = Duration::from_millis(100);
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
+const MIN_RETRY: Duration = Duration::from_millis(100);
+const MAX_RETRY: Duration = Duration::from_secs(30);
 
 /// One event that has data.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub(in crate::mcp) struct Event {
 pub(in crate::mcp) enum EventsError {
     #[error("the connection broke: {0}")]
     Broken(String),
-    #[error("more than {} MB in one event", LONGEST_LINE / (1024 * 1024))]
+    #[error("more than {} MB in one event", MAX_LINE / (1024 * 1024))]
     TooLarge,
-    #[error("more than {} MB without an event", MOST_NOISE_BYTES / (1024 * 1024))]
+    #[error("more than {} MB without an event", MAX_NOISE_BYTES / (1024 * 1024))]
     Noise,
 }
 
@@ -112,11 +112,11 @@ impl Parser {
             let end = rest.iter().position(|&byte| byte == b'\n' || byte == b'\r');
             let piece = &rest[..end.unwrap_or(rest.len())];
             self.noise += piece.len() + 1;
-            if self.line.len() + piece.len() + self.data.len() > LONGEST_LINE {
+            if self.line.len() + piece.len() + self.data.len() > MAX_LINE {
                 return Err(EventsError::TooLarge);
             }
             // Only comments and empty events get past the first bound and to this one.
-            if self.noise > MOST_NOISE_BYTES {
+            if self.noise > MAX_NOISE_BYTES {
                 return Err(EventsError::Noise);
             }
             self.line.extend_from_slice(piece);
@@ -152,7 +152,7 @@ impl Parser {
                 self.data.extend_from_slice(value);
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
-            b"id" if value.len() <= LONGEST_EVENT_ID => {
+            b"id" if value.len() <= MAX_EVENT_ID => {
                 // What cannot be a header cannot be sent back.
                 let is_visible = value.iter().all(|byte| (b' '..=b'~').contains(byte));
                 if is_visible && let Ok(id) = std::str::from_utf8(value) {
@@ -162,7 +162,7 @@ impl Parser {
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 let millis = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                 let retry = Duration::from_millis(millis.unwrap_or(u64::MAX));
-                self.retry = Some(retry.clamp(SHORTEST_RETRY, LONGEST_RETRY));
+                self.retry = Some(retry.clamp(MIN_RETRY, MAX_RETRY));
             }
             _ => {}
         }

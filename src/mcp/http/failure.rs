@@ -13,7 +13,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
 
 /// A server that wants to be left alone for longer is not waited for.
-pub(super) const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
             http_date(value)? - now
         }
     };
-    let most = LONGEST_RETRY_AFTER.as_secs_f64();
+    let most = MAX_RETRY_AFTER.as_secs_f64();
     Some(Duration::from_secs_f64(seconds.clamp(0.0, most)))
 }
 

@@ -11,15 +11,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json;
-use crate::mcp::client::MOST_TOOLS;
+use crate::mcp::client::MAX_TOOLS;
 use crate::mcp::convert::schema_tree;
 
 /// What one tool may promote, and how deep in its arguments: bounds for what a server declares.
-const MOST_PROMOTED: usize = 32;
+const MAX_PROMOTED: usize = 32;
 const DEEPEST: usize = 16;
 
 /// Bytes of a value that is promoted. Longer ones would be refused by most servers anyway.
-const LONGEST_VALUE: usize = 4096;
+const MAX_VALUE: usize = 4096;
 
 /// An argument that a tool wants as a header too: its path and the header's name.
 type Promoted = (Vec<String>, HeaderName);
@@ -49,7 +49,7 @@ impl Promotions {
         let read: Page<'_> = serde_json::from_str(page).ok()?;
         let mut promotions = self.0.lock();
         let mut refused = Vec::new();
-        for written in json::items(read.tools.get(), MOST_TOOLS).ok()? {
+        for written in json::items(read.tools.get(), MAX_TOOLS).ok()? {
             let Ok(tool) = serde_json::from_str::<Tool<'_>>(written.get()) else { continue };
             // A schema that is too large is left out of the list too.
             let schema = schema_tree(tool.input_schema).unwrap_or_default();
@@ -123,7 +123,7 @@ impl Promotions {
                     Some(Value::Number(number)) => number.to_string(),
                     _ => continue,
                 };
-                if text.len() <= LONGEST_VALUE {
+                if text.len() <= MAX_VALUE {
                     add(header.clone(), &text);
                 }
             }
@@ -149,7 +149,7 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Promoted>) ->
             let name = declared.as_str().filter(|name| !name.is_empty())?;
             let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes()).ok()?;
             let is_known = found.iter().any(|(_, known)| *known == header);
-            if !is_primitive || is_known || found.len() >= MOST_PROMOTED {
+            if !is_primitive || is_known || found.len() >= MAX_PROMOTED {
                 return None;
             }
             found.push((path.clone(), header));

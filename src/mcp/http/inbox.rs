@@ -20,13 +20,13 @@ use crate::mcp::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification
 use crate::mcp::signals::Signals;
 
 /// Messages that may wait for rmcp, which takes each as soon as it looks.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Messages in one array, which revision 2025-03-26 had.
-const MOST_IN_BATCH: usize = 1024;
+const MAX_IN_BATCH: usize = 1024;
 
 /// A version is a date.
-const LONGEST_VERSION: usize = 64;
+const MAX_VERSION: usize = 64;
 
 /// A pending request: how its answer is read, and how its exchange is ended.
 pub(super) struct Pending {
@@ -55,7 +55,7 @@ pub(super) enum Taken {
 
 impl Inbox {
     pub(super) fn new(server: Arc<str>, signals: Signals) -> (Self, mpsc::Receiver<ServerJsonRpcMessage>) {
-        let (messages, receiver) = mpsc::channel(MOST_WAITING);
+        let (messages, receiver) = mpsc::channel(MAX_WAITING);
         let pending = Mutex::default();
         let promotions = Promotions::default();
         let version = Mutex::default();
@@ -91,7 +91,7 @@ impl Inbox {
         let text = text.trim_ascii();
         if text.first() == Some(&b'[')
             && let Ok(batch) = std::str::from_utf8(text)
-            && let Ok(messages) = json::items(batch, MOST_IN_BATCH)
+            && let Ok(messages) = json::items(batch, MAX_IN_BATCH)
         {
             let mut all = Vec::new();
             for message in messages {
@@ -172,7 +172,7 @@ impl Inbox {
             ServerResult::InitializeResult(result) => {
                 let version = result.protocol_version.as_str();
                 *self.version.lock() =
-                    HeaderValue::from_str(version).ok().filter(|_| version.len() <= LONGEST_VERSION);
+                    HeaderValue::from_str(version).ok().filter(|_| version.len() <= MAX_VERSION);
             }
             _ => {}
         }

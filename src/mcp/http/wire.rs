@@ -31,7 +31,7 @@ use crate::tools::ToolError;
 
 /// Answers to the server's requests, and notifications of cancelled calls, on their way at once. A
 /// server that asks faster than it takes answers is cut off.
-const MOST_CONTROL_POSTS: usize = 16;
+const MAX_CONTROL_POSTS: usize = 16;
 const CONTROL_TIME: Duration = Duration::from_secs(5);
 
 /// How long telling the server that the session is over may take.
@@ -39,12 +39,12 @@ const DELETE_TIME: Duration = Duration::from_secs(2);
 
 /// How often a stream that breaks is resumed, and the pauses, doubled each time, if the server does
 /// not ask for others.
-const MOST_RESUMES: u32 = 5;
+const MAX_RESUMES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// A session id is a token or a UUID.
-const LONGEST_SESSION_ID: usize = 1024;
+const MAX_SESSION_ID: usize = 1024;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -105,7 +105,7 @@ impl HttpWire {
             state,
             deadlines,
             negotiated: Mutex::default(),
-            control: Arc::new(Semaphore::new(MOST_CONTROL_POSTS)),
+            control: Arc::new(Semaphore::new(MAX_CONTROL_POSTS)),
             stop: stop.clone(),
         };
         Self { link: Arc::new(link), incoming, _stop: stop.drop_guard() }
@@ -418,7 +418,7 @@ impl Link {
                 Err(error @ EventsError::Noise) => return Err(Problem::Unreadable(error.to_string())),
                 Err(EventsError::Broken(cause)) => cause,
             };
-            let Some(last_id) = events.last_id().map(str::to_owned).filter(|_| resumes < MOST_RESUMES) else {
+            let Some(last_id) = events.last_id().map(str::to_owned).filter(|_| resumes < MAX_RESUMES) else {
                 let server = &self.client.server;
                 return Err(Problem::Failed(unavailable(format!(
                     "server `{server}` broke off before it answered; whether the call took effect is unknown: {end}"
@@ -502,7 +502,7 @@ impl Link {
             return Ok(());
         }
         let is_visible = session.as_bytes().iter().all(|byte| (b'!'..=b'~').contains(byte));
-        if !is_visible || session.is_empty() || session.len() > LONGEST_SESSION_ID {
+        if !is_visible || session.is_empty() || session.len() > MAX_SESSION_ID {
             return Err(Problem::Unreadable("its session id is not one".to_owned()));
         }
         let mut session = session.clone();
@@ -544,7 +544,7 @@ impl Link {
     async fn listen(self: &Arc<Self>) {
         let mut breaks = 0;
         let mut last_id: Option<String> = None;
-        while breaks <= MOST_RESUMES {
+        while breaks <= MAX_RESUMES {
             let Ok(mut events) = self.open_stream(last_id.as_deref()).await else { return };
             let opened = tokio::time::Instant::now();
             let ended = self.read_events(&mut events, None).await;
@@ -553,7 +553,7 @@ impl Link {
                 return;
             }
             // One that lasted is no storm; servers and proxies close idle ones every few minutes.
-            breaks = if opened.elapsed() > LONGEST_PAUSE { 0 } else { breaks + 1 };
+            breaks = if opened.elapsed() > MAX_PAUSE { 0 } else { breaks + 1 };
             last_id = events.last_id().map(str::to_owned).or(last_id);
             sleep(events.retry().unwrap_or_default().max(pause(breaks))).await;
         }
@@ -603,5 +603,5 @@ impl Link {
 }
 
 fn pause(attempts: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(2u32.saturating_pow(attempts)).min(LONGEST_PAUSE)
+    FIRST_PAUSE.saturating_mul(2u32.saturating_pow(attempts)).min(MAX_PAUSE)
 }

@@ -33,7 +33,7 @@ const EXCHANGE_TIME: Duration = Duration::from_secs(60);
 const CALLBACK: &str = "/callback";
 
 /// Errors of a server, in its own words, up to here.
-const LONGEST_PROBLEM: usize = 500;
+const MAX_PROBLEM: usize = 500;
 
 /// Why signing in or out failed.
 #[derive(Debug, thiserror::Error)]
@@ -297,5 +297,5 @@ pub(super) fn described(error: &SignInError) -> String {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control()).take(LONGEST_PROBLEM).collect()
+    text.chars().filter(|character| !character.is_control()).take(MAX_PROBLEM).collect()
 }

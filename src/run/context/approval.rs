@@ -18,7 +18,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// Bytes of arguments, as a person is shown them, about which can be asked: some 800 lines. What nobody can read
 /// nobody can approve.
-const MOST_SHOWN_BYTES: usize = 64 << 10;
+const MAX_SHOWN_BYTES: usize = 64 << 10;
 
 /// A call that waits for its approval.
 pub(super) struct Question<'a> {
@@ -107,7 +107,7 @@ impl ExecutionContext {
     /// Puts the question and waits for the answer. The outer error is the run's end.
     async fn answer(&self, question: &Question<'_>) -> Result<Result<(), NotApproved>, ToolError> {
         let Some(approver) = self.approver.clone() else { return Ok(Err(Refusal::NobodyToAsk.into())) };
-        if question.argument_bytes > MOST_SHOWN_BYTES {
+        if question.argument_bytes > MAX_SHOWN_BYTES {
             return Ok(Err(Refusal::TooLong.into()));
         }
         let definition = question.resolved.map(ResolvedTool::definition);
@@ -121,7 +121,7 @@ impl ExecutionContext {
             script: self.name.clone(),
             time: self.limits.answer_time,
         };
-        if request.arguments_text().len() > MOST_SHOWN_BYTES {
+        if request.arguments_text().len() > MAX_SHOWN_BYTES {
             return Ok(Err(Refusal::TooLong.into()));
         }
         if !self.reserve_question() {
@@ -218,7 +218,7 @@ impl ExecutionContext {
                 self.limits.questions
             ),
             Refusal::TooLong => format!(
-                "`{server}.{tool}` needs a person's approval, and its arguments are longer than the {MOST_SHOWN_BYTES} \
+                "`{server}.{tool}` needs a person's approval, and its arguments are longer than the {MAX_SHOWN_BYTES} \
                  bytes that a person can be shown; send less in one call"
             ),
             Refusal::Changed => format!(
@@ -231,5 +231,5 @@ impl ExecutionContext {
 
 fn shortened(said: &str) -> &str {
     let said = said.trim();
-    &said[..said.floor_char_boundary(Approval::LONGEST_REASON)]
+    &said[..said.floor_char_boundary(Approval::MAX_REASON)]
 }

@@ -128,9 +128,9 @@ fn output_keeps_head_and_tail_within_25_000_characters() {
     let kept = output.chars().filter(|&character| character != '\n').count() - marker.chars().count();
     assert!(kept as u64 + omitted >= 99_000, "nothing is lost uncounted");
     // Exactly as much as there may be is whole.
-    let whole = printing(returned(json!(1)), &[&"x".repeat(MOST_CHARACTERS)]);
+    let whole = printing(returned(json!(1)), &[&"x".repeat(MAX_CHARACTERS)]);
     assert!(!Draft::new(&whole).leaves_out());
-    assert_eq!(self::answer(&whole).structured["output"].as_str().unwrap().len(), MOST_CHARACTERS);
+    assert_eq!(self::answer(&whole).structured["output"].as_str().unwrap().len(), MAX_CHARACTERS);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn emitted_blocks_follow_the_text() {
         .iter()
         .map(|block| block["text"].as_str().unwrap().chars().count())
         .sum();
-    assert!(characters < MOST_CHARACTERS + 100, "{characters}");
+    assert!(characters < MAX_CHARACTERS + 100, "{characters}");
     assert_eq!(answer.structured["emittedBlocks"], 5);
     let many = emitting(returned(Value::Null), vec![json!({ "type": "text", "text": "x" }); 300]);
     let answer = self::answer(&many);

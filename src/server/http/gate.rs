@@ -15,7 +15,7 @@ use url::{Host, Url};
 use crate::error::Error;
 
 /// What a token must have where others can reach the server: 32 letters of base64 are 192 bits.
-const SHORTEST_TOKEN: usize = 32;
+const MIN_TOKEN: usize = 32;
 
 /// How long a browser may remember what a page may do.
 const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
@@ -54,7 +54,7 @@ impl HttpToken {
 
     /// Whether it can protect a server that others reach.
     fn is_long_enough(&self) -> bool {
-        self.length >= SHORTEST_TOKEN
+        self.length >= MIN_TOKEN
     }
 
     /// In a time that says nothing about how much of it is right.
@@ -96,7 +96,7 @@ impl Gate {
         let is_loopback = address.to_canonical().is_loopback();
         if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
             let problem = format!(
-                "others can reach {address}: expected a token of at least {SHORTEST_TOKEN} characters, or an address \
+                "others can reach {address}: expected a token of at least {MIN_TOKEN} characters, or an address \
                  such as 127.0.0.1"
             );
             return Err(Error::InvalidOptions { option: "token", problem });

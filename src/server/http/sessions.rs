@@ -33,7 +33,7 @@ use crate::server::serve::{Calls, Shared, random_name};
 use crate::server::session::Handler;
 
 /// Messages that wait for the client to read its stream. A note beyond it is dropped, as over pipes.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// Places that notes leave to what must not be lost: questions to the client.
 const KEPT_FOR_QUESTIONS: usize = 8;
@@ -42,10 +42,10 @@ const KEPT_FOR_QUESTIONS: usize = 8;
 const KEPT_FOR_ANSWER: usize = 1;
 
 /// Messages that wait to be looked at, which takes no time: rmcp makes a task of each.
-const MOST_INCOMING: usize = 1_024;
+const MAX_INCOMING: usize = 1_024;
 
 /// A session in use is evicted for another one of its own peer only after it has been idle for so long.
-const SHORTEST_LIFE: Duration = Duration::from_secs(60);
+const MIN_LIFE: Duration = Duration::from_secs(60);
 
 /// How often sessions are looked at for their age, at least.
 const EXPIRY: Duration = Duration::from_secs(15);
@@ -189,7 +189,7 @@ impl Sessions {
 }
 
 /// Evicts a session for a new one of `peer`: one whose client sent nothing after its first request, or one that has been
-/// idle for [`SHORTEST_LIFE`], or one of a peer above its share.
+/// idle for [`MIN_LIFE`], or one of a peer above its share.
 fn make_room(
     open: &mut HashMap<SessionId, Arc<HttpSession>>,
     peer: PeerKey,
@@ -223,7 +223,7 @@ impl SessionManager for Sessions {
         let handler =
             Handler::new(Arc::clone(&self.shared), owner, runs, Arc::new(Calls::among(&self.calls)))
                 .with_own_state(&id);
-        let (incoming, messages) = mpsc::channel(MOST_INCOMING);
+        let (incoming, messages) = mpsc::channel(MAX_INCOMING);
         let session = Arc::new(HttpSession {
             handler: Arc::new(handler),
             peer,
@@ -285,7 +285,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         let session = self.session(id)?;
-        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
         {
             let mut streams = session.streams.lock();
             streams.is_used = true;
@@ -308,7 +308,7 @@ impl HttpSession {
     /// request.
     async fn begin(self: Arc<Self>, message: ClientJsonRpcMessage) -> Result<SessionStream, SessionError> {
         let JsonRpcMessage::Request(mut request) = message else { return Err(SessionError::Over) };
-        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let number = {
             let mut streams = self.streams.lock();
             streams.last_id += 1;
@@ -397,7 +397,7 @@ impl HttpSession {
             Eviction::OverShare(3)
         } else if !streams.is_used {
             Eviction::Allowed(0)
-        } else if streams.used.elapsed() >= SHORTEST_LIFE {
+        } else if streams.used.elapsed() >= MIN_LIFE {
             Eviction::Allowed(1)
         } else {
             Eviction::OverShare(2)

@@ -7,10 +7,10 @@ use super::{StateScope, StateUsage};
 use crate::storage::files::sha256;
 
 /// Keys of one scope.
-pub(super) const MOST_KEYS: i64 = 1_000;
+pub(super) const MAX_KEYS: i64 = 1_000;
 
 /// Bytes of one scope: its keys, and its values as JSON.
-pub(super) const MOST_BYTES: i64 = 16 << 20;
+pub(super) const MAX_BYTES: i64 = 16 << 20;
 
 /// A value as JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,14 +119,14 @@ pub(super) fn set(
     let (keys, bytes) = row.as_ref().map_or((0, 0), |row| (row.keys, row.bytes));
     let keys = keys + i64::from(old.is_none());
     let bytes = bytes + length(key, value) - old.map_or(0, |old| length(key, &old.0));
-    if keys > MOST_KEYS {
+    if keys > MAX_KEYS {
         return Err(StateError::Full(format!(
-            "there are {MOST_KEYS} keys already; delete some with `state.delete`, or keep several values under one key"
+            "there are {MAX_KEYS} keys already; delete some with `state.delete`, or keep several values under one key"
         )));
     }
-    if bytes > MOST_BYTES {
+    if bytes > MAX_BYTES {
         return Err(StateError::Full(format!(
-            "all keys and values would be {bytes} bytes, at most {MOST_BYTES} are kept; delete some with `state.delete`"
+            "all keys and values would be {bytes} bytes, at most {MAX_BYTES} are kept; delete some with `state.delete`"
         )));
     }
     let id = match row {

@@ -20,14 +20,14 @@ const APPLICATION_ID: i64 = 0x6378_7374;
 const VERSION: i64 = 1;
 
 /// All state together, 256 MB, in pages of SQLite's usual 4 KB. A person's disk is no script's.
-const MOST_PAGES: i64 = (256 << 20) / PAGE_BYTES;
+const MAX_PAGES: i64 = (256 << 20) / PAGE_BYTES;
 const PAGE_BYTES: i64 = 4 << 10;
 
 /// The log of changes is cut to this size again after it has been larger.
 const LOG_BYTES: i64 = 4 << 20;
 
 /// What no script has used for longer is forgotten.
-const MOST_UNUSED_DAYS: i64 = 90;
+const MAX_UNUSED_DAYS: i64 = 90;
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -128,7 +128,7 @@ impl StateFile {
         };
         open.connection.busy_timeout(wait)?;
         if open.swept < today {
-            match entries::forget_unused(&mut open.connection, today - MOST_UNUSED_DAYS) {
+            match entries::forget_unused(&mut open.connection, today - MAX_UNUSED_DAYS) {
                 Ok(()) => open.swept = today,
                 // Another process writes just now. That is no reason not to read.
                 Err(StateError::Busy) => {}
@@ -164,7 +164,7 @@ impl StateFile {
         // A crash of the process loses nothing, one of the machine the last moments. No wait for the disk.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_bytes| Ok(()))?;
-        connection.pragma_update_and_check(None, "max_page_count", MOST_PAGES, |_pages| Ok(()))?;
+        connection.pragma_update_and_check(None, "max_page_count", MAX_PAGES, |_pages| Ok(()))?;
         // What is forgotten is gone.
         connection.pragma_update_and_check(None, "secure_delete", "ON", |_on| Ok(()))?;
         Ok(Open { connection, identity, swept: i64::MIN })

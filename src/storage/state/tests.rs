@@ -196,7 +196,7 @@ fn one_run_may_write_only_so_much() {
     run.set("k", "1");
     let written = run.state.written_bytes.load(Ordering::Relaxed);
     assert_eq!(written, 2 + 4096);
-    run.state.written_bytes.store(MOST_WRITTEN_BYTES - 2 * written, Ordering::Relaxed);
+    run.state.written_bytes.store(MAX_WRITTEN_BYTES - 2 * written, Ordering::Relaxed);
     run.set("k", "2");
     assert!(run.delete("k"));
     let error = run.try_set("k", "3").unwrap_err();

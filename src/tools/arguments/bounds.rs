@@ -10,22 +10,22 @@ use std::collections::hash_map::Entry;
 use serde_json::Value;
 
 /// How many schemas may apply to one and the same value inside one another, by `$ref`, `allOf` and so on.
-const MOST_IN_PLACE_DEPTH: usize = 32;
+const MAX_IN_PLACE_DEPTH: usize = 32;
 
 /// How many levels of schemas there may be, references followed: compilation recurses over them.
-const MOST_DEPTH: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// How many schemas may be tried on one value.
-const MOST_IN_PLACE: u64 = 10_000;
+const MAX_IN_PLACE: u64 = 10_000;
 
 /// How many times a schema may be tried on a value in one check: some tenths of a second at worst.
-const MOST_STEPS: u64 = 5_000_000;
+const MAX_STEPS: u64 = 5_000_000;
 
 /// How many schemas may be on the stack in one check. A frame takes some 500 bytes, and threads have 2 MB.
-const MOST_STACKED: usize = 1_500;
+const MAX_STACKED: usize = 1_500;
 
 /// Comparisons with constants and names in one check, of some nanoseconds each.
-const MOST_COMPARISONS: usize = 50_000_000;
+const MAX_COMPARISONS: usize = 50_000_000;
 
 /// Up to so many constants or names in one keyword, comparisons are not counted: the parser has taken longer.
 const FEW: usize = 64;
@@ -89,8 +89,8 @@ impl Bounds {
             bounds.overlap = bounds.overlap.max(cost.overlap);
             bounds.in_place_depth = bounds.in_place_depth.max(cost.depth);
         }
-        if bounds.in_place > MOST_IN_PLACE {
-            return Err(format!("more than {MOST_IN_PLACE} of its alternatives apply to one value"));
+        if bounds.in_place > MAX_IN_PLACE {
+            return Err(format!("more than {MAX_IN_PLACE} of its alternatives apply to one value"));
         }
         bounds.levels = (!graph.recursive).then_some(depth);
         Ok(bounds)
@@ -98,20 +98,19 @@ impl Bounds {
 
     /// Whether a check of `arguments` ends soon.
     pub(super) fn allow(&self, arguments: &Value) -> bool {
-        if self.longest > FEW && values_up_to(arguments, MOST_COMPARISONS / self.longest).is_none() {
+        if self.longest > FEW && values_up_to(arguments, MAX_COMPARISONS / self.longest).is_none() {
             return false;
         }
         // The common case costs nothing: what is not recursive and has no alternatives looks at every value once.
-        if self.overlap == 1 && self.levels.is_some_and(|levels| levels * self.in_place_depth < MOST_STACKED)
-        {
+        if self.overlap == 1 && self.levels.is_some_and(|levels| levels * self.in_place_depth < MAX_STACKED) {
             return true;
         }
         let depth = depth_of(arguments).min(self.levels.unwrap_or(usize::MAX));
-        if depth * self.in_place_depth > MOST_STACKED {
+        if depth * self.in_place_depth > MAX_STACKED {
             return false;
         }
         let looks = u32::try_from(depth).map_or(u64::MAX, |depth| self.overlap.saturating_pow(depth));
-        let most = MOST_STEPS / self.in_place / looks.max(1);
+        let most = MAX_STEPS / self.in_place / looks.max(1);
         // Every value is looked at once whatever the schema, and those who sent them have paid for them.
         self.overlap == 1
             || usize::try_from(most).is_ok_and(|most| most > 0 && values_up_to(arguments, most).is_some())
@@ -138,13 +137,13 @@ struct Graph<'a> {
 impl<'a> Graph<'a> {
     /// How many levels of schemas there are below `schema`. Visits all that can be reached.
     fn depth(&mut self, schema: &'a Value, above: usize) -> Result<usize, String> {
-        if above > MOST_DEPTH {
-            return Err(format!("it has more than {MOST_DEPTH} levels"));
+        if above > MAX_DEPTH {
+            return Err(format!("it has more than {MAX_DEPTH} levels"));
         }
         match self.depths.entry(address(schema)) {
             Entry::Occupied(entry) => match entry.get() {
-                Some(depth) if above + depth > MOST_DEPTH => {
-                    return Err(format!("it has more than {MOST_DEPTH} levels"));
+                Some(depth) if above + depth > MAX_DEPTH => {
+                    return Err(format!("it has more than {MAX_DEPTH} levels"));
                 }
                 Some(depth) => return Ok(*depth),
                 None => {
@@ -176,8 +175,8 @@ impl<'a> Graph<'a> {
     }
 
     fn in_place(&mut self, schema: &'a Value, above: usize) -> Result<InPlace, String> {
-        if above > MOST_IN_PLACE_DEPTH {
-            return Err(format!("more than {MOST_IN_PLACE_DEPTH} references or alternatives are nested"));
+        if above > MAX_IN_PLACE_DEPTH {
+            return Err(format!("more than {MAX_IN_PLACE_DEPTH} references or alternatives are nested"));
         }
         match self.in_place.entry(address(schema)) {
             Entry::Occupied(entry) => {

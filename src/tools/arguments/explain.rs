@@ -12,16 +12,16 @@ use crate::text::visible;
 use crate::tools::names::nearest;
 
 /// How many errors a message names. The rest is counted.
-const MOST_ERRORS: usize = 3;
+const MAX_ERRORS: usize = 3;
 
 /// How many allowed values a message names.
-const MOST_OPTIONS: usize = 10;
+const MAX_OPTIONS: usize = 10;
 
 /// How much of a value or of a name is shown, in characters. Arguments can be secrets and megabytes.
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// How deep alternatives inside alternatives are explained.
-const MOST_BRANCHES_DEEP: usize = 8;
+const MAX_BRANCHES_DEEP: usize = 8;
 
 /// The message for `errors`, which is not empty.
 pub(super) fn explain(errors: &[ValidationError<'_>], schema: &Value, arguments: &Value) -> String {
@@ -52,8 +52,8 @@ pub(super) fn explain(errors: &[ValidationError<'_>], schema: &Value, arguments:
             reasons.insert((error.instance_path().as_str().to_owned(), reason));
         }
     }
-    let more = reasons.len().saturating_sub(MOST_ERRORS);
-    let mut message: Vec<String> = reasons.into_iter().take(MOST_ERRORS).map(|(_, reason)| reason).collect();
+    let more = reasons.len().saturating_sub(MAX_ERRORS);
+    let mut message: Vec<String> = reasons.into_iter().take(MAX_ERRORS).map(|(_, reason)| reason).collect();
     if more > 0 {
         message.push(format!("and {more} more"));
     }
@@ -105,7 +105,7 @@ fn reasons_of(error: &ValidationError<'_>, schema: &Value, arguments: &Value, ab
             let hint = |unknown: &str| match nearest(unknown, absent()).first() {
                 Some(meant) => format!("; did you mean {}?", quoted(meant)),
                 None if known.is_empty() => "; there are no fields here".to_owned(),
-                None if known.len() <= MOST_OPTIONS => {
+                None if known.len() <= MAX_OPTIONS => {
                     let names: Vec<String> = known.iter().map(|name| quoted(name)).collect();
                     format!("; the fields are {}", names.join(", "))
                 }
@@ -177,7 +177,7 @@ fn alternatives(
     };
     let nearest = branches.iter().filter(meant).min_by_key(|branch| branch.len());
     if let Some(branch) = nearest
-        && above < MOST_BRANCHES_DEEP
+        && above < MAX_BRANCHES_DEEP
     {
         let mut reasons: Vec<String> = branch
             .iter()
@@ -185,7 +185,7 @@ fn alternatives(
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect();
-        reasons.truncate(MOST_ERRORS);
+        reasons.truncate(MAX_ERRORS);
         return reasons;
     }
     // The tag that all branches want, if there is one: `kind`: expected "a" or "b".
@@ -249,7 +249,7 @@ fn unknown_fields<'a>(error: &'a ValidationError<'_>) -> impl Iterator<Item = &'
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => unexpected,
         _ => &[],
     };
-    names.iter().take(MOST_OPTIONS).map(String::as_str)
+    names.iter().take(MAX_OPTIONS).map(String::as_str)
 }
 
 /// The schema object that holds the keyword that failed.
@@ -302,7 +302,7 @@ fn quoted(name: &str) -> String {
 
 /// What a schema wants, in a few words: `a string`, `"utf8" or "base64"`; empty if it wants nothing in particular.
 fn describe(schema: &Value, root: &Value, above: usize) -> String {
-    if above > MOST_BRANCHES_DEEP {
+    if above > MAX_BRANCHES_DEEP {
         return String::new();
     }
     if let Some(target) =
@@ -328,7 +328,7 @@ fn describe(schema: &Value, root: &Value, above: usize) -> String {
         _ => {
             let branches = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array);
             let mut wanted: Vec<String> = Vec::new();
-            for branch in branches.into_iter().flatten().take(MOST_OPTIONS) {
+            for branch in branches.into_iter().flatten().take(MAX_OPTIONS) {
                 let what = describe(branch, root, above + 1);
                 if what.is_empty() {
                     return String::new();
@@ -379,8 +379,8 @@ fn options_of(options: &Value) -> String {
     let Some(options) = options.as_array() else {
         return shown(options);
     };
-    let named: Vec<String> = options.iter().take(MOST_OPTIONS).map(shown).collect();
-    match options.len().saturating_sub(MOST_OPTIONS) {
+    let named: Vec<String> = options.iter().take(MAX_OPTIONS).map(shown).collect();
+    match options.len().saturating_sub(MAX_OPTIONS) {
         0 => one_of(&named),
         more => format!("one of {} or {more} more", named.join(", ")),
     }
@@ -405,7 +405,7 @@ fn shown(value: &Value) -> String {
         },
         Value::Object(_) => "an object".to_owned(),
         Value::String(text) => {
-            let start: String = text.chars().take(MOST_SHOWN).collect();
+            let start: String = text.chars().take(MAX_SHOWN).collect();
             let ellipsis = if start.len() < text.len() { "…" } else { "" };
             format!("{}{ellipsis}", visible(&Value::from(start).to_string()))
         }
@@ -417,7 +417,7 @@ fn shown(value: &Value) -> String {
 pub(super) fn shortened(text: &str) -> String {
     let mut start = String::new();
     for (count, character) in text.chars().enumerate() {
-        if count == MOST_SHOWN {
+        if count == MAX_SHOWN {
             start.push('…');
             break;
         }

@@ -21,7 +21,7 @@ pub(super) const DISCOVERY_TIME: Duration = Duration::from_secs(2);
 pub(super) const REFRESH_TIME: Duration = Duration::from_secs(60);
 
 /// A server that announces changes all the time is asked again this often in that time and no more.
-pub(super) const MOST_REFRESHES: usize = 5;
+pub(super) const MAX_REFRESHES: usize = 5;
 const REFRESHES_PERIOD: Duration = Duration::from_secs(5);
 
 pub(super) struct Server {
@@ -162,7 +162,7 @@ impl Server {
         while state.refreshes.front().is_some_and(|began| now.duration_since(*began) > REFRESHES_PERIOD) {
             state.refreshes.pop_front();
         }
-        state.refreshes.len() < MOST_REFRESHES
+        state.refreshes.len() < MAX_REFRESHES
     }
 
     /// Asks the server, or joins who is asking, and waits for the answer.
@@ -191,7 +191,7 @@ impl Server {
             return refresh.clone();
         }
         let began = Instant::now();
-        if state.refreshes.len() == MOST_REFRESHES {
+        if state.refreshes.len() == MAX_REFRESHES {
             state.refreshes.pop_front();
         }
         state.refreshes.push_back(began);

@@ -6,7 +6,7 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::server::{DISCOVERY_TIME, MOST_REFRESHES};
+use super::server::{DISCOVERY_TIME, MAX_REFRESHES};
 use super::*;
 use crate::storage::files::Store;
 use crate::tools::native::{NativeTools, definition, erase};
@@ -252,7 +252,7 @@ async fn announced_changes_are_seen_at_once_but_not_a_flood_of_them() {
         fake.changed();
         names(&catalog).await;
     }
-    assert!(fake.asked() <= MOST_REFRESHES, "{}", fake.asked());
+    assert!(fake.asked() <= MAX_REFRESHES, "{}", fake.asked());
 }
 
 #[tokio::test]
@@ -311,7 +311,7 @@ async fn di_166_a_server_that_hides_its_list_gains_nothing() {
     assert!(disk.strict_process(&fake).resolve("s", "send", soon()).await.is_err());
     fake.fail();
     let later = disk.strict_process(&fake);
-    for _ in 0..2 * MOST_REFRESHES {
+    for _ in 0..2 * MAX_REFRESHES {
         assert!(later.resolve("s", "send", soon()).await.is_err());
     }
     assert!(later.search_known("send", 10, |_, _| true).is_empty());

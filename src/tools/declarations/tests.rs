@@ -346,9 +346,9 @@ fn declarations_are_bounded() {
     ];
     tools[0].output_schema = Some(tools[0].input_schema.clone());
     for definition in &tools {
-        assert!(signature(types(definition)).len() <= MOST_TOOL_BYTES);
+        assert!(signature(types(definition)).len() <= MAX_TOOL_BYTES);
         let text = member(types(definition), &typescript_name(&definition.name));
-        assert!(text.len() <= MOST_TOOL_BYTES, "{} has {}", definition.name, text.len());
+        assert!(text.len() <= MAX_TOOL_BYTES, "{} has {}", definition.name, text.len());
     }
     declared("s", &tools);
 }

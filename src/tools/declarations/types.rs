@@ -9,22 +9,22 @@ use crate::tools::arguments::resolve;
 use crate::tools::names::is_identifier;
 
 /// Levels that are written out, references followed.
-const MOST_DEPTH: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 /// Schemas that are written out for one type: references can double at every level.
-const MOST_SCHEMAS: usize = 2_000;
+const MAX_SCHEMAS: usize = 2_000;
 
 /// Bytes of one type.
-const MOST_BYTES: usize = 48 << 10;
+const MAX_BYTES: usize = 48 << 10;
 
 /// Constants of an enumeration. With more it is its type.
-const MOST_CONSTANTS: usize = 50;
+const MAX_CONSTANTS: usize = 50;
 
 /// Characters of a tool's description and of a field's.
-const MOST_DESCRIPTION: usize = 2_000;
+const MAX_DESCRIPTION: usize = 2_000;
 
 /// Characters of a name or of a constant.
-const MOST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// How a type is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -85,8 +85,8 @@ impl<'a> Types<'a> {
         Self {
             root,
             layout,
-            schemas_left: MOST_SCHEMAS,
-            bytes_left: MOST_BYTES,
+            schemas_left: MAX_SCHEMAS,
+            bytes_left: MAX_BYTES,
             following: HashSet::from(["#"]),
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Types<'a> {
             return Written::unknown();
         };
         self.schemas_left = left;
-        if depth > MOST_DEPTH || self.bytes_left == 0 {
+        if depth > MAX_DEPTH || self.bytes_left == 0 {
             return Written::unknown();
         }
         let keywords = match schema {
@@ -168,7 +168,7 @@ impl<'a> Types<'a> {
             return Written::whole(constant(value));
         }
         if let Some(options) = keywords.get("enum").and_then(Value::as_array)
-            && options.len() <= MOST_CONSTANTS
+            && options.len() <= MAX_CONSTANTS
         {
             return union(options.iter().map(|option| Written::whole(constant(option))).collect());
         }
@@ -322,7 +322,7 @@ fn combined(parts: Vec<Written>, separator: &str, binding: Binding) -> Written {
 /// A constant as a type. Of a container its kind only.
 fn constant(value: &Value) -> String {
     match value {
-        Value::String(text) if text.chars().count() > MOST_NAME => "string".to_owned(),
+        Value::String(text) if text.chars().count() > MAX_NAME => "string".to_owned(),
         Value::String(text) => string(text),
         Value::Array(_) => "unknown[]".to_owned(),
         Value::Object(_) => "{ [key: string]: unknown }".to_owned(),
@@ -338,7 +338,7 @@ pub(super) fn string(text: &str) -> String {
 /// A name as that of a property or method.
 pub(super) fn property(name: &str) -> String {
     // A bare `new(…)` in an interface is not a method of that name.
-    if is_identifier(name) && name.len() <= MOST_NAME && name != "new" {
+    if is_identifier(name) && name.len() <= MAX_NAME && name != "new" {
         name.to_owned()
     } else {
         string(name)
@@ -347,7 +347,7 @@ pub(super) fn property(name: &str) -> String {
 
 /// `text` as a comment of its own lines, which it cannot end. Empty if there is nothing to say.
 pub(super) fn comment(text: &str, indent: usize) -> String {
-    let mut start: String = text.chars().take(MOST_DESCRIPTION).collect();
+    let mut start: String = text.chars().take(MAX_DESCRIPTION).collect();
     if start.len() < text.len() {
         start.push('…');
     }

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use super::words::{for_each_word, is_stop_word, one_edit_apart, stem};
 
 /// More words than this say nothing more about what is wanted. Bounds the work on hostile queries.
-const MOST_QUERY_WORDS: usize = 32;
+const MAX_QUERY_WORDS: usize = 32;
 
 /// As many bytes of a query are looked at: far more than that many words take, and little to scan.
-const MOST_QUERY_BYTES: usize = 16 * 1024;
+const MAX_QUERY_BYTES: usize = 16 * 1024;
 
 /// Enough for any honest name.
-const MOST_NAME_WORDS: usize = 32;
+const MAX_NAME_WORDS: usize = 32;
 
 /// Enough for any honest description, and for those of a tool's parameters together; bounds what a giant
 /// one costs.
-const MOST_TEXT_WORDS: usize = 256;
+const MAX_TEXT_WORDS: usize = 256;
 
 /// Past this many postings (8 MB) of hostile texts only the names and a few words of the remaining tools
 /// are taken. Five thousand real tools make some 300,000.
@@ -23,13 +23,13 @@ const MANY_POSTINGS: usize = 1_000_000;
 const FEW_TEXT_WORDS: usize = 16;
 
 /// As many unknown words of a query are compared with all words of the index.
-const MOST_GUESSED_WORDS: usize = 8;
+const MAX_GUESSED_WORDS: usize = 8;
 
 /// The shortest word that is taken for a misspelt one: shorter ones resemble too many.
-const SHORTEST_MISSPELT: usize = 5;
+const MIN_MISSPELT: usize = 5;
 
 /// The shortest word that may be the beginning of another: two letters begin hundreds.
-const SHORTEST_PREFIX: usize = 3;
+const MIN_PREFIX: usize = 3;
 
 /// Okapi BM25's parameter: how soon repetition stops counting.
 const SATURATION: f32 = 1.2;
@@ -173,17 +173,17 @@ impl SearchIndex {
 
     /// What each word of the query may mean; `None` for a query without words.
     fn wanted(&self, query: &str) -> Option<Vec<Vec<Meaning>>> {
-        let query = &query[..query.floor_char_boundary(MOST_QUERY_BYTES)];
+        let query = &query[..query.floor_char_boundary(MAX_QUERY_BYTES)];
         let mut words: Vec<String> = Vec::new();
         // Twice as many, because stop words do not count as words.
-        for_each_word(query, 2 * MOST_QUERY_WORDS, |word| words.push(word.text.to_owned()));
+        for_each_word(query, 2 * MAX_QUERY_WORDS, |word| words.push(word.text.to_owned()));
         if words.is_empty() {
             return None;
         }
         if !words.iter().all(|word| is_stop_word(word)) {
             words.retain(|word| !is_stop_word(word));
         }
-        words.truncate(MOST_QUERY_WORDS);
+        words.truncate(MAX_QUERY_WORDS);
         let mut wanted = Vec::new();
         for pair in words.windows(2) {
             let phrase = self.term(&stemmed(&format!("{}{}", pair[0], pair[1])));
@@ -192,10 +192,10 @@ impl SearchIndex {
         let mut stems: Vec<String> = words.iter().map(|word| stemmed(word)).collect();
         let mut seen = std::collections::HashSet::new();
         stems.retain(|stem| seen.insert(stem.clone()));
-        let mut guesses = MOST_GUESSED_WORDS;
+        let mut guesses = MAX_GUESSED_WORDS;
         for stem in &stems {
             let mut meanings = self.meanings(stem);
-            if meanings.is_empty() && guesses > 0 && stem.len() >= SHORTEST_MISSPELT {
+            if meanings.is_empty() && guesses > 0 && stem.len() >= MIN_MISSPELT {
                 guesses -= 1;
                 if let Some(parts) = self.parts(stem) {
                     wanted.extend(parts.map(|term| vec![Meaning { term, value: 1.0 }]));
@@ -214,7 +214,7 @@ impl SearchIndex {
     fn meanings(&self, stem: &str) -> Vec<Meaning> {
         let mut meanings: Vec<Meaning> =
             self.term(stem).into_iter().map(|term| Meaning { term, value: 1.0 }).collect();
-        if stem.len() >= SHORTEST_PREFIX {
+        if stem.len() >= MIN_PREFIX {
             for term in self.lower_bound(stem)..self.count() {
                 let text = self.term_text(term);
                 if !text.starts_with(stem) {
@@ -328,10 +328,10 @@ impl Builder {
     /// Adds a document.
     pub(crate) fn add(&mut self, document: &Document<'_>) {
         let start = self.postings.len();
-        let most_words = if start < MANY_POSTINGS { MOST_TEXT_WORDS } else { FEW_TEXT_WORDS };
-        self.read(document.tool, MOST_NAME_WORDS, true);
+        let most_words = if start < MANY_POSTINGS { MAX_TEXT_WORDS } else { FEW_TEXT_WORDS };
+        self.read(document.tool, MAX_NAME_WORDS, true);
         self.weigh(&NAME);
-        self.read(document.server, MOST_NAME_WORDS, true);
+        self.read(document.server, MAX_NAME_WORDS, true);
         self.weigh(&SERVER);
         self.read(document.description, most_words, false);
         self.weigh(&DESCRIPTION);

@@ -1,7 +1,7 @@
 //! The words of a text: where they begin and end, and which of them are forms of one word.
 
 /// Longer words are nobody's; the rest of one is dropped. Bounds every comparison of words.
-const LONGEST_WORD: usize = 64;
+const MAX_WORD: usize = 64;
 
 /// Words without which a query says the same.
 const STOP_WORDS: [&str; 64] = [
@@ -54,7 +54,7 @@ pub(super) fn for_each_word(text: &str, most: usize, mut visit: impl FnMut(Word<
             joined = false;
         }
         if let Some(character) = part_of_word {
-            if word.len() < LONGEST_WORD {
+            if word.len() < MAX_WORD {
                 word.extend(character.to_lowercase());
             }
             if let Some(before) = before.filter(|&before| is_unspaced(before) && is_unspaced(character))

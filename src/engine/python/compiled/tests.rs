@@ -80,7 +80,7 @@ fn another_component_is_other_code_and_the_old_stays_until_it_is_unused_for_long
     let first = file(&cache);
     assert_eq!(loads_other("def"), 1);
     assert_eq!((loads(&cache), loads_other("def")), (0, 0));
-    let old = SystemTime::now() - LONGEST_UNUSED - Duration::from_secs(60);
+    let old = SystemTime::now() - MAX_UNUSED - Duration::from_secs(60);
     // To load it is to use it.
     File::open(&first).unwrap().set_modified(old).unwrap();
     loads(&cache);

@@ -65,7 +65,7 @@ fn begins_as_the_image_and_is_the_image_again_for_the_next() {
 #[test]
 fn pages_that_were_written_are_kept_and_too_many_are_given_back() {
     // Larger than what may be kept.
-    let image = vec![1; MOST_KEPT + 16 * PAGE];
+    let image = vec![1; MAX_KEPT + 16 * PAGE];
     let memories = Memories::default();
     memories.set_image(Image::in_memory(&image).unwrap());
     let own = |memories: &Memories| {
@@ -81,7 +81,7 @@ fn pages_that_were_written_are_kept_and_too_many_are_given_back() {
     assert_eq!(own(&memories), 2 * PAGE);
     write(PAGE);
     assert_eq!(own(&memories), 2 * PAGE);
-    write(MOST_KEPT + PAGE);
+    write(MAX_KEPT + PAGE);
     assert_eq!(own(&memories), 0);
     write(0);
 }
@@ -89,7 +89,7 @@ fn pages_that_were_written_are_kept_and_too_many_are_given_back() {
 #[test]
 fn no_two_have_the_same_and_few_are_kept() {
     let (memories, image) = memories();
-    let mut all: Vec<_> = (0..MOST_IDLE + 3).map(|_| make(&memories)).collect();
+    let mut all: Vec<_> = (0..MAX_IDLE + 3).map(|_| make(&memories)).collect();
     for (number, memory) in all.iter_mut().enumerate() {
         bytes(memory).fill(number as u8);
     }
@@ -97,8 +97,8 @@ fn no_two_have_the_same_and_few_are_kept() {
         assert!(bytes(memory).iter().all(|byte| *byte == number as u8));
     }
     drop(all);
-    assert_eq!(idle(&memories), MOST_IDLE);
-    for _ in 0..2 * MOST_IDLE {
+    assert_eq!(idle(&memories), MAX_IDLE);
+    for _ in 0..2 * MAX_IDLE {
         assert_eq!(bytes(&mut make(&memories)), image);
     }
 }

@@ -104,12 +104,12 @@ async fn ids_cannot_be_guessed_and_ended_sessions_are_not_known() {
 #[tokio::test]
 async fn notes_leave_room_for_questions_and_the_answer() {
     let mut streams = Streams::new();
-    let (sender, mut receiver) = mpsc::channel(MOST_WAITING);
+    let (sender, mut receiver) = mpsc::channel(MAX_WAITING);
     let client_id = RequestId::String("mine".into());
     streams.requests.insert(1, RequestStream { client_id: client_id.clone(), progress: None, sender });
     let message =
         |value: serde_json::Value| -> ServerJsonRpcMessage { serde_json::from_value(value).unwrap() };
-    for _ in 0..2 * MOST_WAITING {
+    for _ in 0..2 * MAX_WAITING {
         let mut note = message(serde_json::json!({
             "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "x" }
         }));
@@ -118,7 +118,7 @@ async fn notes_leave_room_for_questions_and_the_answer() {
         }
         streams.route(note).unwrap();
     }
-    assert_eq!(receiver.len(), MOST_WAITING - KEPT_FOR_QUESTIONS);
+    assert_eq!(receiver.len(), MAX_WAITING - KEPT_FOR_QUESTIONS);
     for number in 0..2 * KEPT_FOR_QUESTIONS {
         let mut question = message(serde_json::json!({ "jsonrpc": "2.0", "id": number, "method": "ping" }));
         if let JsonRpcMessage::Request(question) = &mut question {

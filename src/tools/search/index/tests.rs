@@ -151,6 +151,6 @@ fn hostile_texts_are_bounded() {
     }
     let index = builder.finish();
     assert_eq!(index.search("tool199", |_| true)[0], 199);
-    assert!(index.bytes() < 200 * 3 * MOST_TEXT_WORDS * 30, "{} bytes", index.bytes());
-    assert!(index.postings.len() <= 200 * (3 * MOST_TEXT_WORDS + 2 * MOST_NAME_WORDS));
+    assert!(index.bytes() < 200 * 3 * MAX_TEXT_WORDS * 30, "{} bytes", index.bytes());
+    assert!(index.postings.len() <= 200 * (3 * MAX_TEXT_WORDS + 2 * MAX_NAME_WORDS));
 }

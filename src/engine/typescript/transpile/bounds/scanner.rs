@@ -2,10 +2,10 @@
 
 use super::frame::{Boundary, Frame, LEVEL, LINK, Previous};
 use super::words::{self, Word};
-use super::{MOST_BRACKETS, MOST_WEIGHT, MOST_WORK, Refusal};
+use super::{MAX_BRACKETS, MAX_WEIGHT, MAX_WORK, Refusal};
 
 /// Doublings after which any token is too much work, so that counting on cannot overflow.
-const MOST_DOUBLINGS: u32 = 24;
+const MAX_DOUBLINGS: u32 = 24;
 
 /// What an attempt at type arguments costs, and a copy in an enum, in bytes read for each byte. With these a source
 /// of nothing else takes a quarter of a second.
@@ -88,7 +88,7 @@ impl<'a> Scanner<'a> {
         stop: Stop,
     ) -> Result<bool, Refusal> {
         while let Some(byte) = self.peek(0) {
-            if self.work > MOST_WORK {
+            if self.work > MAX_WORK {
                 return Err(Refusal::TooMuchWork { at: self.at });
             }
             match byte {
@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
         if self.frame.in_enum {
             times += u64::from(COPIED * (self.above + self.frame.path()).saturating_sub(SMALL_ENUM));
         }
-        let doublings = (self.outer_doublings + self.frame.doublings).min(MOST_DOUBLINGS);
+        let doublings = (self.outer_doublings + self.frame.doublings).min(MAX_DOUBLINGS);
         self.work += ((self.at - self.counted) as u64 * times) << doublings;
         self.counted = self.at;
     }
@@ -186,7 +186,7 @@ impl<'a> Scanner<'a> {
 
     fn weigh(&mut self) -> Result<(), Refusal> {
         self.heaviest = self.heaviest.max(self.above + self.frame.height());
-        if self.heaviest > MOST_WEIGHT {
+        if self.heaviest > MAX_WEIGHT {
             return Err(Refusal::TooDeep { at: self.at });
         }
         Ok(())
@@ -280,7 +280,7 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn push(&mut self, bracket: u8) -> Result<(), Refusal> {
-        if self.outer.len() >= MOST_BRACKETS {
+        if self.outer.len() >= MAX_BRACKETS {
             return Err(Refusal::TooDeep { at: self.at - 1 });
         }
         let head = match self.previous {
