@@ -23,10 +23,10 @@ fn main() {
     println!("memory of a warm isolate: {:.2} MB", isolate_megabytes());
     report("trivial: call to value", &executor, "return 1 + 1");
     report("18 KB of source: call to value", &executor, &source);
-    // Static imports are looked up after the strip and before V8 sees anything, so what a run on its
-    // thread takes to be refused is the strip and a few microseconds.
+    // Static imports are looked up after transpiling and before V8 sees anything, so what a run on its
+    // thread takes to be refused is transpiling and a few microseconds.
     let refused = format!("{source};\nimport {{ nothing }} from 'mcp:nowhere'; nothing()");
-    report("18 KB of source: strip, then a refused import", &executor, &refused);
+    report("18 KB of source: transpile, then a refused import", &executor, &refused);
 }
 
 fn report(name: &str, executor: &Executor, source: &str) {

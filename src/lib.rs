@@ -4,7 +4,7 @@
 //! its context. Behind cx it writes a script instead: the script finds and calls any tool of any MCP
 //! server, filters the answers where they are, and returns only what matters.
 //!
-//! TypeScript is stripped with swc and runs in a fresh V8 isolate inside this process. A tool call
+//! TypeScript is transpiled with swc and runs in a fresh V8 isolate inside this process. A tool call
 //! is a function call into Rust: no proxy, no port, no child process for a run.
 //!
 //! ```

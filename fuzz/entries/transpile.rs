@@ -7,33 +7,33 @@ use swc_ecma_parser::lexer::Lexer;
 use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
-use super::{STACK_BYTES, StripErrorKind, bounds, parse, strip};
+use super::{STACK_BYTES, TranspileErrorKind, bounds, parse, transpile};
 
 /// Largest source of a target: passes that double their work are refused well below.
 const MAX_BYTES: usize = 1 << 20;
 
-/// What `strip` promises for `source`, whatever it is: no panic; JavaScript that parses; places that are in the
+/// What `transpile` promises for `source`, whatever it is: no panic; JavaScript that parses; places that are in the
 /// source; an error with a place in the source.
 fn check(source: &str) {
     let lines = source.split(['\n', '\r', '\u{2028}', '\u{2029}']).count();
-    let stripped = match strip(source, MAX_BYTES, &|| false) {
-        Ok(stripped) => stripped,
+    let transpiled = match transpile(source, MAX_BYTES, &|| false) {
+        Ok(transpiled) => transpiled,
         Err(error) => {
-            assert_ne!(error.kind, StripErrorKind::Stopped, "nobody stopped it");
+            assert_ne!(error.kind, TranspileErrorKind::Stopped, "nobody stopped it");
             if let Some(place) = error.place {
                 assert!(place.line >= 1 && place.line as usize <= lines && place.column >= 1, "{error:?}");
             }
             return;
         }
     };
-    if let Err(problem) = parses(&stripped.code) {
-        panic!("{source:?} became {:?}, which does not parse: {problem}", stripped.code);
+    if let Err(problem) = parses(&transpiled.code) {
+        panic!("{source:?} became {:?}, which does not parse: {problem}", transpiled.code);
     }
-    for (line, text) in stripped.code.lines().enumerate().take(50) {
+    for (line, text) in transpiled.code.lines().enumerate().take(50) {
         for column in [1, text.encode_utf16().count() / 2 + 1, text.encode_utf16().count() + 1] {
             let (line, column) = (u32::try_from(line + 1), u32::try_from(column));
             let (Ok(line), Ok(column)) = (line, column) else { continue };
-            if let Some(place) = stripped.positions.original(line, column) {
+            if let Some(place) = transpiled.positions.original(line, column) {
                 assert!(place.line >= 1 && place.line as usize <= lines && place.column >= 1, "{place:?}");
             }
         }
@@ -54,7 +54,7 @@ fn parses(code: &str) -> std::result::Result<(), String> {
     if script.body.len() == 1 { Ok(()) } else { Err(format!("{} statements", script.body.len())) }
 }
 
-/// Runs `task` with the stack that `strip` needs.
+/// Runs `task` with the stack that `transpile` needs.
 fn on_large_stack(task: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, task);
@@ -317,7 +317,9 @@ impl Generator<'_, '_> {
 /// Says what the program compiles to, for `fuzz/differential`.
 #[cfg(fuzzing)]
 pub(crate) fn compiled(source: &str) -> std::result::Result<String, String> {
-    strip(source, MAX_BYTES, &|| false).map(|stripped| stripped.code).map_err(|error| error.to_string())
+    transpile(source, MAX_BYTES, &|| false)
+        .map(|transpiled| transpiled.code)
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -37,5 +37,5 @@ fn main() {
         }
     };
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(run);
-    thread.expect("a thread starts").join().expect("no panic crosses `strip`");
+    thread.expect("a thread starts").join().expect("no panic crosses `transpile`");
 }

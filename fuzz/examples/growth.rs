@@ -89,7 +89,7 @@ fn measure(source: &str) -> (f64, String) {
             (seconds, outcome.chars().take(60).collect())
         };
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
-        thread.expect("a thread starts").join().expect("no panic crosses `strip`")
+        thread.expect("a thread starts").join().expect("no panic crosses `transpile`")
     })
 }
 

@@ -1,4 +1,4 @@
-//! V8 as an engine: TypeScript is stripped, then runs in an isolate.
+//! V8 as an engine: TypeScript is transpiled, then runs in an isolate.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,8 +9,8 @@ use std::time::Instant;
 use super::isolate::Isolate;
 use super::loader::export_names;
 use super::platform;
-use super::report::{Evidence, set_place, strip_failed};
-use super::transpile::{StripErrorKind, Stripped, strip};
+use super::report::{Evidence, set_place, transpile_failed};
+use super::transpile::{TranspileErrorKind, Transpiled, transpile};
 use crate::engine::failure;
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::watchdog::{Stop, StopReason};
@@ -28,7 +28,7 @@ pub(crate) struct V8Engine {
 impl Engine for V8Engine {
     const THREAD: &'static str = "cx-js";
     type Instance = Isolate;
-    type Prepared = Stripped;
+    type Prepared = Transpiled;
 
     fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         platform::spawn(name, task)
@@ -38,15 +38,15 @@ impl Engine for V8Engine {
         Isolate::new(self.memory_bytes)
     }
 
-    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Stripped, Box<ScriptError>> {
+    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Transpiled, Box<ScriptError>> {
         let stopped = || context.cancel.is_cancelled() || Instant::now() >= context.deadline();
-        strip(source, context.limits.source_bytes, &stopped).map_err(|error| {
+        transpile(source, context.limits.source_bytes, &stopped).map_err(|error| {
             Box::new(match error.kind {
-                StripErrorKind::Stopped => {
+                TranspileErrorKind::Stopped => {
                     let late = Instant::now() >= context.deadline();
                     failure::stopped(late.then_some(StopReason::Timeout), context)
                 }
-                StripErrorKind::Syntax | StripErrorKind::Transpile => strip_failed(error, source),
+                TranspileErrorKind::Syntax | TranspileErrorKind::Transpile => transpile_failed(error, source),
             })
         })
     }
@@ -65,12 +65,12 @@ impl Instance<V8Engine> for Isolate {
         &mut self,
         context: &Arc<ExecutionContext>,
         source: &str,
-        stripped: Stripped,
+        transpiled: Transpiled,
     ) -> Outcome {
-        if let Err(error) = check_imports(context, source, &stripped).await {
+        if let Err(error) = check_imports(context, source, &transpiled).await {
             return Outcome::Failed(error);
         }
-        let Stripped { code, positions, .. } = stripped;
+        let Transpiled { code, positions, .. } = transpiled;
         let raw = self.run(context, code).await;
         let evidence = Evidence {
             context,
@@ -91,11 +91,11 @@ impl Instance<V8Engine> for Isolate {
 async fn check_imports(
     context: &Arc<ExecutionContext>,
     source: &str,
-    stripped: &Stripped,
+    transpiled: &Transpiled,
 ) -> Result<(), ScriptError> {
     // Each server's names are made once: a script may import from it in thousands of lines.
     let mut exported: HashMap<&str, Vec<String>> = HashMap::new();
-    for import in &stripped.imports {
+    for import in &transpiled.imports {
         let server = import.specifier.strip_prefix("mcp:").unwrap_or_default();
         let exports = match exported.entry(server) {
             Entry::Occupied(known) => known.into_mut(),

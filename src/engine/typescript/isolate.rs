@@ -11,7 +11,7 @@ use super::host_calls::start_options;
 use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
 use super::ops::{self, Door};
-use super::transpile::strip;
+use super::transpile::transpile;
 use crate::engine::host_calls::RunDoor;
 use crate::engine::watchdog::Stop;
 use crate::run::context::ExecutionContext;
@@ -97,7 +97,7 @@ pub(crate) enum RawOutcome {
     Value(String),
     /// The report of `describe` in `js/40_errors.js`, as JSON text.
     Threw(String),
-    /// V8 refuses the stripped source; generated line and column, from 1.
+    /// V8 refuses the transpiled source; generated line and column, from 1.
     Refused { message: String, line: u32, column: u32 },
     /// The script waits for something that nothing can bring about.
     NeverSettles,
@@ -146,11 +146,11 @@ impl Isolate {
     /// Goes the way of a run once, up to where the script would be called. What V8 and the processor
     /// do for the first time here, a run need not wait for: it is a third of a trivial run's time.
     fn rehearse(&mut self) -> Result<(), String> {
-        let stripped = strip("0", 1, &|| false).map_err(|error| error.to_string())?;
+        let transpiled = transpile("0", 1, &|| false).map_err(|error| error.to_string())?;
         deno_core::scope!(scope, self.runtime);
         let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
         let text = |text: &str| v8::String::new(scope, text).ok_or("no memory for a string");
-        let (options, source) = (text(r#"{"servers":[],"input":null}"#)?, text(&stripped.code)?);
+        let (options, source) = (text(r#"{"servers":[],"input":null}"#)?, text(&transpiled.code)?);
         let started = v8::Local::new(scope, &self.start).call(scope, undefined, &[options.into()]);
         let script = v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
         if started.is_none() || script.is_none() {

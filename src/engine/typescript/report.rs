@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::isolate::RawOutcome;
-use super::transpile::{Place, Positions, StripError, StripErrorKind};
+use super::transpile::{Place, Positions, TranspileError, TranspileErrorKind};
 use crate::engine::failure;
 use crate::engine::watchdog::StopReason;
 use crate::json::Json;
@@ -142,13 +142,13 @@ impl Evidence<'_> {
     }
 }
 
-/// The error for a source that could not be stripped.
-pub(crate) fn strip_failed(error: StripError, source: &str) -> ScriptError {
+/// The error for a source that could not be transpiled.
+pub(crate) fn transpile_failed(error: TranspileError, source: &str) -> ScriptError {
     let code = match error.kind {
-        StripErrorKind::Syntax => ErrorCode::SyntaxError,
-        StripErrorKind::Transpile => ErrorCode::TranspileError,
+        TranspileErrorKind::Syntax => ErrorCode::SyntaxError,
+        TranspileErrorKind::Transpile => ErrorCode::TranspileError,
         // The engine makes this error itself: it knows which limit was reached.
-        StripErrorKind::Stopped => ErrorCode::Cancelled,
+        TranspileErrorKind::Stopped => ErrorCode::Cancelled,
     };
     let mut failed = ScriptError { hint: error.hint, ..ScriptError::new(code, error.message) };
     set_place(&mut failed, source, error.place);

@@ -7,7 +7,7 @@
 //! Nothing of the source is executed or read from elsewhere here. swc cannot be interrupted, some of its passes
 //! take quadratic time or more, and it overflows the stack on deep nesting. So `bounds` limits depth and parsing
 //! before there is a tree, `work` counts on the tree what the passes would do, `print` limits what comes out, and
-//! between passes the caller is asked whether the run goes on. Callers run [`strip`] on a thread with a stack of
+//! between passes the caller is asked whether the run goes on. Callers run [`transpile`] on a thread with a stack of
 //! [`STACK_BYTES`].
 
 mod bounds;
@@ -39,7 +39,7 @@ pub(crate) use positions::Positions;
 use positions::{FIRST_BYTE, place_of};
 use swc_common::BytePos;
 
-/// Stack that [`strip`] needs for the deepest source that `bounds` lets pass, in a build without optimisation.
+/// Stack that [`transpile`] needs for the deepest source that `bounds` lets pass, in a build without optimisation.
 /// Only what is used is ever committed.
 pub(crate) const STACK_BYTES: usize = 256 << 20;
 
@@ -49,7 +49,7 @@ const MAX_FENCES: usize = 100;
 
 /// What V8 is given, and how to find the author's place in it.
 #[derive(Debug)]
-pub(crate) struct Stripped {
+pub(crate) struct Transpiled {
     /// A JavaScript expression in parentheses: an async function, in strict mode, to be called without arguments.
     pub(crate) code: String,
     /// Static imports, in order, to be checked before anything runs.
@@ -89,7 +89,7 @@ pub(crate) struct Place {
 
 /// Whose fault it is that there is no JavaScript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StripErrorKind {
+pub(crate) enum TranspileErrorKind {
     /// The text is not TypeScript, or more than the bounds allow.
     Syntax,
     /// It is TypeScript that cannot be run here, or that would take too much work.
@@ -100,9 +100,9 @@ pub(crate) enum StripErrorKind {
 
 /// Why there is no JavaScript, for the author.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StripError {
+pub(crate) struct TranspileError {
     /// Syntax or transpilation.
-    pub(crate) kind: StripErrorKind,
+    pub(crate) kind: TranspileErrorKind,
     /// A lowercase fragment.
     pub(crate) message: String,
     /// Where in the author's text, if the error has a place.
@@ -111,7 +111,7 @@ pub(crate) struct StripError {
     pub(crate) hint: Option<String>,
 }
 
-impl fmt::Display for StripError {
+impl fmt::Display for TranspileError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)?;
         match self.place {
@@ -126,13 +126,13 @@ impl fmt::Display for StripError {
 pub(super) struct Cancellation<'a>(&'a dyn Fn() -> bool);
 
 impl Cancellation<'_> {
-    /// Returns an error of the kind [`Stopped`](StripErrorKind::Stopped) once the run has been stopped.
-    fn check(self) -> Result<(), StripError> {
+    /// Returns an error of the kind [`Stopped`](TranspileErrorKind::Stopped) once the run has been stopped.
+    fn check(self) -> Result<(), TranspileError> {
         if !(self.0)() {
             return Ok(());
         }
-        Err(StripError {
-            kind: StripErrorKind::Stopped,
+        Err(TranspileError {
+            kind: TranspileErrorKind::Stopped,
             message: "the run was stopped".to_owned(),
             place: None,
             hint: None,
@@ -140,19 +140,19 @@ impl Cancellation<'_> {
     }
 }
 
-/// Strips the types off `source` and wraps it into an async function.
+/// Transpiles `source` and wraps it into an async function.
 ///
 /// Needs a stack of [`STACK_BYTES`]. Text inside a Markdown fence is taken out of it if the fence comes first, or if
 /// the whole is not TypeScript. `stopped` is called between passes; once it returns true, no further pass runs.
-pub(crate) fn strip(
+pub(crate) fn transpile(
     source: &str,
     max_bytes: usize,
     stopped: &dyn Fn() -> bool,
-) -> Result<Stripped, StripError> {
+) -> Result<Transpiled, TranspileError> {
     let cancellation = Cancellation(stopped);
     if source.len() > max_bytes {
-        return Err(StripError {
-            kind: StripErrorKind::Syntax,
+        return Err(TranspileError {
+            kind: TranspileErrorKind::Syntax,
             message: format!("the source has {} bytes, more than the limit of {max_bytes}", source.len()),
             place: None,
             hint: Some("pass large data as `input`, not as source".to_owned()),
@@ -160,21 +160,21 @@ pub(crate) fn strip(
     }
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     if let Some(part) = fence::leading(source) {
-        return strip_part(part, cancellation);
+        return transpile_part(part, cancellation);
     }
-    let whole = strip_part(Part { text: source, lines_before: 0 }, cancellation);
+    let whole = transpile_part(Part { text: source, lines_before: 0 }, cancellation);
     let Err(error) = &whole else {
         return whole;
     };
-    if error.kind != StripErrorKind::Syntax {
+    if error.kind != TranspileErrorKind::Syntax {
         return whole;
     }
     let line = error.place.map_or(0, |place| place.line);
     let parts = fence::fenced(source).into_iter().take(MAX_FENCES);
-    let mut fenced = parts.map(|part| (part.lines_before, strip_part(part, cancellation)));
+    let mut fenced = parts.map(|part| (part.lines_before, transpile_part(part, cancellation)));
     let first = fenced.next();
-    let ends = |result: &Result<Stripped, StripError>| {
-        result.as_ref().map_or_else(|error| error.kind == StripErrorKind::Stopped, |_| true)
+    let ends = |result: &Result<Transpiled, TranspileError>| {
+        result.as_ref().map_or_else(|error| error.kind == TranspileErrorKind::Stopped, |_| true)
     };
     if let Some((_, result)) = &first
         && ends(result)
@@ -189,7 +189,7 @@ pub(crate) fn strip(
     fenced.map(|(_, result)| result).find(ends).unwrap_or(reported)
 }
 
-fn strip_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Stripped, StripError> {
+fn transpile_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Transpiled, TranspileError> {
     cancellation.check()?;
     bounds::check(part.text).map_err(|refusal| refused(part, refusal))?;
     cancellation.check()?;
@@ -201,8 +201,8 @@ fn strip_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Stripped
         emit::emit(part, parsed, cancellation)
     }));
     result.unwrap_or_else(|_| {
-        Err(StripError {
-            kind: StripErrorKind::Transpile,
+        Err(TranspileError {
+            kind: TranspileErrorKind::Transpile,
             message: "this source cannot be made into JavaScript".to_owned(),
             place: None,
             hint: Some("write the unusual part of it in a simpler way".to_owned()),
@@ -210,26 +210,26 @@ fn strip_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Stripped
     })
 }
 
-fn refused(part: Part<'_>, refusal: Refusal) -> StripError {
+fn refused(part: Part<'_>, refusal: Refusal) -> TranspileError {
     let (kind, at, message, hint) = match refusal {
         Refusal::TooDeep { at } => {
-            (StripErrorKind::Syntax, at, "nested too deeply", "split it into functions or statements")
+            (TranspileErrorKind::Syntax, at, "nested too deeply", "split it into functions or statements")
         }
         Refusal::TooMuchWork { at } => (
-            StripErrorKind::Transpile,
+            TranspileErrorKind::Transpile,
             at,
             work::MESSAGE,
             "nest less deeply up to here, pass large data as `input`, or split the script",
         ),
         Refusal::Unclear { at } => (
-            StripErrorKind::Syntax,
+            TranspileErrorKind::Syntax,
             at,
             "too many `/` that may divide or begin a regular expression",
             "put regular expressions into constants",
         ),
     };
     let byte = FIRST_BYTE + BytePos(u32::try_from(at).unwrap_or(u32::MAX - FIRST_BYTE.0));
-    StripError {
+    TranspileError {
         kind,
         message: message.to_owned(),
         place: Some(place_of(part.text, part.lines_before, byte)),

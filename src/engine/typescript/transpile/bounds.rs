@@ -28,7 +28,7 @@ use scanner::{Scanner, Stop};
 pub(super) const MAX_BRACKETS: usize = 1_000;
 
 /// Largest weight on one path through the tree: 20,000 links of a chain or 2,000 levels of nesting. On a
-/// 256 MB stack that leaves 13 KB a link and 130 KB a level; `strip/tests/bounds.rs` runs each construct there.
+/// 256 MB stack that leaves 13 KB a link and 130 KB a level; `transpile/tests/bounds.rs` runs each construct there.
 pub(super) const MAX_WEIGHT: u32 = 20_000;
 
 /// Most bytes that swc may read, with those it reads again. It cannot be cancelled, and some constructs double its

@@ -16,7 +16,7 @@ use swc_ecma_ast::{
 use swc_ecma_visit::{VisitMut, VisitMutWith};
 
 use super::fence::Part;
-use super::{StripError, StripErrorKind, refuse, work};
+use super::{TranspileError, TranspileErrorKind, refuse, work};
 
 /// Most operators of a constant that is evaluated ahead of time. The pass copies up to the square of it.
 const MAX_CONSTANT_STEPS: u32 = 32;
@@ -37,7 +37,7 @@ pub(super) fn limit(
     part: Part<'_>,
     module: &mut Module,
     unresolved: SyntaxContext,
-) -> Result<(), StripError> {
+) -> Result<(), TranspileError> {
     // A constant needs one of the two words, and neither can be written with escapes.
     let has_enums = part.text.contains("enum");
     if !has_enums && !part.text.contains("const") {
@@ -49,7 +49,7 @@ pub(super) fn limit(
         None => Ok(()),
         Some(span) => {
             let hint = "the texts of its enums are longer than 4 MB: use objects";
-            Err(refuse::error(part, StripErrorKind::Transpile, span, work::MESSAGE, hint))
+            Err(refuse::error(part, TranspileErrorKind::Transpile, span, work::MESSAGE, hint))
         }
     }
 }

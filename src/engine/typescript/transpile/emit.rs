@@ -12,7 +12,8 @@ use swc_ecma_transforms_typescript::{Config, typescript};
 use super::fence::Part;
 use super::parse::Parsed;
 use super::{
-    Cancellation, Positions, StripError, Stripped, constants, lower, namespaces, print, refuse, value, work,
+    Cancellation, Positions, TranspileError, Transpiled, constants, lower, namespaces, print, refuse, value,
+    work,
 };
 
 /// Opens the function. The directive is the first statement of the body, which makes all of it strict.
@@ -37,11 +38,15 @@ pub(super) fn emit(
     part: Part<'_>,
     parsed: Parsed,
     cancellation: Cancellation<'_>,
-) -> Result<Stripped, StripError> {
+) -> Result<Transpiled, TranspileError> {
     GLOBALS.set(&Globals::new(), || transpile(part, parsed, cancellation))
 }
 
-fn transpile(part: Part<'_>, parsed: Parsed, cancellation: Cancellation<'_>) -> Result<Stripped, StripError> {
+fn transpile(
+    part: Part<'_>,
+    parsed: Parsed,
+    cancellation: Cancellation<'_>,
+) -> Result<Transpiled, TranspileError> {
     cancellation.check()?;
     refuse::check(part, &parsed.module)?;
     work::check(part, &parsed.module)?;
@@ -99,7 +104,7 @@ fn transpile(part: Part<'_>, parsed: Parsed, cancellation: Cancellation<'_>) -> 
 
     let (open, close) = if lowered.calls_value { (OPEN_EXPORT, CLOSE_EXPORT) } else { (OPEN, CLOSE) };
     let (code, tokens) = print::print(part.text, &program, open, close, cancellation)?;
-    Ok(Stripped {
+    Ok(Transpiled {
         code,
         imports: lowered.imports,
         positions: Positions::new(part.text, part.lines_before, tokens, OPEN_LINES),

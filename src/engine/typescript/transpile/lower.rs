@@ -14,7 +14,7 @@ use swc_ecma_ast::{
 use super::fence::Part;
 use super::positions::PlaceIndex;
 use super::value::{Value, begins_at, is_function};
-use super::{Import, ImportedName, Place, StripError, StripErrorKind, refuse};
+use super::{Import, ImportedName, Place, TranspileError, TranspileErrorKind, refuse};
 
 /// The statements of the function body, and what must be known of them.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) fn lower(
     module: Module,
     value: &Value,
     unresolved: SyntaxContext,
-) -> Result<Lowered, StripError> {
+) -> Result<Lowered, TranspileError> {
     let mut lowering = Lowering {
         part,
         unresolved,
@@ -124,7 +124,7 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    fn declaration(&mut self, declaration: ModuleDecl) -> Result<Option<Stmt>, StripError> {
+    fn declaration(&mut self, declaration: ModuleDecl) -> Result<Option<Stmt>, TranspileError> {
         Ok(match declaration {
             ModuleDecl::Import(import) => {
                 self.import(&import)?;
@@ -184,7 +184,7 @@ impl Lowering<'_> {
     }
 
     /// `export { a, b as default }`: the names are declared elsewhere, so only the default means anything.
-    fn export(&mut self, specifier: &ExportSpecifier) -> Result<(), StripError> {
+    fn export(&mut self, specifier: &ExportSpecifier) -> Result<(), TranspileError> {
         let ExportSpecifier::Named(named) = specifier else {
             return Ok(());
         };
@@ -195,7 +195,7 @@ impl Lowering<'_> {
             let message = format!("`{}` is exported and not declared", local.sym);
             return Err(refuse::error(
                 self.part,
-                StripErrorKind::Syntax,
+                TranspileErrorKind::Syntax,
                 local.span,
                 &message,
                 "declare it, or leave the export out",
@@ -250,7 +250,7 @@ impl Lowering<'_> {
     }
 
     /// Turns an import into `const { … } = await import("mcp:…")` at the top of the body.
-    fn import(&mut self, import: &ImportDecl) -> Result<(), StripError> {
+    fn import(&mut self, import: &ImportDecl) -> Result<(), TranspileError> {
         let specifier = refuse::check_specifier(self.part, &import.src)?;
         let mut names = Vec::new();
         let mut properties = Vec::new();

@@ -13,7 +13,7 @@ use swc_ecma_visit::{Visit, VisitWith};
 
 use super::fence::Part;
 use super::positions::{FIRST_BYTE, place_of};
-use super::{StripError, StripErrorKind, messages};
+use super::{TranspileError, TranspileErrorKind, messages};
 
 /// The author's module, and whether its own top level returns.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Parsed {
 
 /// Parses `part` on its own, before anything is put around it: what would break out of the wrapper does not
 /// parse here.
-pub(super) fn parse(part: Part<'_>) -> Result<Parsed, StripError> {
+pub(super) fn parse(part: Part<'_>) -> Result<Parsed, TranspileError> {
     match parse_module(part.text) {
         Ok(parsed) => Ok(parsed),
         Err(error) => match parse_function(part.text) {
@@ -151,10 +151,10 @@ impl Visit for TaggedByTemplate {
     }
 }
 
-fn describe(part: Part<'_>, error: &swc_ecma_parser::error::Error) -> StripError {
+fn describe(part: Part<'_>, error: &swc_ecma_parser::error::Error) -> TranspileError {
     let at = error.span().lo;
-    StripError {
-        kind: StripErrorKind::Syntax,
+    TranspileError {
+        kind: TranspileErrorKind::Syntax,
         message: messages::plain(error.kind()),
         place: Some(place_of(part.text, part.lines_before, at)),
         hint: messages::hint(part.text, error.kind()),

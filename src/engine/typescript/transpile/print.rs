@@ -8,7 +8,7 @@ use swc_ecma_ast::Program;
 use swc_ecma_codegen::text_writer::JsWriter;
 use swc_ecma_codegen::{Config, Emitter};
 
-use super::{Cancellation, StripError, StripErrorKind, work};
+use super::{Cancellation, TranspileError, TranspileErrorKind, work};
 
 /// Most bytes of code for each byte of source, and on top. Decorators and `accessor` fields are what grows most:
 /// 4,000 of them make 3 MB. Without the bound, the name of an enum of 100 KB would be written twice for each of its
@@ -29,7 +29,7 @@ pub(super) fn print(
     open: &str,
     close: &str,
     cancellation: Cancellation<'_>,
-) -> Result<Printed, StripError> {
+) -> Result<Printed, TranspileError> {
     let map: Lrc<SourceMap> = Lrc::default();
     // The printer asks the map which nodes shared a line. Its first file begins where the parser began to count.
     map.new_source_file(Lrc::new(FileName::Anon), source.to_owned());
@@ -60,7 +60,7 @@ struct Bounded<'a> {
     check_at: usize,
     cancellation: Cancellation<'a>,
     /// Why nothing more is written.
-    refusal: Option<StripError>,
+    refusal: Option<TranspileError>,
 }
 
 impl Write for Bounded<'_> {
@@ -84,15 +84,15 @@ impl Write for Bounded<'_> {
 
 impl Bounded<'_> {
     /// Keeps `error` for the author. What is returned only makes the printer stop.
-    fn refuse(&mut self, error: StripError) -> io::Error {
+    fn refuse(&mut self, error: TranspileError) -> io::Error {
         self.refusal.get_or_insert(error);
         io::ErrorKind::FileTooLarge.into()
     }
 }
 
-fn too_long(max_bytes: usize) -> StripError {
-    StripError {
-        kind: StripErrorKind::Transpile,
+fn too_long(max_bytes: usize) -> TranspileError {
+    TranspileError {
+        kind: TranspileErrorKind::Transpile,
         message: work::MESSAGE.to_owned(),
         place: None,
         hint: Some(format!(

@@ -9,7 +9,7 @@ use swc_ecma_visit::{Visit, VisitWith};
 
 use super::fence::Part;
 use super::positions::place_of;
-use super::{StripError, StripErrorKind};
+use super::{TranspileError, TranspileErrorKind};
 
 /// What servers are imported by.
 pub(super) const SERVER_PREFIX: &str = "mcp:";
@@ -17,12 +17,12 @@ pub(super) const SERVER_PREFIX: &str = "mcp:";
 /// Returns an error of the kind at a span of `part`.
 pub(super) fn error(
     part: Part<'_>,
-    kind: StripErrorKind,
+    kind: TranspileErrorKind,
     span: Span,
     message: &str,
     hint: &str,
-) -> StripError {
-    StripError {
+) -> TranspileError {
+    TranspileError {
         kind,
         message: message.to_owned(),
         place: Some(place_of(part.text, part.lines_before, span.lo)),
@@ -31,7 +31,7 @@ pub(super) fn error(
 }
 
 /// Returns the first thing in `module` that cannot be run.
-pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), StripError> {
+pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileError> {
     let mut default: Option<Span> = None;
     for item in &module.body {
         let ModuleItem::ModuleDecl(declaration) = item else {
@@ -41,7 +41,7 @@ pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), StripError> {
         if exports_default(declaration) && default.replace(declaration.span()).is_some() {
             return Err(error(
                 part,
-                StripErrorKind::Syntax,
+                TranspileErrorKind::Syntax,
                 declaration.span(),
                 "a script has one `export default`, this is the second",
                 "export an object that holds both",
@@ -53,14 +53,15 @@ pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), StripError> {
         let mut finder = Finder::default();
         module.visit_with(&mut finder);
         if let Some((span, message, hint)) = finder.found {
-            return Err(error(part, StripErrorKind::Transpile, span, message, hint));
+            return Err(error(part, TranspileErrorKind::Transpile, span, message, hint));
         }
     }
     Ok(())
 }
 
-fn check_declaration(part: Part<'_>, declaration: &ModuleDecl) -> Result<(), StripError> {
-    let transpile = |span, message, hint| Err(error(part, StripErrorKind::Transpile, span, message, hint));
+fn check_declaration(part: Part<'_>, declaration: &ModuleDecl) -> Result<(), TranspileError> {
+    let transpile =
+        |span, message, hint| Err(error(part, TranspileErrorKind::Transpile, span, message, hint));
     match declaration {
         ModuleDecl::Import(import) => check_phase(part, import),
         ModuleDecl::TsImportEquals(import)
@@ -89,11 +90,11 @@ fn check_declaration(part: Part<'_>, declaration: &ModuleDecl) -> Result<(), Str
     }
 }
 
-fn check_phase(part: Part<'_>, import: &ImportDecl) -> Result<(), StripError> {
+fn check_phase(part: Part<'_>, import: &ImportDecl) -> Result<(), TranspileError> {
     if import.phase != ImportPhase::Evaluation {
         return Err(error(
             part,
-            StripErrorKind::Transpile,
+            TranspileErrorKind::Transpile,
             import.span,
             "`import source` and `import defer` are not available",
             "write `import { tool } from \"mcp:server\"`",
@@ -102,7 +103,7 @@ fn check_phase(part: Part<'_>, import: &ImportDecl) -> Result<(), StripError> {
     if let Some(attributes) = &import.with {
         return Err(error(
             part,
-            StripErrorKind::Transpile,
+            TranspileErrorKind::Transpile,
             attributes.span,
             "import attributes are not available",
             "write `import { tool } from \"mcp:server\"` without `with`",
@@ -111,11 +112,11 @@ fn check_phase(part: Part<'_>, import: &ImportDecl) -> Result<(), StripError> {
     Ok(())
 }
 
-fn exported_from(part: Part<'_>, source: &swc_ecma_ast::Str, span: Span) -> Result<(), StripError> {
+fn exported_from(part: Part<'_>, source: &swc_ecma_ast::Str, span: Span) -> Result<(), TranspileError> {
     check_specifier(part, source)?;
     Err(error(
         part,
-        StripErrorKind::Transpile,
+        TranspileErrorKind::Transpile,
         span,
         "a script cannot export from a server",
         "import the tool, call it and `return` what it gives",
@@ -123,7 +124,7 @@ fn exported_from(part: Part<'_>, source: &swc_ecma_ast::Str, span: Span) -> Resu
 }
 
 /// Returns the specifier if it names a server.
-pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Result<String, StripError> {
+pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Result<String, TranspileError> {
     let specifier = source.value.to_string_lossy().into_owned();
     if specifier.strip_prefix(SERVER_PREFIX).is_some_and(|server| !server.is_empty()) {
         return Ok(specifier);
@@ -139,7 +140,7 @@ pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Res
         _ => "import a server as `mcp:<server>`, or call `tools.<server>.<tool>(…)`",
     };
     let message = format!("cannot import `{specifier}`: scripts have no packages, files or URLs");
-    Err(error(part, StripErrorKind::Syntax, source.span, &message, hint))
+    Err(error(part, TranspileErrorKind::Syntax, source.span, &message, hint))
 }
 
 fn exports_default(declaration: &ModuleDecl) -> bool {

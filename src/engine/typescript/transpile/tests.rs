@@ -6,27 +6,27 @@ mod errors;
 mod places;
 mod work;
 
-use super::{STACK_BYTES, StripError, Stripped, strip};
+use super::{STACK_BYTES, TranspileError, Transpiled, transpile};
 
 /// Largest source in these tests.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Strips on a thread with the stack that callers promise.
-fn run(source: &str) -> Result<Stripped, StripError> {
+/// Transpiles on a thread with the stack that callers promise.
+fn run(source: &str) -> Result<Transpiled, TranspileError> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || strip(source, MAX_BYTES, &|| false))
+            .spawn_scoped(scope, || transpile(source, MAX_BYTES, &|| false))
             .expect("a thread starts")
             .join()
-            .expect("no panic crosses `strip`")
+            .expect("no panic crosses `transpile`")
     })
 }
 
 /// The function body of what comes out, on one line.
 fn body(source: &str) -> String {
-    let stripped = run(source).unwrap_or_else(|error| panic!("{source:?} must strip: {error:?}"));
-    let code = stripped.code.split_whitespace().collect::<Vec<_>>().join(" ");
+    let transpiled = run(source).unwrap_or_else(|error| panic!("{source:?} must transpile: {error:?}"));
+    let code = transpiled.code.split_whitespace().collect::<Vec<_>>().join(" ");
     let inner = code.strip_prefix("(async () => {\"use strict\";").and_then(|rest| rest.strip_suffix("})"));
     inner.unwrap_or(&code).trim().to_owned()
 }

@@ -13,7 +13,7 @@ use swc_ecma_ast::{AutoAccessor, Decorator, Id, Ident, Module, Program, TsEnumDe
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::fence::Part;
-use super::{StripError, StripErrorKind, refuse};
+use super::{TranspileError, TranspileErrorKind, refuse};
 
 /// What the author is told, here and where the parser's work is bounded.
 pub(super) const MESSAGE: &str = "this source takes too much work to transpile";
@@ -30,7 +30,7 @@ const MAX_DECORATORS: u64 = 4_000;
 const MAX_NAME_PAIRS: u64 = 100_000_000;
 
 /// Returns an error if enums or decorators in `module` would take too long.
-pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), StripError> {
+pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileError> {
     // The words cannot be written with escapes, so text that lacks them needs no look at the tree.
     if !["enum", "@", "accessor"].iter().any(|word| part.text.contains(word)) {
         return Ok(());
@@ -39,7 +39,7 @@ pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), StripError> {
     module.visit_with(&mut counter);
     match counter.exceeded {
         None => Ok(()),
-        Some((span, hint)) => Err(refuse::error(part, StripErrorKind::Transpile, span, MESSAGE, hint)),
+        Some((span, hint)) => Err(refuse::error(part, TranspileErrorKind::Transpile, span, MESSAGE, hint)),
     }
 }
 
@@ -84,14 +84,14 @@ impl Visit for Counter {
 
 /// Returns an error if renaming would take too long: for each spelling, names of different declarations are compared
 /// with each other.
-pub(super) fn check_names(part: Part<'_>, program: &Program) -> Result<(), StripError> {
+pub(super) fn check_names(part: Part<'_>, program: &Program) -> Result<(), TranspileError> {
     let mut names = Names::default();
     program.visit_with(&mut names);
     if names.pairs <= MAX_NAME_PAIRS {
         return Ok(());
     }
     let hint = "too many functions have names of one spelling, beside an enum, a namespace or a decorator";
-    Err(refuse::error(part, StripErrorKind::Transpile, names.last, MESSAGE, hint))
+    Err(refuse::error(part, TranspileErrorKind::Transpile, names.last, MESSAGE, hint))
 }
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::bounds::check as bounded;
-use super::super::{STACK_BYTES, StripErrorKind, strip, work};
+use super::super::{STACK_BYTES, TranspileErrorKind, transpile, work};
 
 /// How to nest: what opens a level, what stands inside, what closes a level; and what stands around all.
 type Construct = (&'static str, &'static str, &'static str, &'static str, &'static str);
@@ -95,7 +95,7 @@ fn most_levels(construct: &Construct) -> usize {
 fn on_promised_stack(run: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
-        thread.expect("a thread starts").join().expect("no panic crosses `strip`");
+        thread.expect("a thread starts").join().expect("no panic crosses `transpile`");
     });
 }
 
@@ -104,7 +104,7 @@ fn every_construct_works_at_its_bound() {
     on_promised_stack(|| {
         for construct in CONSTRUCTS {
             let levels = most_levels(construct);
-            let result = strip(&source(construct, levels), usize::MAX, &|| false);
+            let result = transpile(&source(construct, levels), usize::MAX, &|| false);
             // What swc refuses for another reason was parsed to its depth all the same.
             if let Err(error) = result {
                 panic!("{construct:?} at {levels}: {error:?}");
@@ -119,9 +119,11 @@ fn every_construct_is_refused_far_above_its_bound() {
         for construct in CONSTRUCTS {
             let source = source(construct, 200_000);
             let start = Instant::now();
-            let error = strip(&source, usize::MAX, &|| false).expect_err("refused");
-            let expected =
-                [(StripErrorKind::Syntax, "nested too deeply"), (StripErrorKind::Transpile, work::MESSAGE)];
+            let error = transpile(&source, usize::MAX, &|| false).expect_err("refused");
+            let expected = [
+                (TranspileErrorKind::Syntax, "nested too deeply"),
+                (TranspileErrorKind::Transpile, work::MESSAGE),
+            ];
             assert!(expected.contains(&(error.kind, error.message.as_str())), "{construct:?}: {error:?}");
             assert!(start.elapsed() < Duration::from_secs(1), "{construct:?}: {:?}", start.elapsed());
         }
@@ -134,7 +136,7 @@ fn what_swc_reads_again_after_a_mistake_ends_soon() {
         for open in ["f<T>(", "x?.f<T>(a ?.", "<T>(", "async<T>(", "a?(b):c=>(", "f<T>`${"] {
             for levels in [10, 20, 900] {
                 let start = Instant::now();
-                assert!(strip(&open.repeat(levels), usize::MAX, &|| false).is_err());
+                assert!(transpile(&open.repeat(levels), usize::MAX, &|| false).is_err());
                 assert!(start.elapsed() < Duration::from_secs(5), "{open} {levels}: {:?}", start.elapsed());
             }
         }

@@ -1,12 +1,12 @@
 //! Source to error.
 
-use super::super::StripErrorKind::{self, Syntax, Transpile};
-use super::super::{Place, strip};
+use super::super::TranspileErrorKind::{self, Syntax, Transpile};
+use super::super::{Place, transpile};
 use super::run;
 
 /// Asserts kind, place and a part of the message.
 #[track_caller]
-fn check(source: &str, kind: StripErrorKind, line: u32, column: u32, part: &str) {
+fn check(source: &str, kind: TranspileErrorKind, line: u32, column: u32, part: &str) {
     let error = run(source).err().unwrap_or_else(|| panic!("{source:?} must be refused"));
     assert_eq!((error.kind, error.place), (kind, Some(Place { line, column })), "{source}: {error:?}");
     assert!(error.message.contains(part), "{source}: {error:?}");
@@ -69,8 +69,8 @@ fn legacy_decorators_and_python_are_named() {
 
 #[test]
 fn size_is_checked_first() {
-    assert!(strip("1;", 2, &|| false).is_ok());
-    let error = strip("((;", 2, &|| false).expect_err("refused");
+    assert!(transpile("1;", 2, &|| false).is_ok());
+    let error = transpile("((;", 2, &|| false).expect_err("refused");
     assert_eq!((error.kind, error.place), (Syntax, None));
     assert_eq!(error.message, "the source has 3 bytes, more than the limit of 2");
 }

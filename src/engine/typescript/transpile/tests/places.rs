@@ -5,10 +5,10 @@ use super::run;
 /// Asserts that the place of `needle` in the generated code is found at the place of `needle` in `source`.
 #[track_caller]
 fn check(source: &str, needle: &str) {
-    let stripped = run(source).expect("strips");
-    let (line, column) = place(&stripped.code, needle);
-    let found = stripped.positions.original(line, column).map(|place| (place.line, place.column));
-    assert_eq!(found, Some(place(source, needle)), "{needle} in {}", stripped.code);
+    let transpiled = run(source).expect("strips");
+    let (line, column) = place(&transpiled.code, needle);
+    let found = transpiled.positions.original(line, column).map(|place| (place.line, place.column));
+    assert_eq!(found, Some(place(source, needle)), "{needle} in {}", transpiled.code);
 }
 
 /// Line and column of the first `needle`, from 1, in UTF-16 units.
@@ -40,8 +40,8 @@ fn fenced_code_counts_lines_of_the_whole_text() {
 
 #[test]
 fn the_wrapper_has_no_place() {
-    let stripped = run("main\nfunction d(v, c) { return v }\n@d class A {}").expect("strips");
-    assert_eq!(stripped.positions.original(1, 1), None);
-    let helper = place(&stripped.code, "symbolMetadata");
-    assert_eq!(stripped.positions.original(helper.0, helper.1), None);
+    let transpiled = run("main\nfunction d(v, c) { return v }\n@d class A {}").expect("strips");
+    assert_eq!(transpiled.positions.original(1, 1), None);
+    let helper = place(&transpiled.code, "symbolMetadata");
+    assert_eq!(transpiled.positions.original(helper.0, helper.1), None);
 }

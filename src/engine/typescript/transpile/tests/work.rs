@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt::Write as _;
 
 use super::super::positions::{FIRST_BYTE, PlaceIndex, place_of};
-use super::super::{STACK_BYTES, StripError, StripErrorKind, Stripped, strip, work};
+use super::super::{STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, transpile, work};
 use super::{body, run};
 
 /// The text of `count` repetitions, made with their numbers.
@@ -14,9 +14,13 @@ fn repeated(count: usize, text: impl Fn(usize) -> String) -> String {
 
 /// Asserts that `source` is refused because of the work, and returns the error.
 #[track_caller]
-fn too_much(source: &str) -> StripError {
+fn too_much(source: &str) -> TranspileError {
     let error = run(source).expect_err("it must be refused");
-    assert_eq!((error.kind, error.message.as_str()), (StripErrorKind::Transpile, work::MESSAGE), "{error:?}");
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (TranspileErrorKind::Transpile, work::MESSAGE),
+        "{error:?}"
+    );
     assert!(error.hint.is_some(), "{error:?}");
     error
 }
@@ -25,7 +29,11 @@ fn too_much(source: &str) -> StripError {
 #[track_caller]
 fn too_much_work(source: &str) {
     let error = run(source).expect_err("it must be refused");
-    assert_eq!((error.kind, error.message.as_str()), (StripErrorKind::Transpile, work::MESSAGE), "{error:?}");
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (TranspileErrorKind::Transpile, work::MESSAGE),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -173,18 +181,18 @@ fn v_300_names_of_one_spelling_and_deep_scopes_are_counted() {
 fn v_301_no_pass_begins_after_the_run_was_stopped() {
     let source = "function d(v, c) { return v }\n@d class A { accessor x = 1 }\nenum E { a }\n\
         namespace N { export const y = 1 } namespace N { export const z = y }\n1";
-    let stopped_at = |last: usize| -> (Result<Stripped, StripError>, usize) {
+    let stopped_at = |last: usize| -> (Result<Transpiled, TranspileError>, usize) {
         std::thread::scope(|scope| {
-            let strip = move || {
+            let task = move || {
                 let asked = Cell::new(0);
-                let result = strip(source, 1 << 20, &|| {
+                let result = transpile(source, 1 << 20, &|| {
                     asked.set(asked.get() + 1);
                     asked.get() > last
                 });
                 (result, asked.get())
             };
-            let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, strip);
-            thread.expect("a thread starts").join().expect("no panic crosses `strip`")
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, task);
+            thread.expect("a thread starts").join().expect("no panic crosses `transpile`")
         })
     };
     let (result, all) = stopped_at(usize::MAX);
@@ -195,15 +203,15 @@ fn v_301_no_pass_begins_after_the_run_was_stopped() {
     for last in 0..all {
         let (result, asked) = stopped_at(last);
         let kind = result.map_err(|error| error.kind).err();
-        assert_eq!((kind, asked), (Some(StripErrorKind::Stopped), last + 1), "stopped at {last}");
+        assert_eq!((kind, asked), (Some(TranspileErrorKind::Stopped), last + 1), "stopped at {last}");
     }
     // Nor is another form of the source tried.
     let fenced = "no code here\n```ts\n1\n```\n```ts\n2\n```\n";
     let asked = Cell::new(0);
-    let result = strip(fenced, 1 << 20, &|| {
+    let result = transpile(fenced, 1 << 20, &|| {
         asked.set(asked.get() + 1);
         asked.get() > 3
     });
-    assert_eq!(result.map_err(|error| error.kind).err(), Some(StripErrorKind::Stopped));
+    assert_eq!(result.map_err(|error| error.kind).err(), Some(TranspileErrorKind::Stopped));
     assert_eq!(asked.get(), 4);
 }
