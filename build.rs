@@ -24,7 +24,7 @@ fn main() {
             skip_op_registration: false,
             extensions: ops::extensions(),
             extension_transpiler: None,
-            with_runtime_cb: Some(Box::new(rehearse)),
+            with_runtime_cb: Some(Box::new(warm_up)),
         },
         None,
     )
@@ -34,22 +34,22 @@ fn main() {
 }
 
 /// Lets the bootstrap do once what scripts do, so that the snapshot has the code for it. Nothing else stays behind.
-fn rehearse(runtime: &mut JsRuntimeForSnapshot) {
-    let door: Rc<dyn ops::Door> = Rc::new(Rehearsal);
-    runtime.op_state().borrow_mut().put(door);
+fn warm_up(runtime: &mut JsRuntimeForSnapshot) {
+    let host: Rc<dyn ops::HostInterface> = Rc::new(WarmUp);
+    runtime.op_state().borrow_mut().put(host);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     tokio.block_on(async {
-        let script = "__cx.rehearse().then(() => { delete __cx.rehearse })";
-        let promise = runtime.execute_script("ext:cx/rehearsal", script).expect("the rehearsal begins");
+        let script = "__cx.warmUp().then(() => { delete __cx.warmUp })";
+        let promise = runtime.execute_script("ext:cx/warm_up", script).expect("the warm-up begins");
         let ended = runtime.resolve(promise);
         let ended = runtime.with_event_loop_promise(ended, PollEventLoopOptions::default());
-        ended.await.expect("the rehearsal ends");
+        ended.await.expect("the warm-up ends");
     });
-    runtime.op_state().borrow_mut().take::<Rc<dyn ops::Door>>();
+    runtime.op_state().borrow_mut().take::<Rc<dyn ops::HostInterface>>();
 }
 
 /// A host that has an answer to everything.
-struct Rehearsal;
+struct WarmUp;
 
 /// Later, as the answers of real tools come.
 fn answer(text: &'static str) -> LocalBoxFuture<'static, String> {
@@ -60,7 +60,7 @@ fn answer(text: &'static str) -> LocalBoxFuture<'static, String> {
     .boxed_local()
 }
 
-impl ops::Door for Rehearsal {
+impl ops::HostInterface for WarmUp {
     fn call(&self, _server: String, tool: String, _arguments: String) -> LocalBoxFuture<'static, String> {
         answer(match &*tool {
             "fails" => r#"!{"server":"a-b","tool":"fails","code":"TOOL_ERROR","message":"f","content":[]}"#,

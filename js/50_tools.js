@@ -219,7 +219,7 @@ export function setServers(list) {
   }
 }
 
-// Forgets the servers again; for the rehearsal at the end of the snapshot.
+// Forgets the servers again; for the warm-up at the end of the snapshot.
 export function clearServers() {
   const names = ObjectKeys(servers);
   for (let index = 0; index < names.length; index++) {

@@ -75,7 +75,7 @@ function run(main) {
 // What scripts do, once, when the snapshot is made and with a host that answers anything: V8 compiles a function when it
 // is first called and keeps the code in the snapshot, deno_core's event loop included. Without this a run would compile
 // its way through these files: a quarter of a millisecond, and as much again with its first call.
-async function rehearse() {
+async function warmUp() {
   start('{"servers":[["a-b","aB","aB"]],"input":{}}');
   const { callMCPTool, call_tool, console, searchTools, tools } = globalThis;
   await run(async () => {
@@ -85,12 +85,12 @@ async function rehearse() {
     console.log("a");
     console.log("a %s", "b", 1, true, null);
     console.log([{ a: "b", c: [1, 2, 3, 4, 5, 6, 7], d: { e: undefined } }], new Map([["a", new Set([1])]]), () => 1);
-    console.error(new TypeError("rehearsal"), { a: "b".repeat(80) });
+    console.error(new TypeError("warm-up"), { a: "b".repeat(80) });
     return { e: [await tools.aB.c({ d: 1 })] };
   });
   await run(async () => await tools.aB.fails({ d: "a" }));
   await run(async () => {
-    throw new TypeError("rehearsal");
+    throw new TypeError("warm-up");
   });
   finish = undefined;
   clearServers();
@@ -98,5 +98,5 @@ async function rehearse() {
   delete globalThis.inputs;
 }
 
-// The host takes this and removes it before any script is there to see it; build.rs takes away the rehearsal.
-globalThis.__cx = { __proto__: null, rehearse, restored: guardRestored, start, run };
+// The host takes this and removes it before any script is there to see it; build.rs removes the warm-up.
+globalThis.__cx = { __proto__: null, warmUp, restored: guardRestored, start, run };

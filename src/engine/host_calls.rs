@@ -1,4 +1,4 @@
-//! The door of one run, the same for every engine: text in, [`ExecutionContext`], text out.
+//! The host functions of one run, the same for every engine: text in, [`ExecutionContext`], text out.
 //!
 //! An answer is JSON text, or [`FAILURE`] and an error as a JSON object.
 
@@ -19,11 +19,11 @@ use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 /// Marks an answer as an error. No JSON text begins so.
 const FAILURE: char = '!';
 
-pub(crate) struct RunDoor {
+pub(crate) struct HostCalls {
     context: Arc<ExecutionContext>,
 }
 
-impl RunDoor {
+impl HostCalls {
     pub(crate) fn new(context: Arc<ExecutionContext>) -> Self {
         Self { context }
     }
@@ -218,7 +218,7 @@ pub(crate) fn tool_name(name: String) -> ToolName {
     }
 }
 
-/// An answer as it crosses the door.
+/// An answer as it crosses the boundary.
 pub(crate) fn text(answer: Result<String, ToolError>) -> String {
     answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_wire()))
 }

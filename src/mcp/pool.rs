@@ -1,4 +1,4 @@
-//! All configured servers, as the one dispatcher that the door knows.
+//! All configured servers, as one dispatcher.
 
 use std::collections::HashMap;
 use std::path::Path;

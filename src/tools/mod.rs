@@ -1,4 +1,4 @@
-//! The door: everything between a script's tool call and whoever answers it.
+//! Tools: everything between a script's tool call and whoever answers it.
 //!
 //! Knows no engine and no protocol. A call comes in as two names and JSON text; it leaves through a
 //! [`ToolDispatcher`], of which there is one for native tools and one for MCP servers.

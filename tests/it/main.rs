@@ -50,7 +50,7 @@ mod limits;
 mod memory_threats;
 /// A server of these tests: every shape of a result, and every way not to give one.
 mod mock;
-/// Attacks of THREATS group PX: out of the interpreter, and over the host's half of the door.
+/// Attacks of THREATS group PX: out of the interpreter, and through the host functions.
 mod python_escape;
 /// Executors that run Python, and a process that may die.
 mod python_executor;

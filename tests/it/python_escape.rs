@@ -1,4 +1,4 @@
-//! Attacks of THREATS group PX on Python, by number: out of the interpreter, and over the host's half of the door.
+//! Attacks of THREATS group PX on Python, by number: out of the interpreter, and through the host functions.
 //! Everything in the guest is the script's to overwrite, so no test here relies on the guest half.
 
 use std::sync::Arc;
@@ -176,7 +176,7 @@ async fn px_126_processes_and_native_code() {
     }
 }
 
-// --- the host's half of the door ------------------------------------------------------------------------------------
+// --- the host functions ------------------------------------------------------------------------------------
 
 /// The guest's wrapper is no control: a denied tool is denied at the import itself, by every name and operation.
 #[tokio::test]

@@ -108,7 +108,7 @@ except McpToolError as error: return error.code";
     obeyed("for i in range(2_000): await mock.echo()\nreturn 1", unlimited, json!(1)).await;
 }
 
-/// Exact under concurrency; refused at the door, call by call.
+/// Exact under concurrency; refused by the host, call by call.
 #[tokio::test]
 async fn calls_in_flight() {
     let limits = Limits { calls_in_flight: 4, tool_calls: 50, ..small() };

@@ -94,7 +94,7 @@ impl PythonEngine {
         Ok(loaded.insert(engine).clone())
     }
 
-    /// A linker with all that the component needs but the door.
+    /// A linker with everything that the component needs except the host functions.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The host's half of the door: what an interpreter's imports do for its run.
+//! The host functions of Python: what an interpreter's imports do for its run.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::bindings::{Completion, GuestImports, Operation, OutputStream};
 use super::wasi::{Sink, StandardStream, State};
-use crate::engine::host_calls::{self, RunDoor};
+use crate::engine::host_calls::{self, HostCalls};
 use crate::run::context::{ExecutionContext, ToolName};
 use crate::run::result::LogLevel;
 use crate::tools::{ToolError, ToolErrorCode};
@@ -60,7 +60,7 @@ impl RawOutput {
 }
 
 struct Run {
-    door: RunDoor,
+    host: HostCalls,
     started: u64,
     /// Calls under way. Polled when they are started and while the guest waits.
     calls: FuturesUnordered<Call>,
@@ -104,7 +104,7 @@ impl Host {
     pub(crate) fn start(&mut self, context: &Arc<ExecutionContext>) {
         self.raw.lock().context = Some(Arc::clone(context));
         self.run = Some(Run {
-            door: RunDoor::new(Arc::clone(context)),
+            host: HostCalls::new(Arc::clone(context)),
             started: 0,
             calls: FuturesUnordered::new(),
             held_bytes: 0,
@@ -207,9 +207,9 @@ impl Run {
         let mut future: Call = match operation {
             Operation::Tool => self.tool(ToolName::Pair { server, tool: name }, arguments, ended),
             Operation::FullName => self.tool(host_calls::tool_name(name), arguments, ended),
-            Operation::Query => self.door.query(&arguments).map(ended).boxed(),
+            Operation::Query => self.host.query(&arguments).map(ended).boxed(),
             Operation::Emit => {
-                let answer = self.door.emit(&arguments);
+                let answer = self.host.emit(&arguments);
                 return self.answer(ended(answer));
             }
         };
@@ -234,7 +234,7 @@ impl Run {
         arguments: String,
         ended: impl FnOnce(Result<String, ToolError>) -> Ended + Send + 'static,
     ) -> Call {
-        self.door.call(name, arguments).map(ended).boxed()
+        self.host.call(name, arguments).map(ended).boxed()
     }
 }
 
@@ -280,7 +280,7 @@ impl GuestImports for State<Host> {
     }
 
     fn log(&mut self, to: OutputStream, text: String) -> wasmtime::Result<()> {
-        self.run.run()?.door.log(level(to), text);
+        self.run.run()?.host.log(level(to), text);
         Ok(())
     }
 }

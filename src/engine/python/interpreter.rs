@@ -20,7 +20,7 @@ use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::names::python_name;
 
-/// CPython and the guest half of the door, as `python-wasm/build.sh` made them.
+/// CPython and the guest half of the host interface, as `python-wasm/build.sh` made them.
 const COMPONENT: Source<'static> = Source {
     compressed: include_bytes!("../../../python-wasm/python.wasm.zst"),
     sha256: include_str!("../../../python-wasm/python.wasm.zst.sha256"),

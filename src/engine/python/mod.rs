@@ -13,7 +13,7 @@ mod memory;
 mod report;
 mod wasi;
 
-/// The door as `python-wasm/wit` has it.
+/// The host interface as `python-wasm/wit` has it.
 mod bindings {
     wasmtime::component::bindgen!({
         path: "python-wasm/wit",

@@ -53,7 +53,7 @@ pub(crate) enum StandardStream {
 /// the guest does not learn of it: a stream that refuses would be a trap or an `OSError` in the middle of a `print`.
 pub(crate) type Sink = Arc<dyn Fn(StandardStream, &[u8]) + Send + Sync>;
 
-/// All that belongs to one interpreter on the host's side. `R` is what the door keeps about the run.
+/// All that belongs to one interpreter on the host's side. `R` is what the host functions keep about the run.
 pub(crate) struct State<R> {
     wasi: WasiCtx,
     table: ResourceTable,
@@ -172,7 +172,7 @@ impl ResourceLimiter for MemoryLimiter {
     }
 }
 
-/// A linker with everything that `component` needs of WASI. The door comes from who calls.
+/// A linker with everything that `component` needs of WASI. The caller adds the host functions.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The ops' door for one run.
+//! The host functions that ops call, for one run.
 
 use futures::FutureExt as _;
 use futures::executor::block_on;
@@ -6,15 +6,15 @@ use futures::future::{LocalBoxFuture, join_all};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::ops::Door;
-use crate::engine::host_calls::{RunDoor, text, tool_name};
+use super::ops::HostInterface;
+use crate::engine::host_calls::{HostCalls, text, tool_name};
 use crate::json::Json;
 use crate::run::context::{ExecutionContext, ToolName};
 use crate::run::result::LogLevel;
 use crate::tools::names::{typescript_binding, typescript_name};
 use crate::tools::{ToolError, ToolErrorCode};
 
-impl Door for RunDoor {
+impl HostInterface for HostCalls {
     fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String> {
         Self::call(self, ToolName::Pair { server, tool }, arguments).map(text).boxed_local()
     }

@@ -10,9 +10,9 @@ use deno_core::{JsRuntime, OpDecl, PollEventLoopOptions, RuntimeOptions, v8};
 use super::host_calls::start_options;
 use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
-use super::ops::{self, Door};
+use super::ops::{self, HostInterface};
 use super::transpile::transpile;
-use crate::engine::host_calls::RunDoor;
+use crate::engine::host_calls::HostCalls;
 use crate::engine::watchdog::Stop;
 use crate::run::context::ExecutionContext;
 
@@ -138,14 +138,14 @@ impl Isolate {
         });
         let (start, run) = take_entry_points(&mut runtime)?;
         let mut isolate = Self { runtime, start, main: run, modules, meter, stop };
-        isolate.rehearse()?;
+        isolate.warm_up()?;
         isolate.count_memory();
         Ok(isolate)
     }
 
     /// Goes the way of a run once, up to where the script would be called. What V8 and the processor
     /// do for the first time here, a run need not wait for: it is a third of a trivial run's time.
-    fn rehearse(&mut self) -> Result<(), String> {
+    fn warm_up(&mut self) -> Result<(), String> {
         let transpiled = transpile("0", 1, &|| false).map_err(|error| error.to_string())?;
         deno_core::scope!(scope, self.runtime);
         let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
@@ -164,11 +164,11 @@ impl Isolate {
     /// Returns when the function's promise settles, when nothing can settle it any more, or soon
     /// after the run's token is cancelled. What else the script started is abandoned.
     pub(crate) async fn run(&mut self, context: &Arc<ExecutionContext>, code: String) -> RawOutcome {
-        let door: Rc<dyn Door> = Rc::new(RunDoor::new(Arc::clone(context)));
+        let host: Rc<dyn HostInterface> = Rc::new(HostCalls::new(Arc::clone(context)));
         {
             let state = self.runtime.op_state();
             let mut state = state.borrow_mut();
-            state.put(door);
+            state.put(host);
             // `performance.now()` counts from the run's start, not from when the isolate was warmed.
             state.put(deno_web::StartTime::default());
         }

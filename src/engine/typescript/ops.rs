@@ -1,6 +1,6 @@
 //! The ops: the only functions of the host that a script's code can reach.
 //!
-//! Thin on purpose. Each takes text, hands it to the [`Door`] and returns text; an answer that
+//! Thin on purpose. Each takes text, hands it to the [`HostInterface`] and returns text; an answer that
 //! begins with `!` is an error (no JSON text does). Four look at a value for the formatting of values
 //! and say what JavaScript cannot see of it. build.rs compiles this file too, because the
 //! startup snapshot is made with the very ops that read it; hence the trait, which keeps the rest
@@ -14,7 +14,7 @@ use deno_error::JsErrorBox;
 use futures::future::LocalBoxFuture;
 
 /// What the ops do, as the host implements it for one run.
-pub(crate) trait Door {
+pub(crate) trait HostInterface {
     /// Calls `server.tool`.
     fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String>;
     /// Calls `mcp__server__tool`.
@@ -33,12 +33,12 @@ pub(crate) trait Door {
     fn random(&self, bytes: &mut [u8]);
 }
 
-/// The run's door, if there is a run. An isolate that only waits has none.
-type CurrentDoor = Rc<dyn Door>;
+/// The run's host functions, if there is a run. An isolate that only waits has none.
+type CurrentHost = Rc<dyn HostInterface>;
 
-fn door(state: &RefCell<OpState>) -> Result<CurrentDoor, JsErrorBox> {
-    let door = state.borrow().try_borrow::<CurrentDoor>().cloned();
-    door.ok_or_else(|| JsErrorBox::generic("there is no run"))
+fn host(state: &RefCell<OpState>) -> Result<CurrentHost, JsErrorBox> {
+    let host = state.borrow().try_borrow::<CurrentHost>().cloned();
+    host.ok_or_else(|| JsErrorBox::generic("there is no run"))
 }
 
 #[op2]
@@ -49,7 +49,7 @@ fn op_cx_call(
     #[string] tool: String,
     #[string] arguments: String,
 ) -> Result<impl Future<Output = Result<String, JsErrorBox>>, JsErrorBox> {
-    let call = door(&state)?.call(server, tool, arguments);
+    let call = host(&state)?.call(server, tool, arguments);
     Ok(async move { Ok(call.await) })
 }
 
@@ -60,14 +60,14 @@ fn op_cx_call_full(
     #[string] name: String,
     #[string] arguments: String,
 ) -> Result<impl Future<Output = Result<String, JsErrorBox>>, JsErrorBox> {
-    let call = door(&state)?.call_full(name, arguments);
+    let call = host(&state)?.call_full(name, arguments);
     Ok(async move { Ok(call.await) })
 }
 
 #[op2(reentrant)]
 #[string]
 fn op_cx_call_blocking(state: Rc<RefCell<OpState>>, #[string] calls: String) -> Result<String, JsErrorBox> {
-    Ok(door(&state)?.call_blocking(&calls))
+    Ok(host(&state)?.call_blocking(&calls))
 }
 
 #[op2]
@@ -76,7 +76,7 @@ fn op_cx_query(
     state: Rc<RefCell<OpState>>,
     #[string] request: String,
 ) -> Result<impl Future<Output = Result<String, JsErrorBox>>, JsErrorBox> {
-    let answer = door(&state)?.query(&request);
+    let answer = host(&state)?.query(&request);
     Ok(async move { Ok(answer.await) })
 }
 
@@ -86,7 +86,7 @@ fn op_cx_query_blocking(
     state: Rc<RefCell<OpState>>,
     #[string] request: String,
 ) -> Result<String, JsErrorBox> {
-    Ok(door(&state)?.query_blocking(&request))
+    Ok(host(&state)?.query_blocking(&request))
 }
 
 #[op2(fast)]
@@ -95,19 +95,19 @@ fn op_cx_log(
     #[smi] level: u32,
     #[string] text: String,
 ) -> Result<(), JsErrorBox> {
-    door(&state)?.log(level, text);
+    host(&state)?.log(level, text);
     Ok(())
 }
 
 #[op2]
 #[string]
 fn op_cx_emit(state: Rc<RefCell<OpState>>, #[string] block: String) -> Result<String, JsErrorBox> {
-    Ok(door(&state)?.emit(&block))
+    Ok(host(&state)?.emit(&block))
 }
 
 #[op2(fast)]
 fn op_cx_random(state: Rc<RefCell<OpState>>, #[buffer] bytes: &mut [u8]) -> Result<(), JsErrorBox> {
-    door(&state)?.random(bytes);
+    host(&state)?.random(bytes);
     Ok(())
 }
 

@@ -222,7 +222,7 @@ async fn unknown_imports() {
     }
 }
 
-/// The door's imports and those of WASI that take numbers, for a guest that is not CPython: lowered into a memory of
+/// The imports of the host interface and those of WASI that take numbers, for a guest that is not CPython: lowered into a memory of
 /// their own, where all text and lists are.
 const RAW_IMPORTS: &str = r#"
     (type $operation-type (enum "tool" "full-name" "query" "emit"))
