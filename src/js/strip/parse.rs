@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::{
-    ArrowExpr, Class, Decl, EsVersion, Expr, ExprStmt, Function, Invalid, Module, ModuleItem, ReturnStmt, Stmt,
-    TaggedTpl,
+    ArrowExpr, Class, Decl, EsVersion, Expr, ExprStmt, Function, Invalid, Module, ModuleItem, ReturnStmt,
+    Stmt, TaggedTpl,
 };
 use swc_ecma_parser::error::SyntaxError;
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};

@@ -158,7 +158,9 @@ impl Scanner<'_> {
             _ => link,
         };
         // No type goes on with these.
-        if matches!(byte, b'&' | b'|' | b'?' | b'=' if doubled) || matches!(byte, b'+' | b'*' | b'%' | b'/' | b'^') {
+        if matches!(byte, b'&' | b'|' | b'?' | b'=' if doubled)
+            || matches!(byte, b'+' | b'*' | b'%' | b'/' | b'^')
+        {
             self.frame.tried = 0;
         }
         self.at += length;

@@ -58,13 +58,20 @@ fn v_296_decorators_and_accessors_are_counted() {
 
 #[test]
 fn v_368_type_arguments_in_type_arguments_are_counted() {
-    for (open, close) in
-        [("a<(b=", ")"), ("async<((b=", "))"), ("a<b<c<(d=", ")"), ("a<({b=", "})"), ("a<{[", "]}"), ("a<([", "])")]
-    {
+    for (open, close) in [
+        ("a<(b=", ")"),
+        ("async<((b=", "))"),
+        ("a<b<c<(d=", ")"),
+        ("a<({b=", "})"),
+        ("a<{[", "]}"),
+        ("a<([", "])"),
+    ] {
         let source = |levels| format!("{}1{}", open.repeat(levels), close.repeat(levels));
         too_much_work(&source(24));
         // What people write is compared, and nests a little.
-        assert!(run(&source(2)).is_ok() || run(&source(2)).is_err_and(|error| error.message != work::MESSAGE));
+        assert!(
+            run(&source(2)).is_ok() || run(&source(2)).is_err_and(|error| error.message != work::MESSAGE)
+        );
     }
     let compared = "if (a < (b) && c < (d + (e < (f) ? { g: [h < (i)] } : j))) { k(l < (m), () => { return { n: [o < (p)] } }) }\n";
     assert!(run(&format!("let a,b,c,d,e,f,h,i,j,k,l,m,o,p;\n{}", compared.repeat(200))).is_ok());
