@@ -23,6 +23,7 @@ const {
   ObjectGetOwnPropertyNames,
   ObjectGetPrototypeOf,
   ObjectHasOwn,
+  Proxy,
   RangeError,
   ReflectApply,
   ReflectConstruct,
@@ -39,6 +40,7 @@ const {
   SymbolMatch,
   SymbolMatchAll,
   SymbolReplace,
+  SymbolSearch,
   SymbolSpecies,
   SymbolSplit,
   TypedArrayPrototypeGetLength,
@@ -50,6 +52,8 @@ const {
 const MAX_NATIVE_CHARACTERS = 2 ** 22;
 // The most characters that are replaced, split or matched: what comes out is a part for each character at worst.
 const MAX_CHARACTERS = 2 ** 25;
+// The most characters of a pattern. V8 takes up to 250 bytes for each while it reads it, and compiles none as long.
+const MAX_PATTERN = 2 ** 19;
 // The most characters that are escaped, or were.
 const MAX_ESCAPED_CHARACTERS = 2 ** 24;
 // Text times pattern up to which V8 searches; its search can come to that many steps.
@@ -254,10 +258,11 @@ const BY_SYMBOL = {
   matchAll: SymbolMatchAll,
   replace: SymbolReplace,
   replaceAll: SymbolReplace,
+  search: SymbolSearch,
   split: SymbolSplit,
 };
 
-const TEXT = ["match", "matchAll", "replace", "replaceAll", "split"];
+const TEXT = ["match", "matchAll", "replace", "replaceAll", "search", "split"];
 for (let index = 0; index < TEXT.length; index++) {
   const name = TEXT[index];
   const symbol = BY_SYMBOL[name];
@@ -270,15 +275,19 @@ for (let index = 0; index < TEXT.length; index++) {
       const text = typeof this === "string" ? this : toText(this);
       checkText(name, text, MAX_CHARACTERS);
       let pattern = args[0];
-      if (typeof pattern !== "string" && byText !== undefined) {
+      if (typeof pattern !== "string") {
         // What does it by itself looks at the text by itself.
         if (isObject(pattern) && pattern[symbol] !== undefined && pattern[symbol] !== null) {
           return ReflectApply(original, text, args);
         }
-        if (name !== "split" || pattern !== undefined) {
+        if (pattern !== undefined || (byText !== undefined && name !== "split")) {
           pattern = toText(pattern);
           args[0] = pattern;
         }
+      }
+      if (byText === undefined && pattern !== undefined) {
+        // It becomes an expression.
+        checkText(`the pattern of ${name}`, pattern, MAX_PATTERN);
       }
       if (byText !== undefined && pattern !== undefined && !searchesQuickly(text, pattern)) {
         return byText(original, text, pattern, args[1]);
@@ -532,6 +541,49 @@ guardExpression(SymbolSplit, "split", splitAtMatches);
 // Gives one match at a time.
 guardExpression(SymbolMatchAll, "matchAll", undefined);
 
+// The arguments of `RegExp`, with a pattern that V8 may read.
+function checkPattern(args) {
+  const pattern = args[0];
+  if (pattern === undefined || core.isRegExp(pattern)) {
+    return args;
+  }
+  if (isRegExpLike(pattern)) {
+    args[0] = pattern.source;
+    if (args[1] === undefined) {
+      args[1] = pattern.flags;
+    }
+  }
+  if (args[0] !== undefined) {
+    args[0] = toText(args[0]);
+    checkText("a pattern", args[0], MAX_PATTERN);
+  }
+  return args;
+}
+
+replace(RegExpPrototype, "compile", (original) => ({
+  method(...args) {
+    return ReflectApply(original, this, checkPattern(args));
+  },
+}).method);
+
+const OriginalRegExp = RegExp;
+const GuardedRegExp = new Proxy(OriginalRegExp, {
+  __proto__: null,
+  apply(target, receiver, args) {
+    const pattern = args[0];
+    // Called as a function it gives an expression of its own back.
+    if (args[1] === undefined && isRegExpLike(pattern) && pattern.constructor === GuardedRegExp) {
+      return pattern;
+    }
+    return ReflectApply(target, receiver, checkPattern(args));
+  },
+  construct(target, args, newTarget) {
+    return ReflectConstruct(target, checkPattern(args), newTarget === GuardedRegExp ? target : newTarget);
+  },
+});
+setGlobal(globalThis, "RegExp", GuardedRegExp);
+setGlobal(RegExpPrototype, "constructor", GuardedRegExp);
+
 // `raw` is an array-like of any length.
 replace(String, "raw", (original) => ({
   method(...args) {
@@ -559,6 +611,14 @@ for (let index = 0; index < ESCAPES.length; index++) {
   }).method);
 }
 
+const manyMarks = new RegExp(`\\p{M}{${MAX_MARKS + 1}}`, "u");
+
+function checkMarks(name, text) {
+  if (text.length > MAX_MARKS && RegExpPrototypeTest(manyMarks, text)) {
+    throw new RangeError(`${name} of more than ${MAX_MARKS} combining marks in a row`);
+  }
+}
+
 // These copy a text, which may be a short description of a long one (`repeat`, `+`), and up to three characters become of
 // one.
 const COPIES = ["toLocaleLowerCase", "toLocaleUpperCase", "toLowerCase", "toUpperCase", "toWellFormed"];
@@ -583,15 +643,16 @@ replace(StringPrototype, "localeCompare", (original) => ({
     }
     const text = toText(this);
     checkText("localeCompare", text, MAX_CHARACTERS);
+    checkMarks("localeCompare", text);
     args[0] = toText(args[0]);
     checkText("localeCompare", args[0], MAX_CHARACTERS);
+    checkMarks("localeCompare", args[0]);
     return ReflectApply(original, text, args);
   },
 }).method);
 
 // --- normal forms -------------------------------------------------------------------------------
 
-const manyMarks = new RegExp(`\\p{M}{${MAX_MARKS + 1}}`, "u");
 // Characters that neither move nor join with what is before them.
 const apart = /[\u0000-\u024f\u0370-\u03ff\u0400-\u047f\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]/;
 
@@ -615,9 +676,7 @@ replace(StringPrototype, "normalize", (original) => ({
         end++;
       }
       const part = StringPrototypeSlice(text, from, end);
-      if (RegExpPrototypeTest(manyMarks, part)) {
-        throw new RangeError(`normalize of more than ${MAX_MARKS} combining marks in a row`);
-      }
+      checkMarks("normalize", part);
       normal += FunctionPrototypeCall(original, part, args[0]);
       from = end;
     }

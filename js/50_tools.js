@@ -17,6 +17,7 @@ const {
   ObjectKeys,
   ObjectPrototypeIsPrototypeOf,
   Proxy,
+  RangeError,
   SafeMap,
   SafeWeakMap,
   String,
@@ -36,6 +37,21 @@ function decode(answer) {
     throw toolError(answer);
   }
   return fromJson(answer);
+}
+
+// Characters of a name or a word in a question to the host, which copies it before it looks at it.
+const MAX_WORD = 2 ** 16;
+
+// A question to the host as JSON text.
+function question(fields) {
+  const keys = ObjectKeys(fields);
+  for (let index = 0; index < keys.length; index++) {
+    const word = fields[keys[index]];
+    if (typeof word === "string" && word.length > MAX_WORD) {
+      throw new RangeError(`${keys[index]} has ${word.length} characters, at most ${MAX_WORD} here`);
+    }
+  }
+  return JSONStringify(fields);
 }
 
 // The arguments as JSON text; none is the empty text.
@@ -109,7 +125,7 @@ function present(value) {
 }
 
 function toolNames(server) {
-  return decode(ops.op_cx_query_blocking(JSONStringify({ __proto__: null, kind: "names", server })));
+  return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "names", server })));
 }
 
 // What `help` calls a server or a tool that it is given itself.
@@ -176,7 +192,7 @@ const tools = new Proxy({ __proto__: null }, {
       return found;
     }
     // A wrong name fails here, with the right ones, and not later as a property of undefined.
-    return decode(ops.op_cx_query_blocking(JSONStringify({ __proto__: null, kind: "server", server })));
+    return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "server", server })));
   },
   has(_target, server) {
     return typeof server === "string" && servers[server] !== undefined;
@@ -294,7 +310,7 @@ function call_tool(server, tool, args) {
 // --- discovery --------------------------------------------------------------------------------
 
 export async function query(request) {
-  return decode(await ops.op_cx_query(JSONStringify(request)));
+  return decode(await ops.op_cx_query(question(request)));
 }
 
 function discoverMCPTools(options) {
@@ -379,7 +395,7 @@ function help(topic) {
   if (isObject ? about === undefined : about !== undefined && typeof about !== "string") {
     throw new TypeError('help takes a word, a tool or a server, as in help("state"), help(tools.files.read)');
   }
-  return decode(ops.op_cx_query_blocking(JSONStringify({ __proto__: null, kind: "help", topic: about })));
+  return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "help", topic: about })));
 }
 
 // A common word: a script may use it for a variable of its own.

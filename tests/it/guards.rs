@@ -244,6 +244,42 @@ fn v_367_copies_of_texts_that_are_short_to_describe() {
     }
 }
 
+#[test]
+fn v_370_patterns_that_are_longer_than_any_that_compiles() {
+    let text = "const t = 'x'.repeat(2 ** 26);";
+    let scripts = [
+        "new RegExp(t)",
+        "RegExp(t)",
+        "/a/.compile(t)",
+        "'a'.match(t)",
+        "'a'.matchAll(t)",
+        "'a'.search({toString: () => t})",
+        "new RegExp({[Symbol.match]: true, source: t, flags: ''})",
+        "new RegExp({toString: () => t})",
+    ]
+    .map(|script| format!("{text} {script}"));
+    let scripts = scripts.each_ref().map(String::as_str);
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
+#[test]
+fn v_371_words_that_the_host_would_copy() {
+    let text = "const t = '\u{2603}'.repeat(2 ** 25);";
+    let scripts = [
+        "help(t)",
+        "await searchTools(t)",
+        "await getToolSchema('mcp__a__' + t)",
+        "'a'.localeCompare('a\u{301}\u{316}'.repeat(1) + '\u{301}'.repeat(2 ** 17))",
+    ]
+    .map(|script| format!("{text} {script}"));
+    let scripts = scripts.each_ref().map(String::as_str);
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
 /// What a script does every day gives what V8 gives: made in another program with V8's own functions, and compared here.
 #[tokio::test]
 async fn v_317_honest_scripts_do_not_notice() {

@@ -75,6 +75,12 @@ for (const name of views) {
   note(`${name} called`, () => View(1));
 }
 note("views of buffers", () => { const buffer = new Uint8Array([1, 2, 3, 4]).buffer; return [buffer.constructor === ArrayBuffer, plain(new Uint16Array(buffer)), new Uint8Array(buffer, 1, 2).byteOffset, buffer.slice(1).byteLength] });
+note("expressions are made", () => { const r = /a(b)/gi; return [RegExp(r) === r, new RegExp(r) === r, RegExp(r, "g") === r, new RegExp(r).flags, new RegExp(r, "m").flags, new RegExp("a/b").source, new RegExp().source, RegExp(undefined, "g").source, new RegExp(null).source, new RegExp({ toString: () => "q" }).source, r.constructor === RegExp, r instanceof RegExp, RegExp.name, RegExp.length, RegExp.prototype === Object.getPrototypeOf(/x/), new (class extends RegExp { two() { return 2 } })("a").two(), RegExp[Symbol.species] === RegExp] });
+note("expressions fail", () => new RegExp("("));
+note("expressions from what looks like one", () => String(new RegExp({ [Symbol.match]: true, source: "a", flags: "g" })));
+note("compile", () => { const r = /a/g; r.compile("b", "i"); return [r.source, r.flags, r.test("B"), r.compile(/c/m) === r, r.source] });
+note("search", () => ["abc".search("c"), "abc".search(/b/), "abc".search("."), "a.c".search("\\."), "abc".search(), "undefined".search(undefined), "nul".search(null), "abc".search({ [Symbol.search]: () => 7 }), String.prototype.search.call(12345, 3)]);
+note("matches of texts", () => ["a.c".match("."), "abc".match("b").index, "abc".match(), [..."aXbX".matchAll("X")].map((m) => m.index), "abc".match({ [Symbol.match]: () => 8 }), [..."ab".matchAll()].length]);
 const texts = ["", "a", "abc", "aXbXc", "\u{1f600}a\u{1f600}", "aaa", "foo-bar-baz", "2020-01-02", "a,b,,c", "xay"];
 const expressions = [/a/, /a/g, /(?:)/g, /(?:)/gu, /(b)|(X)/g, /(?<y>\d+)-(?<m>\d+)/, /(?<y>\d)/g, /,/, /(,)/, /-/g, /./gu, /./g, /x*/g, /^/gm, /a/y, /a/gy, /(a)(b)?/g];
 const replacements = ["", "$&", "[$1]", "$$", "$`|$'", "$<y>", "$01", "$10", "$2$1", "$", "$0", "$<", "$<z>", (...a) => a.length + String(a[0])];
