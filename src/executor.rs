@@ -41,7 +41,7 @@ const TIME_TO_REST: Duration = Duration::from_secs(30);
 /// Why a run has no state, for its script.
 const NO_STATE: &str = "nothing is kept between runs here: the program that runs scripts has to say where, with \
                         `ExecutorBuilder::state`";
-const NOBODYS_STATE: &str = "clients of this server that have no session of the protocol share no state: name a session \
+const UNAVAILABLE_STATE: &str = "clients of this server that have no session of the protocol share no state: name a session \
                              of your own with the parameter `session`, and the same one each time";
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
@@ -230,7 +230,7 @@ impl Executor {
         let scope = match (session, default) {
             (Some(scope), _) | (None, DefaultScope::Of(scope)) => scope,
             (None, DefaultScope::Workspace) => workspace.clone(),
-            (None, DefaultScope::Nobodys) => return Ok(Err(NOBODYS_STATE)),
+            (None, DefaultScope::Unavailable) => return Ok(Err(UNAVAILABLE_STATE)),
         };
         Ok(Ok(RunState::new(store.clone(), scope, is_dry_run)))
     }

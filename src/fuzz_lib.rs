@@ -25,7 +25,7 @@ mod run {
 }
 mod server {
     mod incoming;
-    pub(crate) mod lines;
+    pub(crate) mod stdio;
 }
 mod storage {
     pub(crate) mod files;
@@ -49,7 +49,7 @@ pub mod targets {
         ("program", crate::engine::typescript::transpile::fuzzing::program),
         ("bounds", crate::engine::typescript::transpile::fuzzing::bounds),
         ("lines", crate::fuzzing::lines::lines),
-        ("client_lines", crate::server::lines::fuzzing::client_lines),
+        ("client_lines", crate::server::stdio::fuzzing::client_lines),
         ("server_lines", crate::mcp::fuzz_server_lines),
         ("events", crate::mcp::fuzz_events),
         ("config", crate::config::fuzzing::config),

@@ -49,7 +49,7 @@ pub(super) enum Phase {
 
 /// What a call says about the health of its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CallOutcome {
     /// It answered. A tool's own failure is an answer too.
     Healthy,
     /// It did not: transport, timeout, protocol.
@@ -58,9 +58,9 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-/// One call's leave to pass. Dropped without a verdict it says nothing.
+/// One call's leave to permit. Dropped without a outcome it says nothing.
 #[derive(Debug)]
-pub(super) struct Pass {
+pub(super) struct Permit {
     breaker: Arc<Breaker>,
     epoch: u64,
     settled: bool,
@@ -73,7 +73,7 @@ impl Breaker {
     }
 
     /// Lets a call through, or says when it is worth trying again.
-    pub(super) fn enter(self: &Arc<Self>, now: Instant) -> Result<Pass, Duration> {
+    pub(super) fn enter(self: &Arc<Self>, now: Instant) -> Result<Permit, Duration> {
         let mut state = self.state.lock();
         match state.phase {
             Phase::Closed { .. } => {}
@@ -82,7 +82,7 @@ impl Breaker {
             // The probe ends within a call's time; nobody knows better when.
             Phase::HalfOpen => return Err(Duration::from_secs(1)),
         }
-        Ok(Pass { breaker: Arc::clone(self), epoch: state.epoch, settled: false })
+        Ok(Permit { breaker: Arc::clone(self), epoch: state.epoch, settled: false })
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -93,9 +93,9 @@ impl Breaker {
         self.state.lock().failures_total
     }
 
-    fn settle(&self, epoch: u64, verdict: Verdict, now: Instant) {
+    fn record(&self, epoch: u64, outcome: CallOutcome, now: Instant) {
         let mut state = self.state.lock();
-        if verdict == Verdict::Failed {
+        if outcome == CallOutcome::Failed {
             state.failures_total += 1;
             metrics::counter!("circuit_breaker_failures_total", "server" => self.server.to_string())
                 .increment(1);
@@ -103,19 +103,19 @@ impl Breaker {
         if epoch != state.epoch {
             return;
         }
-        match (state.phase, verdict) {
-            (Phase::Closed { failures }, Verdict::Failed) if failures + 1 < FAILURES => {
+        match (state.phase, outcome) {
+            (Phase::Closed { failures }, CallOutcome::Failed) if failures + 1 < FAILURES => {
                 state.phase = Phase::Closed { failures: failures + 1 };
             }
-            (Phase::Closed { .. } | Phase::HalfOpen, Verdict::Failed) => {
+            (Phase::Closed { .. } | Phase::HalfOpen, CallOutcome::Failed) => {
                 self.change(&mut state, Phase::Open { until: now + OPEN_TIME });
             }
-            (Phase::Closed { failures: 0 }, Verdict::Healthy) => {}
-            (Phase::Closed { .. }, Verdict::Healthy) => state.phase = Phase::Closed { failures: 0 },
-            (Phase::HalfOpen, Verdict::Healthy) => self.change(&mut state, Phase::Closed { failures: 0 }),
+            (Phase::Closed { failures: 0 }, CallOutcome::Healthy) => {}
+            (Phase::Closed { .. }, CallOutcome::Healthy) => state.phase = Phase::Closed { failures: 0 },
+            (Phase::HalfOpen, CallOutcome::Healthy) => self.change(&mut state, Phase::Closed { failures: 0 }),
             // The probe came to nothing: the next call is one.
-            (Phase::HalfOpen, Verdict::Unknown) => self.change(&mut state, Phase::Open { until: now }),
-            (Phase::Closed { .. }, Verdict::Unknown) | (Phase::Open { .. }, _) => {}
+            (Phase::HalfOpen, CallOutcome::Unknown) => self.change(&mut state, Phase::Open { until: now }),
+            (Phase::Closed { .. }, CallOutcome::Unknown) | (Phase::Open { .. }, _) => {}
         }
     }
 
@@ -142,18 +142,18 @@ impl Phase {
     }
 }
 
-impl Pass {
+impl Permit {
     /// Says what came of the call.
-    pub(super) fn settle(mut self, verdict: Verdict, now: Instant) {
+    pub(super) fn record(mut self, outcome: CallOutcome, now: Instant) {
         self.settled = true;
-        self.breaker.settle(self.epoch, verdict, now);
+        self.breaker.record(self.epoch, outcome, now);
     }
 }
 
-impl Drop for Pass {
+impl Drop for Permit {
     fn drop(&mut self) {
         if !self.settled {
-            self.breaker.settle(self.epoch, Verdict::Unknown, sync::now());
+            self.breaker.record(self.epoch, CallOutcome::Unknown, sync::now());
         }
     }
 }

@@ -27,11 +27,11 @@ use tokio_util::sync::CancellationToken;
 use super::connect::{self, Process};
 use super::convert::{self, ListBuilder};
 use super::http::{self, Deadlines, HttpState};
-use super::lines::{LineTransport, NO_ANSWER};
+use super::stdio::{LineTransport, NO_ANSWER};
 use super::oauth::Authorization;
 use super::pages::{ListCut, Pages};
 use super::settings::{HttpTransport, StdioTransport};
-use super::signals::{Client, Signals};
+use super::notifications::{Client, Notifications};
 use crate::json::{self, Json};
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolList, ToolResult};
 
@@ -62,18 +62,18 @@ const KILL_TIME: Duration = Duration::from_secs(1);
 pub(super) struct Start<'a> {
     pub(super) server: Arc<str>,
     pub(super) handle: &'a Handle,
-    pub(super) signals: Signals,
+    pub(super) notifications: Notifications,
     /// When the server must have shaken hands.
     pub(super) deadline: Instant,
     /// How long it has for that, for the message.
     pub(super) connect_timeout: Duration,
     /// Which revisions to try.
-    pub(super) eras: Eras,
+    pub(super) revisions: Revisions,
 }
 
 /// The revisions before 2026-07-28 begin with a handshake, those since then without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Eras {
+pub(super) enum Revisions {
     /// The new ones, and the old ones if the server does not know those.
     Both,
     /// Only the old ones.
@@ -87,7 +87,7 @@ pub(super) struct StartFailure {
     pub(super) error: ToolError,
     /// How another attempt may go better: some old servers end when they are asked anything before
     /// the handshake that they know, and a new one that is slow to start gets to see that handshake.
-    pub(super) try_instead: Option<Eras>,
+    pub(super) try_instead: Option<Revisions>,
 }
 
 /// Why a call has no result.
@@ -102,7 +102,7 @@ pub(super) struct Connection {
     server: Arc<str>,
     peer: Peer<RoleClient>,
     handle: Handle,
-    signals: Signals,
+    notifications: Notifications,
     /// Whether it has answered anything but the handshake.
     has_answered: AtomicBool,
     /// Whether its end has been held against the server.
@@ -121,7 +121,7 @@ pub(super) struct Connection {
 /// A connection without a process: what is left when the pipes are given.
 pub(super) struct Wire {
     running: RunningService<RoleClient, Client>,
-    signals: Signals,
+    notifications: Notifications,
     ended: CancellationToken,
     writing: JoinHandle<()>,
 }
@@ -150,10 +150,10 @@ impl Connection {
             return Err(StartFailure::certain(closed(&server)));
         }
         let drained = tokio::spawn(process.drain(pipes.stderr));
-        let eras = start.eras;
+        let revisions = start.revisions;
         match Wire::new(start, pipes.stdout, pipes.stdin).await {
             Ok(wire) => {
-                let connection = Self::new(server, wire.running.peer(), &wire.signals, &wire.ended);
+                let connection = Self::new(server, wire.running.peer(), &wire.notifications, &wire.ended);
                 // Ends with the process, which the owner ends through `stop` or by killing it.
                 tokio::spawn(watch(Arc::clone(&connection), process, wire, drained));
                 Ok(connection)
@@ -161,7 +161,7 @@ impl Connection {
             Err(failure) => {
                 let end = finish(&process, drained).await;
                 tracing::info!(server = &*server, process = process.id(), end = %end.status, "server did not start");
-                let try_instead = failure.try_instead().filter(|_| eras == Eras::Both);
+                let try_instead = failure.try_instead().filter(|_| revisions == Revisions::Both);
                 Err(StartFailure { error: failure.into_error(&server, &end), try_instead })
             }
         }
@@ -182,14 +182,14 @@ impl Connection {
             config,
             authorization,
             known,
-            start.signals.clone(),
+            start.notifications.clone(),
             deadlines,
         )
         .map_err(StartFailure::certain)?;
         match shake_hands(&start, transport).await {
             Ok(running) => {
                 tracing::info!(server = &*server, "connected");
-                let connection = Self::new(server, running.peer(), &start.signals, &state.ended);
+                let connection = Self::new(server, running.peer(), &start.notifications, &state.ended);
                 // Ends with the connection.
                 tokio::spawn(watch_http(Arc::clone(&connection), running, state));
                 Ok(connection)
@@ -208,14 +208,14 @@ impl Connection {
     fn new(
         server: Arc<str>,
         peer: &Peer<RoleClient>,
-        signals: &Signals,
+        notifications: &Notifications,
         ended: &CancellationToken,
     ) -> Arc<Self> {
         let connection = Arc::new(Self {
             server,
             peer: peer.clone(),
             handle: Handle::current(),
-            signals: signals.clone(),
+            notifications: notifications.clone(),
             has_answered: AtomicBool::new(false),
             is_counted: AtomicBool::new(false),
             list_problem: Mutex::default(),
@@ -264,7 +264,7 @@ impl Connection {
 
     /// How often the server has said that its tools changed.
     pub(super) fn list_changes(&self) -> u64 {
-        self.signals.tool_changes()
+        self.notifications.tool_changes()
     }
 
     /// Has the connection end, without waiting for that.
@@ -330,7 +330,7 @@ impl Connection {
     ) -> Result<String, ServiceError> {
         let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
         let _listening =
-            on_progress.map(|listener| self.signals.listen(handle.progress_token.clone(), listener));
+            on_progress.map(|listener| self.notifications.listen(handle.progress_token.clone(), listener));
         let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
         let response = handle.await_response().await;
         guard.id = None;
@@ -513,15 +513,15 @@ impl StartFailure {
 }
 
 impl HandshakeFailure {
-    fn try_instead(&self) -> Option<Eras> {
+    fn try_instead(&self) -> Option<Revisions> {
         let Self::Refused(error) = self else { return None };
         match &**error {
             ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
-                Some(Eras::Handshake)
+                Some(Revisions::Handshake)
             }
             ClientInitializeError::LegacyFallbackFailed { discover, .. } => {
                 matches!(&**discover, ClientInitializeError::JsonRpcError(error) if error.message == NO_ANSWER)
-                    .then_some(Eras::Stateless)
+                    .then_some(Revisions::Stateless)
             }
             _ => None,
         }
@@ -573,19 +573,19 @@ impl Wire {
         let ended = CancellationToken::new();
         let time = start.deadline.saturating_duration_since(Instant::now());
         // Who has refused the old handshake is only slow.
-        let probe_time = if start.eras == Eras::Stateless { time } else { PROBE_TIME.min(time / 2) };
+        let probe_time = if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(time / 2) };
         let (transport, writing) = LineTransport::new(
             Arc::clone(&start.server),
             reader,
             writer,
-            start.signals.clone(),
+            start.notifications.clone(),
             probe_time,
             ended.clone(),
         );
         // Ends when the transport is dropped or the pipe breaks; `watch` ends it for certain.
         let writing = tokio::spawn(writing);
         match shake_hands(&start, transport).await {
-            Ok(running) => Ok(Self { running, signals: start.signals, ended, writing }),
+            Ok(running) => Ok(Self { running, notifications: start.notifications, ended, writing }),
             Err(failure) => {
                 writing.abort();
                 Err(failure)
@@ -603,15 +603,15 @@ where
     T: Transport<RoleClient> + 'static,
 {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-    let lifecycle = match start.eras {
-        Eras::Handshake => ClientLifecycleMode::Initialize,
-        Eras::Stateless => ClientLifecycleMode::Discover { preferred_versions },
-        Eras::Both => {
+    let lifecycle = match start.revisions {
+        Revisions::Handshake => ClientLifecycleMode::Initialize,
+        Revisions::Stateless => ClientLifecycleMode::Discover { preferred_versions },
+        Revisions::Both => {
             let legacy_version = Some(ProtocolVersion::LATEST_WITH_INITIALIZE);
             ClientLifecycleMode::Auto { preferred_versions, legacy_version }
         }
     };
-    let client = Client { signals: start.signals.clone() };
+    let client = Client { notifications: start.notifications.clone() };
     let served =
         timeout_at(start.deadline.into(), serve_client_with_lifecycle(client, transport, lifecycle)).await;
     let running = match served {
@@ -637,7 +637,7 @@ async fn subscribe(connection: Arc<Connection>) {
     let listening = async {
         let mut subscription = connection.peer.listen(filter).await.ok()?;
         while let Ok(Some(_changed)) = subscription.next().await {
-            connection.signals.tools_changed();
+            connection.notifications.tools_changed();
         }
         Some(())
     };
@@ -691,7 +691,7 @@ async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, d
     }
     // Nothing is sent here any more; whoever takes this one's place may offer something else.
     connection.stop.cancel();
-    connection.signals.connection_lost();
+    connection.notifications.connection_lost();
     drop(running);
     // Normally done by now; a server that does not read would keep it waiting.
     writing.abort();
@@ -711,7 +711,7 @@ async fn watch_http(
         () = state.ended.cancelled() => {}
         () = connection.stop.cancelled() => {}
     }
-    connection.signals.connection_lost();
+    connection.notifications.connection_lost();
     // Tells the server that the session is over.
     let _elapsed = timeout(GRACE, running.cancel()).await;
     state.end("was closed");

@@ -32,7 +32,7 @@ pub(super) use wire::{HttpWire, Link};
 
 use super::oauth::Authorization;
 use super::settings::{HttpKind, HttpTransport};
-use super::signals::Signals;
+use super::notifications::Notifications;
 use crate::tools::ToolError;
 
 /// How long the parts of an exchange may take.
@@ -78,7 +78,7 @@ pub(super) struct HttpState {
     /// Why the handshake failed.
     failure: OnceLock<ToolError>,
     /// What the server has announced.
-    pub(super) signals: Signals,
+    pub(super) notifications: Notifications,
 }
 
 impl HttpState {
@@ -115,11 +115,11 @@ pub(super) fn connect_transport(
     config: &HttpTransport,
     authorization: Option<Arc<Authorization>>,
     known: Arc<Known>,
-    signals: Signals,
+    notifications: Notifications,
     deadlines: Deadlines,
 ) -> Result<(HttpWire, Arc<HttpState>), ToolError> {
     let client = HttpClient::new(server, config, authorization, deadlines.connect)?;
-    let state = Arc::new(HttpState { signals, ..HttpState::default() });
+    let state = Arc::new(HttpState { notifications, ..HttpState::default() });
     let wire = HttpWire::new(client, config.url.clone(), config.kind, known, Arc::clone(&state), deadlines);
     Ok((wire, state))
 }

@@ -13,15 +13,15 @@ mod connect;
 
 mod breaker;
 mod convert;
-mod gate;
+mod limiter;
 mod http;
-mod lines;
+mod stdio;
 mod message;
 pub mod oauth;
 mod pages;
 mod server;
 mod settings;
-mod signals;
+mod notifications;
 mod sse;
 mod stats;
 
@@ -32,7 +32,7 @@ pub use stats::{ServerState, ServerStats};
 #[cfg(fuzzing)]
 pub(crate) use http::fuzz_events;
 #[cfg(fuzzing)]
-pub(crate) use lines::fuzzing::server_lines as fuzz_server_lines;
+pub(crate) use stdio::fuzzing::server_lines as fuzz_server_lines;
 
 #[cfg(test)]
 mod tests;

@@ -111,7 +111,7 @@ impl ToolDispatcher for McpServers {
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         match self.server(&request.server) {
             Ok(server) => {
-                // Not in a task of its own: calls pass the gate in the order in which they were made,
+                // Not in a task of its own: calls pass the limiter in the order in which they were made,
                 // and two hand-overs between threads are saved.
                 let mut call = Arc::clone(server).call(request).boxed();
                 poll_fn(move |task| {

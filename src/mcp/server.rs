@@ -15,13 +15,13 @@ use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::client::{self, CallFailure, Connection, Eras, Start, StartFailure};
+use super::client::{self, CallFailure, Connection, Revisions, Start, StartFailure};
 use super::connect::Process;
-use super::gate::Gate;
+use super::limiter::Limiter;
 use super::http;
 use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
-use super::signals::Signals;
+use super::notifications::Notifications;
 use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
 use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
@@ -54,7 +54,7 @@ pub(super) struct Server {
     authorization: Option<Arc<Authorization>>,
     /// Which of the two transports over HTTP it spoke last.
     http_kind: Arc<http::Known>,
-    gate: Gate,
+    limiter: Limiter,
     times: CallTimes,
     state: Mutex<State>,
 }
@@ -69,7 +69,7 @@ struct State {
     /// The current process. Here, so that it can be killed before it has shaken hands.
     process: Option<Arc<Process>>,
     /// Which revisions of the protocol are worth trying.
-    eras: Eras,
+    revisions: Revisions,
     listing: Option<Listing>,
     /// The last list, kept over restarts so that an equal one is the same.
     tools: Option<Arc<ToolList>>,
@@ -110,7 +110,7 @@ impl Server {
     pub(super) fn new(settings: McpServer, state_directory: Option<&Path>, handle: &Handle) -> Arc<Self> {
         let name: Arc<str> = Arc::from(settings.name.as_str());
         Arc::new(Self {
-            gate: Gate::new(&name, &settings),
+            limiter: Limiter::new(&name, &settings),
             authorization: state_directory
                 .and_then(|directory| Authorization::new(&settings, directory))
                 .map(Arc::new),
@@ -196,7 +196,7 @@ impl Server {
         self.exchange(deadline, cancel, work).await
     }
 
-    /// Passes the gate, gets a connection, and does `work` over it within the server's call timeout.
+    /// Passes the limiter, gets a connection, and does `work` over it within the server's call timeout.
     async fn exchange<T>(
         self: &Arc<Self>,
         deadline: Instant,
@@ -204,7 +204,7 @@ impl Server {
         work: impl Work<T>,
     ) -> Result<T, ToolError> {
         let mut counted = CountedCall::new(&self.name);
-        let admitted = self.gate.enter(deadline, &cancel).await;
+        let admitted = self.limiter.enter(deadline, &cancel).await;
         let admitted = admitted.map_err(|error| {
             counted.outcome = error.code.as_str();
             self.with_last_error(error)
@@ -326,14 +326,14 @@ impl Server {
     async fn start(self: Arc<Self>, not_before: Instant) -> Result<Arc<Connection>, ToolError> {
         sleep_until(not_before.into()).await;
         let deadline = Instant::now() + self.settings.connect_timeout;
-        let eras = self.state.lock().eras;
-        let mut result = self.connect(deadline, eras).await;
-        if let Err(StartFailure { try_instead: Some(eras), .. }) = result
+        let revisions = self.state.lock().revisions;
+        let mut result = self.connect(deadline, revisions).await;
+        if let Err(StartFailure { try_instead: Some(revisions), .. }) = result
             && Instant::now() < deadline
         {
-            result = self.connect(deadline, eras).await;
+            result = self.connect(deadline, revisions).await;
             if result.is_ok() {
-                self.state.lock().eras = eras;
+                self.state.lock().revisions = revisions;
             }
         }
         match result {
@@ -363,15 +363,15 @@ impl Server {
     async fn connect(
         self: &Arc<Self>,
         deadline: Instant,
-        eras: Eras,
+        revisions: Revisions,
     ) -> Result<Arc<Connection>, StartFailure> {
         let start = Start {
             server: Arc::clone(&self.name),
             handle: &self.handle,
-            signals: Signals::new(Arc::clone(&self.generation)),
+            notifications: Notifications::new(Arc::clone(&self.generation)),
             deadline,
             connect_timeout: self.settings.connect_timeout,
-            eras,
+            revisions,
         };
         match &self.settings.transport {
             McpTransport::Stdio(stdio) => {
@@ -415,12 +415,12 @@ impl Server {
         }
     }
 
-    /// Takes the connection away if it is idle. Calls pass the gate before they ask for a
+    /// Takes the connection away if it is idle. Calls pass the limiter before they ask for a
     /// connection, so none can be on its way to this one.
     fn take_idle(&self, connection: &Arc<Connection>, idle: Duration) -> bool {
         let mut state = self.state.lock();
         let is_listing = state.listing.as_ref().is_some_and(|listing| listing.result.peek().is_none());
-        if self.gate.active() > 0 || is_listing || state.last_call.elapsed() < idle {
+        if self.limiter.active() > 0 || is_listing || state.last_call.elapsed() < idle {
             return false;
         }
         let is_current = matches!(state.start.as_ref().and_then(Shared::peek), Some(Ok(current)) if Arc::ptr_eq(current, connection));
@@ -501,7 +501,7 @@ impl Server {
             ..ServerStats::default()
         };
         drop(state);
-        self.gate.fill(&mut stats);
+        self.limiter.fill(&mut stats);
         self.times.fill(&mut stats);
         stats
     }
@@ -543,7 +543,7 @@ impl State {
             not_before: None,
             backoff: backoff(),
             process: None,
-            eras: Eras::Both,
+            revisions: Revisions::Both,
             listing: None,
             tools: None,
             last_error: None,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::breaker::Phase;
-use super::gate::Gate;
+use super::limiter::Limiter;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Of how many calls the times are kept.
@@ -149,7 +149,7 @@ impl CallTimes {
     }
 }
 
-impl Gate {
+impl Limiter {
     pub(super) fn fill(&self, stats: &mut ServerStats) {
         let phase = self.breaker.phase();
         stats.circuit_breaker_state = phase.as_metric();

@@ -15,12 +15,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::answer::{self, Answer, Draft, INVALID_ARGUMENTS, respond};
 use super::arguments::RunArguments;
-use super::consent::{Person, Question};
+use super::approval::{Person, Question};
 use super::incoming::DetachedInput;
-use super::notes::{Notes, Wanted};
+use super::notifications::{RunNotifications, Wanted};
 use super::serve::{CallGuard, Shared, with_sources};
 use super::session::Handler;
-use super::suspended::{self, Fingerprint, NotResumed};
+use super::pending::{self, Fingerprint, NotResumed};
 use crate::error::Error;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Language, Script};
@@ -44,7 +44,7 @@ pub(super) struct Underway {
     _stop_on_drop: DropGuard,
     language: Language,
     pub(super) limits: Limits,
-    notes: Notes,
+    notifications: RunNotifications,
     /// What a person has to be asked by a result; closed where that is not how they are asked.
     questions: mpsc::Receiver<Question>,
     /// Of the call, if it may have to be repeated with an answer.
@@ -83,7 +83,7 @@ impl Handler {
         }
         if let Some(name) = &request.request_state {
             let call = Fingerprint::new(&request.name, &arguments, input.as_ref());
-            return match self.shared.suspended.take(&self.owner, call, name) {
+            return match self.shared.pending.take(&self.owner, call, name) {
                 Ok((underway, question)) => {
                     let responses = request.input_responses.unwrap_or_default();
                     self.resume(underway, question, responses, context).await
@@ -124,7 +124,7 @@ impl Handler {
             }
             None => {}
         }
-        let (script, notes) = Notes::attach(self.wanted(context), context, script);
+        let (script, notifications) = RunNotifications::attach(self.wanted(context), context, script);
         let executor = self.shared.executor.clone();
         let underway = Underway {
             run: async move { executor.run(script).await }.boxed(),
@@ -132,7 +132,7 @@ impl Handler {
             cancel,
             language,
             limits,
-            notes,
+            notifications,
             questions,
             call,
             guard: Some(self.calls.begin()),
@@ -149,8 +149,8 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         underway.guard = Some(self.calls.begin());
-        underway.notes.tell(self.wanted(context), context);
-        match responses.remove(suspended::KEY) {
+        underway.notifications.tell(self.wanted(context), context);
+        match responses.remove(pending::KEY) {
             Some(response) => question.answer(response),
             // It was sent again without an answer, and is asked again.
             None => match self.suspend(underway, question) {
@@ -184,11 +184,11 @@ impl Handler {
                     Ok(response) => return Ok(response),
                     Err(again) => underway = *again,
                 },
-                note = underway.notes.next() => underway.notes.send(note).await,
+                notification = underway.notifications.next() => underway.notifications.send(notification).await,
                 () = &mut task_due, if may_become_task => return Ok(self.make_task(underway).into()),
             }
         };
-        underway.notes.finish().await;
+        underway.notifications.finish().await;
         self.shared.note_start(underway.language, result.as_ref().err());
         // The guard goes with the answer, or a server that ends for lost threads would end before it.
         Ok(respond(self.shared.answer(&self.owner, result)).into())
@@ -197,7 +197,7 @@ impl Handler {
     /// Asks the client and puts the run aside until it comes back.
     fn suspend(&self, underway: Underway, question: Question) -> Result<CallToolResponse, Box<Underway>> {
         let Some(call) = underway.call else { return Err(Box::new(underway)) };
-        self.shared.suspended.add(&self.owner, call, underway, question).map(Into::into)
+        self.shared.pending.add(&self.owner, call, underway, question).map(Into::into)
     }
 
     fn wanted(&self, context: &RequestContext<RoleServer>) -> Wanted {
@@ -242,7 +242,7 @@ impl Handler {
                         result = &mut underway.run => break result,
                         Some(question) = underway.questions.recv() => {
                             asked += 1;
-                            ask(&tasks, &task, &format!("{}-{asked}", suspended::KEY), question).await?;
+                            ask(&tasks, &task, &format!("{}-{asked}", pending::KEY), question).await?;
                         }
                     }
                 };

@@ -1,7 +1,7 @@
 //! The server over HTTP: connections and their bounds, and what is at which path.
 
 mod connections;
-mod gate;
+mod authentication;
 mod sessions;
 mod shares;
 
@@ -42,7 +42,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::connections::{Connection, Connections, OpenConnection};
-use self::gate::{Gate, Refusal};
+use self::authentication::{Authentication, Refusal};
 use self::sessions::{PEER, REFUSED, SessionBounds, Sessions};
 use self::shares::PeerKey;
 use super::incoming::{self, Incoming as IncomingMessage};
@@ -52,7 +52,7 @@ use super::{health, metrics};
 use crate::error::Error;
 use crate::lines::{IdScan, MAX_LINE, MAX_SKIPPED_LINE};
 
-pub use gate::HttpToken;
+pub use authentication::HttpToken;
 
 /// Where MCP is.
 const MCP: &str = "/mcp";
@@ -163,14 +163,14 @@ impl HttpOptions {
     /// [`Error::InvalidOptions`] when others can reach the address and there is no token of 32 characters or more, or
     /// when something is no origin.
     pub fn validate(&self, address: IpAddr) -> Result<(), Error> {
-        Gate::new(address, &self.allow_origins, self.token.clone()).map(drop)
+        Authentication::new(address, &self.allow_origins, self.token.clone()).map(drop)
     }
 }
 
 /// What all requests share.
 struct Http {
     shared: Arc<Shared>,
-    gate: Gate,
+    authentication: Authentication,
     metrics: Option<MetricsPrinter>,
     sessions: Arc<Sessions>,
     connections: Arc<Connections>,
@@ -203,7 +203,7 @@ impl Server {
     ) -> Result<Ended, Error> {
         let address =
             listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
-        let gate = Gate::new(address.ip(), &options.allow_origins, options.token)?;
+        let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
         let runs = CancellationToken::new();
         let _runs_end_with_this = runs.clone().drop_guard();
         // Everything that rmcp has running ends with it.
@@ -217,7 +217,7 @@ impl Server {
         let connections = Connections::new(MAX_CONNECTIONS);
         let http = Arc::new(Http {
             shared: Arc::clone(&self.shared),
-            gate,
+            authentication,
             metrics: options.metrics,
             sessions: Arc::clone(&sessions),
             connections: Arc::clone(&connections),
@@ -261,7 +261,7 @@ impl Server {
         Ok(ended)
     }
 
-    /// MCP over HTTP as rmcp serves it. What it checks of hosts and origins is the gate's to check.
+    /// MCP over HTTP as rmcp serves it. What it checks of hosts and origins is the authentication's to check.
     fn mcp_service(
         &self,
         sessions: &Arc<Sessions>,
@@ -427,13 +427,13 @@ async fn answer_if_allowed(http: &Http, request: Request, next: Next) -> Respons
     if http.closing.is_cancelled() {
         return try_again("the server is being stopped");
     }
-    let origin = match http.gate.check_source(request.uri(), request.headers()) {
+    let origin = match http.authentication.check_source(request.uri(), request.headers()) {
         Ok(origin) => origin,
         Err(refusal) => return refused(&refusal),
     };
     let mut response = answer_admitted(http, request, next, origin.is_some()).await;
     if let Some(origin) = origin {
-        gate::allow_reading(response.headers_mut(), origin);
+        authentication::allow_reading(response.headers_mut(), origin);
     }
     response
 }
@@ -442,10 +442,10 @@ async fn answer_admitted(http: &Http, request: Request, next: Next, is_page: boo
     let asks_first = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if is_page && asks_first && *request.method() == Method::OPTIONS {
         let mut response = StatusCode::NO_CONTENT.into_response();
-        gate::allow_sending(response.headers_mut());
+        authentication::allow_sending(response.headers_mut());
         return response;
     }
-    let allowed = http.gate.check_token(request.headers());
+    let allowed = http.authentication.check_token(request.headers());
     if allowed.is_ok()
         && let Some(connection) = connection_of(&request)
     {
@@ -467,7 +467,7 @@ async fn answer_admitted(http: &Http, request: Request, next: Next, is_page: boo
 async fn answer_health(State(http): State<Arc<Http>>, headers: HeaderMap) -> Response {
     let mut report = health::report(&http.shared);
     let is_healthy = report["healthy"] == true;
-    if !http.gate.is_loopback() && http.gate.check_token(&headers).is_err() {
+    if !http.authentication.is_loopback() && http.authentication.check_token(&headers).is_err() {
         report = json!({ "healthy": is_healthy });
     }
     let status = if is_healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -26,13 +26,13 @@
 mod http;
 mod serve;
 
-mod lines;
+mod stdio;
 mod session;
 
 mod call;
-mod consent;
-mod notes;
-mod suspended;
+mod approval;
+mod notifications;
+mod pending;
 
 mod answer;
 mod arguments;

@@ -15,9 +15,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Format;
-use super::lines::ClientLines;
+use super::stdio::ClientLines;
 use super::session::{Handler, Session};
-use super::suspended::Suspended;
+use super::pending::PendingRuns;
 use super::tools;
 use crate::error::Error;
 use crate::executor::Executor;
@@ -80,7 +80,7 @@ pub(super) struct Shared {
     /// Why engines did not start, by language.
     pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
     /// Runs whose clients were asked something and have not come back yet.
-    pub(super) suspended: Arc<Suspended>,
+    pub(super) pending: Arc<PendingRuns>,
     /// Owners that ever were, to tell them apart.
     owners: AtomicUsize,
     /// Too many workers hang, and did so for [`HUNG_GRACE`].
@@ -101,7 +101,7 @@ impl Server {
                 started: Instant::now(),
                 tools,
                 broken: Mutex::default(),
-                suspended: Arc::default(),
+                pending: Arc::default(),
                 owners: AtomicUsize::new(0),
                 threads_lost: CancellationToken::new(),
                 is_looking: AtomicBool::new(false),
@@ -209,7 +209,7 @@ impl Shared {
 
     /// Forgets what is kept for a client that is gone, and ends what it was asked about.
     pub(super) fn forget(&self, owner: &str) {
-        self.suspended.forget(owner);
+        self.pending.forget(owner);
         if let Some(history) = self.executor.history() {
             history.forget(owner);
         }

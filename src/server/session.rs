@@ -19,7 +19,7 @@ use rmcp::task_manager::TaskManager;
 use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
-use super::notes::Severity;
+use super::notifications::Severity;
 use super::serve::{Calls, Shared};
 use super::{answer, guide, health, resources, tools};
 use crate::run::result::Language;
@@ -161,7 +161,7 @@ impl Handler {
 
     /// The same for several clients that cannot be told apart.
     pub(super) fn of_many(self) -> Self {
-        Self { is_of_many: true, default_scope: DefaultScope::Nobodys, ..self }
+        Self { is_of_many: true, default_scope: DefaultScope::Unavailable, ..self }
     }
 
     /// The same with a state of its own, under an id that no other session ever has.

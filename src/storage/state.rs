@@ -69,7 +69,7 @@ pub(crate) enum DefaultScope {
     Workspace,
     Of(StateScope),
     /// It is one of many clients that cannot be told apart.
-    Nobodys,
+    Unavailable,
 }
 
 /// What a [`StateStore`] holds of one scope.

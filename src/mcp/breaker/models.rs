@@ -1,4 +1,4 @@
-//! Models of the breaker: calls that pass, fail, answer and are dropped at the same time.
+//! Models of the breaker: calls that permit, fail, answer and are dropped at the same time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,11 +6,11 @@ use super::*;
 use crate::sync::model::{self, Timeouts, advance, any, join_others, time, yield_now};
 
 /// A breaker that has opened and whose time is over, and calls that are on their way since before.
-fn cooled_down() -> (Arc<Breaker>, [Pass; 2]) {
+fn cooled_down() -> (Arc<Breaker>, [Permit; 2]) {
     let breaker = Breaker::new("server".into());
     let late = [0, 1].map(|_| breaker.enter(time()).expect("closed"));
     for _ in 0..FAILURES {
-        breaker.enter(time()).expect("closed").settle(Verdict::Failed, time());
+        breaker.enter(time()).expect("closed").record(CallOutcome::Failed, time());
     }
     assert!(breaker.enter(time()).is_err());
     advance(OPEN_TIME);
@@ -23,22 +23,22 @@ fn v_362_one_probe_at_a_time() {
     model::check(2_000, Timeouts::Never, || {
         let (breaker, late) = cooled_down();
         model::thread("late", move || {
-            late.into_iter().for_each(|pass| pass.settle(Verdict::Healthy, time()));
+            late.into_iter().for_each(|pass| permit.record(CallOutcome::Healthy, time()));
         });
         let probes = Arc::new(AtomicUsize::new(0));
         for number in 0..4 {
             let (breaker, probes) = (Arc::clone(&breaker), Arc::clone(&probes));
             model::thread(&format!("caller-{number}"), move || {
                 for _ in 0..3 {
-                    let Ok(pass) = breaker.enter(time()) else { continue };
+                    let Ok(permit) = breaker.enter(time()) else { continue };
                     assert_eq!(probes.fetch_add(1, Ordering::Relaxed), 0, "another probe is on its way");
                     yield_now();
                     probes.fetch_sub(1, Ordering::Relaxed);
                     match any(3) {
-                        0 => drop(pass),
-                        1 => pass.settle(Verdict::Unknown, time()),
+                        0 => drop(permit),
+                        1 => permit.record(CallOutcome::Unknown, time()),
                         _ => {
-                            pass.settle(Verdict::Failed, time());
+                            permit.record(CallOutcome::Failed, time());
                             advance(OPEN_TIME);
                         }
                     }
@@ -58,16 +58,16 @@ fn v_362_no_schedule_leaves_it_open_for_ever() {
             let breaker = Arc::clone(&breaker);
             model::thread(&format!("caller-{number}"), move || {
                 for _ in 0..4 {
-                    let Ok(pass) = breaker.enter(sync::now()) else {
+                    let Ok(permit) = breaker.enter(sync::now()) else {
                         advance(OPEN_TIME / 4);
                         continue;
                     };
                     yield_now();
                     match any(6) {
-                        0 => drop(pass),
-                        1 => pass.settle(Verdict::Unknown, sync::now()),
-                        2 => pass.settle(Verdict::Healthy, sync::now()),
-                        _ => pass.settle(Verdict::Failed, sync::now()),
+                        0 => drop(permit),
+                        1 => permit.record(CallOutcome::Unknown, sync::now()),
+                        2 => permit.record(CallOutcome::Healthy, sync::now()),
+                        _ => permit.record(CallOutcome::Failed, sync::now()),
                     }
                 }
             });
@@ -75,7 +75,7 @@ fn v_362_no_schedule_leaves_it_open_for_ever() {
         join_others();
         assert_ne!(breaker.phase(), Phase::HalfOpen, "no probe is on its way");
         advance(OPEN_TIME);
-        breaker.enter(time()).expect("a probe may pass").settle(Verdict::Healthy, time());
+        breaker.enter(time()).expect("a probe may pass").record(CallOutcome::Healthy, time());
         assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
         let (one, other) = (breaker.enter(time()), breaker.enter(time()));
         assert!(one.is_ok() && other.is_ok(), "closed, it lets all through");

@@ -6,13 +6,13 @@ fn breaker() -> (Arc<Breaker>, Instant) {
     (Breaker::new("server".into()), Instant::now())
 }
 
-fn call(breaker: &Arc<Breaker>, verdict: Verdict, now: Instant) {
-    breaker.enter(now).expect("closed").settle(verdict, now);
+fn call(breaker: &Arc<Breaker>, outcome: CallOutcome, now: Instant) {
+    breaker.enter(now).expect("closed").record(outcome, now);
 }
 
 fn opened() -> (Arc<Breaker>, Instant) {
     let (breaker, now) = breaker();
-    (0..FAILURES).for_each(|_| call(&breaker, Verdict::Failed, now));
+    (0..FAILURES).for_each(|_| call(&breaker, CallOutcome::Failed, now));
     assert_eq!(breaker.phase(), Phase::Open { until: now + OPEN_TIME });
     (breaker, now)
 }
@@ -21,9 +21,9 @@ fn opened() -> (Arc<Breaker>, Instant) {
 fn up_226_four_failures_and_a_success_leave_it_closed() {
     let (breaker, now) = breaker();
     for _ in 0..3 {
-        (0..4).for_each(|_| call(&breaker, Verdict::Failed, now));
+        (0..4).for_each(|_| call(&breaker, CallOutcome::Failed, now));
         assert_eq!(breaker.phase(), Phase::Closed { failures: 4 });
-        call(&breaker, Verdict::Healthy, now);
+        call(&breaker, CallOutcome::Healthy, now);
         assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
     }
     assert_eq!(breaker.failures_total(), 12);
@@ -32,8 +32,8 @@ fn up_226_four_failures_and_a_success_leave_it_closed() {
 #[test]
 fn up_226_calls_that_say_nothing_do_not_count() {
     let (breaker, now) = breaker();
-    (0..4).for_each(|_| call(&breaker, Verdict::Failed, now));
-    (0..10).for_each(|_| call(&breaker, Verdict::Unknown, now));
+    (0..4).for_each(|_| call(&breaker, CallOutcome::Failed, now));
+    (0..10).for_each(|_| call(&breaker, CallOutcome::Unknown, now));
     drop(breaker.enter(now));
     assert_eq!(breaker.phase(), Phase::Closed { failures: 4 });
 }
@@ -55,15 +55,15 @@ fn up_226_after_the_cooldown_exactly_one_of_a_hundred_callers_passes() {
     std::thread::scope(|scope| {
         for _ in 0..100 {
             scope.spawn(|| {
-                if let Ok(pass) = breaker.enter(later) {
+                if let Ok(permit) = breaker.enter(later) {
                     passed.fetch_add(1, Ordering::Relaxed);
-                    *probe.lock() = Some(pass);
+                    *probe.lock() = Some(permit);
                 }
             });
         }
     });
     assert_eq!(passed.load(Ordering::Relaxed), 1);
-    probe.into_inner().unwrap().settle(Verdict::Healthy, later);
+    probe.into_inner().unwrap().record(CallOutcome::Healthy, later);
     assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
 }
 
@@ -71,7 +71,7 @@ fn up_226_after_the_cooldown_exactly_one_of_a_hundred_callers_passes() {
 fn up_226_a_probe_that_fails_opens_it_again() {
     let (breaker, now) = opened();
     let later = now + OPEN_TIME;
-    breaker.enter(later).unwrap().settle(Verdict::Failed, later);
+    breaker.enter(later).unwrap().record(CallOutcome::Failed, later);
     assert_eq!(breaker.phase(), Phase::Open { until: later + OPEN_TIME });
 }
 
@@ -87,11 +87,11 @@ fn up_226_a_probe_that_nobody_waits_for_makes_way_for_the_next() {
 fn up_226_what_began_before_it_opened_says_nothing_about_the_probe() {
     let (breaker, now) = breaker();
     let late = breaker.enter(now).unwrap();
-    (0..FAILURES).for_each(|_| call(&breaker, Verdict::Failed, now));
+    (0..FAILURES).for_each(|_| call(&breaker, CallOutcome::Failed, now));
     let later = now + OPEN_TIME;
     let probe = breaker.enter(later).unwrap();
-    late.settle(Verdict::Healthy, later);
+    late.record(CallOutcome::Healthy, later);
     assert_eq!(breaker.phase(), Phase::HalfOpen);
-    probe.settle(Verdict::Failed, later);
+    probe.record(CallOutcome::Failed, later);
     assert_eq!(breaker.phase(), Phase::Open { until: later + OPEN_TIME });
 }

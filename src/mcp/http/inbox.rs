@@ -17,7 +17,7 @@ use crate::json::{self, TreeError};
 use crate::lines::{FoundId, IdScan};
 use crate::mcp::convert::{Expected, read_result};
 use crate::mcp::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
-use crate::mcp::signals::Signals;
+use crate::mcp::notifications::Notifications;
 
 /// Messages that may wait for rmcp, which takes each as soon as it looks.
 const MAX_WAITING: usize = 64;
@@ -39,7 +39,7 @@ pub(super) struct Inbox {
     server: Arc<str>,
     pending: Mutex<HashMap<i64, Pending>>,
     messages: mpsc::Sender<ServerJsonRpcMessage>,
-    signals: Signals,
+    notifications: Notifications,
     pub(super) promotions: Promotions,
     /// What the older handshake settled. Kept before its answer is passed on, because the next
     /// message already carries it.
@@ -54,12 +54,12 @@ pub(super) enum Taken {
 }
 
 impl Inbox {
-    pub(super) fn new(server: Arc<str>, signals: Signals) -> (Self, mpsc::Receiver<ServerJsonRpcMessage>) {
+    pub(super) fn new(server: Arc<str>, notifications: Notifications) -> (Self, mpsc::Receiver<ServerJsonRpcMessage>) {
         let (messages, receiver) = mpsc::channel(MAX_WAITING);
         let pending = Mutex::default();
         let promotions = Promotions::default();
         let version = Mutex::default();
-        (Self { server, pending, messages, signals, promotions, version }, receiver)
+        (Self { server, pending, messages, notifications, promotions, version }, receiver)
     }
 
     pub(super) fn expect(&self, id: i64, pending: Pending) {
@@ -183,11 +183,11 @@ impl Inbox {
     /// notification, so the others end here.
     async fn notice(&self, method: &str, text: &[u8]) {
         match method {
-            "notifications/tools/list_changed" => self.signals.tools_changed(),
+            "notifications/tools/list_changed" => self.notifications.tools_changed(),
             _ if text.len() > MAX_NOTIFICATION_BYTES => {}
             "notifications/progress" => {
                 if let Ok(ProgressNotification { params }) = serde_json::from_slice(text) {
-                    self.signals.progress(params);
+                    self.notifications.progress(params);
                 }
             }
             "notifications/subscriptions/acknowledged" if !self.pending.lock().is_empty() => {

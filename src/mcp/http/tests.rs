@@ -161,7 +161,7 @@ const DEADLINES: Deadlines =
 
 fn transport(server: &McpServer) -> (HttpWire, Arc<HttpState>) {
     let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
-    connect_transport(Arc::from("s"), http, None, Arc::default(), Signals::default(), DEADLINES).unwrap()
+    connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), DEADLINES).unwrap()
 }
 
 type Running = RunningService<RoleClient, ClientConfig>;
@@ -496,7 +496,7 @@ async fn up_223_a_huge_event_and_a_flood_of_comments_end_the_call() {
         // Unoptimised, 68 MB take a while.
         let deadlines = Deadlines { request: Duration::from_secs(9), ..DEADLINES };
         let (wire, _state) =
-            connect_transport(Arc::from("s"), http, None, Arc::default(), Signals::default(), deadlines)
+            connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), deadlines)
                 .unwrap();
         let running = rmcp::serve_client(ClientConfig::default(), wire).await.unwrap();
         let error = call(&running).await.unwrap_err();
@@ -655,7 +655,7 @@ async fn changes_that_the_server_announces_on_its_own_stream_are_counted() {
     .await;
     let (_running, state) = connected(&fake.url).await;
     timeout(Duration::from_secs(2), async {
-        while state.signals.tool_changes() == 0 {
+        while state.notifications.tool_changes() == 0 {
             sleep(Duration::from_millis(10)).await;
         }
     })
@@ -715,7 +715,7 @@ async fn the_older_transport_is_found_and_remembered() {
                 http,
                 None,
                 Arc::clone(&known),
-                Signals::default(),
+                Notifications::default(),
                 DEADLINES,
             )
             .unwrap();
@@ -837,7 +837,7 @@ async fn headers_that_cannot_be_sent_are_named_without_their_values() {
         let server = McpServer::http("s", Url::parse("http://127.0.0.1:1/").unwrap()).header(name, value);
         let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
         let error =
-            connect_transport(Arc::from("s"), http, None, Arc::default(), Signals::default(), DEADLINES)
+            connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), DEADLINES)
                 .err()
                 .unwrap();
         assert!(error.message.contains(words) && error.message.contains(name), "{}", error.message);

@@ -95,7 +95,7 @@ impl HttpWire {
         deadlines: Deadlines,
     ) -> Self {
         let stop = CancellationToken::new();
-        let (inbox, incoming) = Inbox::new(Arc::clone(&client.server), state.signals.clone());
+        let (inbox, incoming) = Inbox::new(Arc::clone(&client.server), state.notifications.clone());
         let link = Link {
             client,
             url,

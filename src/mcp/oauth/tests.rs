@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use super::login::login_with;
 use super::*;
 use crate::mcp::http::{Deadlines, base64, connect_transport, tool_error};
-use crate::mcp::signals::Signals;
+use crate::mcp::notifications::Notifications;
 
 mod hostile;
 
@@ -236,7 +236,7 @@ async fn connect(server: &McpServer, authorization: Arc<Authorization>) -> Resul
         http,
         Some(authorization),
         Arc::default(),
-        Signals::default(),
+        Notifications::default(),
         deadlines,
     )
     .unwrap();

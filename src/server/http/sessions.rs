@@ -32,10 +32,10 @@ use crate::server::metrics;
 use crate::server::serve::{Calls, Shared, random_name};
 use crate::server::session::Handler;
 
-/// Messages that wait for the client to read its stream. A note beyond it is dropped, as over pipes.
+/// Messages that wait for the client to read its stream. A notification beyond it is dropped, as over pipes.
 const MAX_WAITING: usize = 256;
 
-/// Places that notes leave to what must not be lost: questions to the client.
+/// Places that notifications leave to what must not be lost: questions to the client.
 const KEPT_FOR_QUESTIONS: usize = 8;
 
 /// The place that everything else leaves to the answer.
@@ -480,7 +480,7 @@ impl Streams {
                     other => self.stream_of(other).cloned(),
                 };
                 if let Some(sender) = sender {
-                    // Without room a note is dropped, which is what they are there for.
+                    // Without room a notification is dropped, which is what they are there for.
                     let _dropped = push(&sender, message, KEPT_FOR_QUESTIONS);
                 }
                 Ok(())
@@ -494,8 +494,8 @@ impl Streams {
             let is_kept = !asked_in.same_channel(sender);
             if !is_kept {
                 let params = CancelledNotificationParam::new(Some(id.clone()), None);
-                let note = ServerNotification::CancelledNotification(CancelledNotification::new(params));
-                let _dropped = push(sender, JsonRpcMessage::notification(note), KEPT_FOR_ANSWER);
+                let notification = ServerNotification::CancelledNotification(CancelledNotification::new(params));
+                let _dropped = push(sender, JsonRpcMessage::notification(notification), KEPT_FOR_ANSWER);
             }
             is_kept
         });

@@ -110,13 +110,13 @@ async fn notes_leave_room_for_questions_and_the_answer() {
     let message =
         |value: serde_json::Value| -> ServerJsonRpcMessage { serde_json::from_value(value).unwrap() };
     for _ in 0..2 * MAX_WAITING {
-        let mut note = message(serde_json::json!({
+        let mut notification = message(serde_json::json!({
             "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "x" }
         }));
-        if let JsonRpcMessage::Notification(note) = &mut note {
-            note.notification.extensions_mut().insert(OriginatingRequestId(RequestId::Number(1)));
+        if let JsonRpcMessage::Notification(notification) = &mut notification {
+            notification.notification.extensions_mut().insert(OriginatingRequestId(RequestId::Number(1)));
         }
-        streams.route(note).unwrap();
+        streams.route(notification).unwrap();
     }
     assert_eq!(receiver.len(), MAX_WAITING - KEPT_FOR_QUESTIONS);
     for number in 0..2 * KEPT_FOR_QUESTIONS {

@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, encoded, expected, read_result};
 use super::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
-use super::signals::Signals;
+use super::notifications::Notifications;
 use crate::json::TreeError;
 use crate::lines::{FoundId, IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
 
@@ -44,7 +44,7 @@ pub(super) struct LineTransport<R> {
     outgoing: Option<LineQueue>,
     /// What is waited for, by request.
     pending: HashMap<i64, Expected>,
-    signals: Signals,
+    notifications: Notifications,
     /// The probe for the newest revision, which old servers may never answer, and when to give up.
     probe: Option<(i64, Instant)>,
     probe_time: Duration,
@@ -68,7 +68,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         server: Arc<str>,
         reader: R,
         writer: W,
-        signals: Signals,
+        notifications: Notifications,
         probe_time: Duration,
         ended: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
@@ -80,7 +80,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             lines: LineReader::new(reader),
             outgoing: Some(outgoing),
             pending: HashMap::new(),
-            signals,
+            notifications,
             probe: None,
             probe_time,
             reported_noise: false,
@@ -140,11 +140,11 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
 
     fn read_notification(&self, method: &str, line: &[u8]) -> Read {
         match method {
-            "notifications/tools/list_changed" => self.signals.tools_changed(),
+            "notifications/tools/list_changed" => self.notifications.tools_changed(),
             _ if line.len() > MAX_NOTIFICATION_BYTES => {}
             "notifications/progress" => {
                 if let Ok(ProgressNotification { params }) = serde_json::from_slice(line) {
-                    self.signals.progress(params);
+                    self.notifications.progress(params);
                 }
             }
             // rmcp waits for this one before it lets a subscription begin. There is one for each

@@ -28,10 +28,10 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Notes that may wait to be sent. Beyond it they are counted and dropped: the answer has everything.
 const MAX_WAITING_NOTES: usize = 256;
 
-/// How long the connection may take to queue a note.
+/// How long the connection may take to queue a notification.
 const MAX_SEND: Duration = Duration::from_millis(200);
 
-/// The most of one printed line in a note, in bytes.
+/// The most of one printed line in a notification, in bytes.
 const MAX_LINE_BYTES: usize = 4_096;
 
 /// What a client asked to be told.
@@ -42,7 +42,7 @@ pub(super) struct Wanted {
 }
 
 /// Something that happened.
-pub(super) enum Note {
+pub(super) enum RunNotification {
     /// A tool call has ended.
     CallEnded(String),
     /// The script has printed a line.
@@ -51,15 +51,15 @@ pub(super) enum Note {
     StillRunning,
 }
 
-/// The notes of one call, on their way to the client.
-pub(super) struct Notes {
+/// The notifications of one call, on their way to the client.
+pub(super) struct RunNotifications {
     wanted: Wanted,
     peer: Peer<RoleServer>,
-    /// Over HTTP a note goes where the client waits for this request's answer.
+    /// Over HTTP a notification goes where the client waits for this request's answer.
     request: OriginatingRequestId,
     /// The script's name.
     logger: String,
-    notes: mpsc::Receiver<Note>,
+    notifications: mpsc::Receiver<RunNotification>,
     dropped: Arc<AtomicU64>,
     heartbeat: Interval,
     started: Instant,
@@ -67,7 +67,7 @@ pub(super) struct Notes {
     calls: u64,
 }
 
-impl Notes {
+impl RunNotifications {
     /// Makes `script` tell what is wanted, and returns what passes it on.
     pub(super) fn attach(
         wanted: Wanted,
@@ -75,13 +75,13 @@ impl Notes {
         mut script: Script,
     ) -> (Script, Self) {
         let logger = script.name.clone();
-        let (sender, notes) = mpsc::channel(MAX_WAITING_NOTES);
+        let (sender, notifications) = mpsc::channel(MAX_WAITING_NOTES);
         let dropped = Arc::new(AtomicU64::new(0));
         if wanted.progress.is_some() {
             let sender = sender.clone();
-            // A client that is slow must not slow its script, so that a full channel means a note less.
+            // A client that is slow must not slow its script, so that a full channel means a notification less.
             script = script.on_call(move |call| {
-                let _full = sender.try_send(Note::CallEnded(call_text(call)));
+                let _full = sender.try_send(RunNotification::CallEnded(call_text(call)));
             });
         }
         if let Some(least) = wanted.log {
@@ -90,7 +90,7 @@ impl Notes {
                 let Output::Log { level, text } = entry else { return };
                 let severity = severity(*level);
                 if rank(severity) >= rank(least)
-                    && sender.try_send(Note::Printed(severity, shortened(text))).is_err()
+                    && sender.try_send(RunNotification::Printed(severity, shortened(text))).is_err()
                 {
                     dropped.fetch_add(1, Ordering::Relaxed);
                 }
@@ -98,19 +98,19 @@ impl Notes {
         }
         let mut heartbeat = interval_at((Instant::now() + HEARTBEAT).into(), HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let notes = Self {
+        let notifications = Self {
             wanted,
             peer: context.peer.clone(),
             request: OriginatingRequestId(context.id.clone()),
             logger,
-            notes,
+            notifications,
             dropped,
             heartbeat,
             started: Instant::now(),
             sent: 0.0,
             calls: 0,
         };
-        (script, notes)
+        (script, notifications)
     }
 
     /// From now on tells what this request's client wants, in the place of the one before.
@@ -121,10 +121,10 @@ impl Notes {
     }
 
     /// Waits for the next thing to tell. Never completes when nothing is wanted. Nothing is lost when this is dropped.
-    pub(super) async fn next(&mut self) -> Note {
+    pub(super) async fn next(&mut self) -> RunNotification {
         tokio::select! {
-            Some(note) = self.notes.recv() => note,
-            _ = self.heartbeat.tick(), if self.wanted.progress.is_some() => Note::StillRunning,
+            Some(notification) = self.notifications.recv() => notification,
+            _ = self.heartbeat.tick(), if self.wanted.progress.is_some() => RunNotification::StillRunning,
             // The script and whoever else could send is gone.
             else => std::future::pending().await,
         }
@@ -132,8 +132,8 @@ impl Notes {
 
     /// Tells what is left, when the run is over.
     pub(super) async fn finish(&mut self) {
-        while let Ok(note) = self.notes.try_recv() {
-            self.send(note).await;
+        while let Ok(notification) = self.notifications.try_recv() {
+            self.send(notification).await;
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
@@ -142,24 +142,24 @@ impl Notes {
     }
 
     /// Tells the client. Must not be dropped half-way: what it tells could come after the call's answer.
-    pub(super) async fn send(&mut self, note: Note) {
-        match note {
-            Note::StillRunning => {
+    pub(super) async fn send(&mut self, notification: RunNotification) {
+        match notification {
+            RunNotification::StillRunning => {
                 let seconds = self.started.elapsed().as_secs();
                 let message = format!("running for {seconds} s, {} tool calls have ended", self.calls);
                 self.send_progress(message).await;
             }
-            Note::CallEnded(message) => {
+            RunNotification::CallEnded(message) => {
                 self.calls += 1;
                 self.send_progress(message).await;
             }
-            Note::Printed(severity, line) => self.send_line(severity, line).await,
+            RunNotification::Printed(severity, line) => self.send_line(severity, line).await,
         }
     }
 
     async fn send_progress(&mut self, message: String) {
         let Some(token) = self.wanted.progress.clone() else { return };
-        // Nobody knows how far a script is, so what grows is the number of notes.
+        // Nobody knows how far a script is, so what grows is the number of notifications.
         self.sent += 1.0;
         let params = ProgressNotificationParam::new(token, self.sent).with_message(message);
         self.notify(ServerNotification::ProgressNotification(ProgressNotification::new(params))).await;

@@ -71,7 +71,7 @@ impl fmt::Debug for HttpToken {
 }
 
 /// Decides about each request before anything of it is read.
-pub(super) struct Gate {
+pub(super) struct Authentication {
     is_loopback: bool,
     origins: Vec<url::Origin>,
     token: Option<HttpToken>,
@@ -85,8 +85,8 @@ pub(super) enum Refusal {
     Unauthorized,
 }
 
-impl Gate {
-    /// The gate of a server at `address`.
+impl Authentication {
+    /// The authentication of a server at `address`.
     ///
     /// # Errors
     ///

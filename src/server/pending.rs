@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::task::AbortHandle;
 
 use super::call::Underway;
-use super::consent::Question;
+use super::approval::Question;
 use super::serve::random_name;
 use crate::json::Json;
 
@@ -25,7 +25,7 @@ pub(super) const KEY: &str = "approval";
 
 /// Runs that wait, by what names them: random, so that it cannot be guessed.
 #[derive(Default)]
-pub(super) struct Suspended {
+pub(super) struct PendingRuns {
     runs: Mutex<HashMap<String, Waiting>>,
 }
 
@@ -71,7 +71,7 @@ pub(super) enum NotResumed {
     OtherCall,
 }
 
-impl Suspended {
+impl PendingRuns {
     /// Puts a run aside, and returns what the client is asked in the place of its answer.
     ///
     /// # Errors

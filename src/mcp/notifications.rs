@@ -17,9 +17,9 @@ use crate::tools::{Progress, ProgressListener};
 /// How much of a progress message is passed on.
 const MESSAGE_BYTES: usize = 1024;
 
-/// The signals of one connection. Cheap to clone.
+/// The notifications of one connection. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Signals {
+pub(super) struct Notifications {
     inner: Arc<Inner>,
 }
 
@@ -31,8 +31,8 @@ struct Inner {
     listeners: Mutex<HashMap<ProgressToken, ProgressListener>>,
 }
 
-impl Signals {
-    /// Signals of a new connection of a server, whose `generation` grows with every change.
+impl Notifications {
+    /// Notifications of a new connection of a server, whose `generation` grows with every change.
     pub(super) fn new(generation: Arc<AtomicU64>) -> Self {
         Self { inner: Arc::new(Inner { generation, ..Inner::default() }) }
     }
@@ -69,26 +69,26 @@ impl Signals {
     /// Listens to a call's progress until the guard is dropped.
     pub(super) fn listen(&self, token: ProgressToken, listener: ProgressListener) -> Listening {
         self.inner.listeners.lock().insert(token.clone(), listener);
-        Listening { signals: self.clone(), token }
+        Listening { notifications: self.clone(), token }
     }
 }
 
 /// Ends a subscription to progress when it is dropped.
 pub(super) struct Listening {
-    signals: Signals,
+    notifications: Notifications,
     token: ProgressToken,
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.signals.inner.listeners.lock().remove(&self.token);
+        self.notifications.inner.listeners.lock().remove(&self.token);
     }
 }
 
 /// What this client tells a server about itself: no capabilities, so no sampling, no questions to
 /// the user, no roots. Notifications come here over HTTP; over pipes the transport reads them.
 pub(super) struct Client {
-    pub(super) signals: Signals,
+    pub(super) notifications: Notifications,
 }
 
 impl ClientHandler for Client {
@@ -102,7 +102,7 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.signals.tools_changed();
+        self.notifications.tools_changed();
     }
 
     async fn on_progress(
@@ -110,6 +110,6 @@ impl ClientHandler for Client {
         notification: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.signals.progress(notification);
+        self.notifications.progress(notification);
     }
 }

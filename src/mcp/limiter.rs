@@ -13,15 +13,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
-use super::breaker::{Breaker, Pass, Verdict};
+use super::breaker::{Breaker, Permit, CallOutcome};
 use super::settings::{McpServer, RateLimit};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// When a full queue is worth trying again. A place is free as soon as one call ends.
 const QUEUE_RETRY: Duration = Duration::from_secs(1);
 
-/// The gate of one server.
-pub(super) struct Gate {
+/// The limiter of one server.
+pub(super) struct Limiter {
     server: Arc<str>,
     pub(super) breaker: Arc<Breaker>,
     limiter: Option<(RateLimit, DefaultDirectRateLimiter)>,
@@ -36,12 +36,12 @@ pub(super) struct Gate {
 
 /// A call that has passed. Holds its place until it is dropped.
 pub(super) struct Admitted {
-    pass: Pass,
+    permit: Permit,
     _place: OwnedSemaphorePermit,
     _active: Active,
 }
 
-impl Gate {
+impl Limiter {
     pub(super) fn new(server: &Arc<str>, settings: &McpServer) -> Self {
         let most_places = settings.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -87,7 +87,7 @@ impl Gate {
             Err(_) => self.wait_for_place(deadline, cancel).await?,
         };
         let active = Active::new(&self.server);
-        Ok(Admitted { pass, _place: place, _active: active })
+        Ok(Admitted { permit, _place: place, _active: active })
     }
 
     fn check_rate(&self) -> Result<(), ToolError> {
@@ -174,14 +174,14 @@ impl Gate {
 
 impl Admitted {
     /// Says what came of the call, which decides about the calls after it.
-    pub(super) fn settle<T>(self, result: &Result<T, ToolError>) {
-        self.pass.settle(verdict(result), Instant::now());
+    pub(super) fn record<T>(self, result: &Result<T, ToolError>) {
+        self.permit.record(outcome(result), Instant::now());
     }
 }
 
 /// What an outcome says about the server. That it answers is healthy, whatever it answers; what
 /// happened before the call was sent says nothing.
-fn verdict<T>(result: &Result<T, ToolError>) -> Verdict {
+fn outcome<T>(result: &Result<T, ToolError>) -> CallOutcome {
     match result.as_ref().map_err(|error| error.code) {
         Ok(_)
         | Err(
@@ -189,11 +189,11 @@ fn verdict<T>(result: &Result<T, ToolError>) -> Verdict {
             | ToolErrorCode::ToolNotFound
             | ToolErrorCode::InvalidArguments
             | ToolErrorCode::ResultTooLarge,
-        ) => Verdict::Healthy,
+        ) => CallOutcome::Healthy,
         Err(
             ToolErrorCode::ToolTimeout | ToolErrorCode::UpstreamUnavailable | ToolErrorCode::UpstreamProtocol,
-        ) => Verdict::Failed,
-        Err(_) => Verdict::Unknown,
+        ) => CallOutcome::Failed,
+        Err(_) => CallOutcome::Unknown,
     }
 }
 
@@ -202,14 +202,14 @@ fn refused(code: ToolErrorCode, message: String, retry_after: Duration) -> ToolE
 }
 
 /// Counts a waiting call, down again however it ends.
-struct Waiting<'a>(&'a Gate);
+struct Waiting<'a>(&'a Limiter);
 
 impl<'a> Waiting<'a> {
-    fn new(gate: &'a Gate) -> Option<Self> {
-        let waiting = Self(gate);
-        let before = gate.waiting.fetch_add(1, Ordering::Relaxed);
-        metrics::gauge!("pool_queue_depth", "server" => gate.server.to_string()).increment(1);
-        (before < gate.most_waiting).then_some(waiting)
+    fn new(limiter: &'a Limiter) -> Option<Self> {
+        let waiting = Self(limiter);
+        let before = limiter.waiting.fetch_add(1, Ordering::Relaxed);
+        metrics::gauge!("pool_queue_depth", "server" => limiter.server.to_string()).increment(1);
+        (before < limiter.most_waiting).then_some(waiting)
     }
 }
 
