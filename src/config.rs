@@ -68,6 +68,8 @@ pub struct Config {
     pub read_only: Vec<String>,
     /// The limits of a run that asks for nothing.
     pub limits: Limits,
+    /// The most that a client of a server may ask for: what was configured, and [`Limits::CEILING`] for the rest.
+    pub max_limits: Limits,
     /// Whether a tool whose definition has changed stays blocked until a person accepts it.
     pub strict: bool,
     /// Whether lists of tools are kept on disk between processes.
@@ -222,6 +224,7 @@ impl Default for Config {
             ask: Vec::new(),
             read_only: Vec::new(),
             limits: Limits::default(),
+            max_limits: Limits::CEILING,
             strict: false,
             cache_enabled: true,
             cache_directory: None,

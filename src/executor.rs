@@ -55,6 +55,7 @@ pub struct Executor {
 
 struct Inner {
     limits: Limits,
+    max_limits: Limits,
     policy: Arc<Policy>,
     approver: Option<Approver>,
     catalog: Arc<Catalog>,
@@ -294,6 +295,11 @@ impl Executor {
     /// The limits of runs that bring none of their own.
     pub fn limits(&self) -> Limits {
         self.inner.limits
+    }
+
+    /// The most that a client of a server may ask for: see [`ExecutorBuilder::max_limits`].
+    pub fn max_limits(&self) -> Limits {
+        self.inner.max_limits
     }
 
     /// How many runs there are at this moment.
@@ -581,6 +587,7 @@ fn cancelled() -> Box<ScriptError> {
 #[derive(Default)]
 pub struct ExecutorBuilder {
     limits: Limits,
+    max_limits: Option<Limits>,
     allow: Option<Vec<String>>,
     deny: Vec<String>,
     ask: Vec<String>,
@@ -625,6 +632,14 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The most that a client of a [`Server`](crate::server::Server) may ask for: a request for more gets this much.
+    /// Default: [`Limits::CEILING`]. [`Script::limits`] is not bounded by it: it is the embedder's own.
+    #[must_use]
+    pub fn max_limits(mut self, limits: Limits) -> Self {
+        self.max_limits = Some(limits);
         self
     }
 
@@ -833,6 +848,7 @@ impl ExecutorBuilder {
     pub fn config(mut self, config: Config) -> Self {
         self.servers.extend(config.servers);
         self.limits = config.limits;
+        self.max_limits = Some(config.max_limits);
         self.strict |= config.strict;
         self.deny.extend(config.deny);
         self.ask.extend(config.ask);
@@ -894,6 +910,8 @@ impl ExecutorBuilder {
     /// [`Error::Start`] that the system refuses a thread.
     pub fn build(self) -> Result<Executor, Error> {
         self.limits.validate()?;
+        let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
+        max_limits.validate()?;
         let mut policy = Policy::new(PolicyLists {
             allow: self.allow.as_deref(),
             deny: &self.deny,
@@ -981,6 +999,7 @@ impl ExecutorBuilder {
         Ok(Executor {
             inner: Arc::new(Inner {
                 limits: self.limits,
+                max_limits,
                 policy: Arc::new(policy),
                 approver: self.approver,
                 catalog: Arc::new(Catalog::new(&dispatchers, &catalog_options)),

@@ -416,6 +416,7 @@ impl Loader<'_> {
         let Some(key) = own::LIMIT_KEYS.get(position) else { return };
         self.note_origin(&format!("limits.{}", key.name), path, limit.place);
         (key.set)(&mut self.config.limits, limit.value);
+        (key.set)(&mut self.config.max_limits, limit.value);
     }
 
     /// Chooses an entry for each name, and makes servers of them.

@@ -22,6 +22,7 @@ use super::serve::{CallGuard, Shared, with_sources};
 use super::session::Handler;
 use super::pending::{self, Fingerprint, NotResumed};
 use crate::error::Error;
+use crate::executor::Executor;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Language, Script};
 
@@ -108,7 +109,7 @@ impl Handler {
                 return Ok(respond(answer::refusal(format, INVALID_ARGUMENTS, &problem, None)).into());
             }
         };
-        let limits = limits(&arguments, self.shared.executor.limits());
+        let limits = limits(&arguments, &self.shared.executor);
         let cancel = self.runs.child_token();
         let mut script = script(language, arguments)
             .limits(limits)
@@ -304,10 +305,18 @@ impl Shared {
     }
 }
 
-fn limits(arguments: &RunArguments, default: Limits) -> Limits {
+/// What the client asks for, and the defaults where it asks for nothing; never more than the operator allows.
+fn limits(arguments: &RunArguments, executor: &Executor) -> Limits {
+    let (default, max) = (executor.limits(), executor.max_limits());
+    let tool_calls = arguments.max_tool_calls.unwrap_or(default.tool_calls);
     Limits {
-        wall_time: arguments.timeout.unwrap_or(default.wall_time),
-        tool_calls: arguments.max_tool_calls.unwrap_or(default.tool_calls),
+        wall_time: arguments.timeout.unwrap_or(default.wall_time).min(max.wall_time),
+        // 0 means no limit, on both sides.
+        tool_calls: match (tool_calls, max.tool_calls) {
+            (asked, 0) => asked,
+            (0, max) => max,
+            (asked, max) => asked.min(max),
+        },
         ..default
     }
 }

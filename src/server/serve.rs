@@ -93,7 +93,7 @@ impl Server {
     /// A server that runs scripts on `executor`. What it cannot put into an answer can be read later if the executor
     /// [keeps runs](crate::ExecutorBuilder::keep_runs).
     pub fn new(executor: Executor, options: ServerOptions) -> Self {
-        let tools = tools::all(&executor.server_names());
+        let tools = tools::all(&executor.server_names(), &executor.max_limits());
         Self {
             shared: Arc::new(Shared {
                 executor,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::arguments::{MAX_TIMEOUT, RunParameter};
+use super::arguments::RunParameter;
+use crate::run::limits::Limits;
 
 /// Runs TypeScript.
 pub(super) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
@@ -29,7 +30,7 @@ const PYTHON: &str = "The same in Python 3.14: await search_tools(\"words\"), \
 await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
 
 /// The list of tools, in the order and with the bytes that every client gets.
-pub(super) fn all(servers: &[String]) -> Vec<Tool> {
+pub(super) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
     let typescript = format!("{TYPESCRIPT}{}", servers_sentence(servers));
     let run = |name, title: &str, description: String, input: &Value| {
         tool(name, title, description, input, &result_schema())
@@ -37,8 +38,8 @@ pub(super) fn all(servers: &[String]) -> Vec<Tool> {
             .with_annotations(ToolAnnotations::new().open_world(true))
     };
     vec![
-        run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript, &run_schema(Remarks::Written)),
-        run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned(), &run_schema(Remarks::AsBefore)),
+        run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript, &run_schema(Remarks::Written, max)),
+        run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned(), &run_schema(Remarks::AsBefore, max)),
         tool(
             HEALTH,
             "Health",
@@ -65,7 +66,7 @@ enum Remarks {
     AsBefore,
 }
 
-fn run_schema(remarks: Remarks) -> Value {
+fn run_schema(remarks: Remarks, max: &Limits) -> Value {
     let mut properties = JsonObject::new();
     for parameter in RunParameter::ALL {
         let mut schema = match parameter {
@@ -75,9 +76,10 @@ fn run_schema(remarks: Remarks) -> Value {
                 json!({ "type": "array", "items": { "type": "string" }, "description": "e.g. server.*" })
             }
             RunParameter::TimeoutMs => {
-                json!({ "type": "integer", "maximum": MAX_TIMEOUT.as_millis() as u64 })
+                json!({ "type": "integer", "maximum": max.wall_time.as_millis() as u64 })
             }
-            RunParameter::MaxToolCalls => json!({ "type": "integer" }),
+            RunParameter::MaxToolCalls if max.tool_calls == 0 => json!({ "type": "integer" }),
+            RunParameter::MaxToolCalls => json!({ "type": "integer", "maximum": max.tool_calls }),
             RunParameter::Session => json!({ "type": "string" }),
             RunParameter::DryRun => json!({ "type": "boolean" }),
         };

@@ -662,6 +662,48 @@ fn limits_of_one_run() {
     client.end();
 }
 
+/// What the operator set is the most that a client gets, however it is set.
+#[test]
+fn limits_of_the_operator_are_caps() {
+    let flags = Start::new().arguments(&["--timeout", "1s", "--max-tool-calls", "2"]);
+    let file = Start::new().config("limits", json!({ "timeoutMs": 1_000, "maxToolCalls": 2 }));
+    for start in [flags, file] {
+        let mut client = start.server("well", &["well"]).spawn().shaken();
+        let tools = client.request("tools/list", json!({}));
+        let parameters = &tools["result"]["tools"][0]["inputSchema"]["properties"];
+        assert_eq!(parameters["timeoutMs"]["maximum"], 1_000);
+        assert_eq!(parameters["maxToolCalls"]["maximum"], 2);
+        let endless = json!({ "code": "await new Promise(() => {}, setTimeout(() => {}, 60_000))", "timeoutMs": 5_000 });
+        let error = &client.call("executeTypescript", endless)["structuredContent"]["error"];
+        assert_eq!(error["code"], "TIMEOUT");
+        assert!(error["message"].as_str().unwrap().contains("1 s"), "{error}");
+        for asked in [json!(0), json!(100), Value::Null] {
+            let code = "for (let i = 0; i < 3; i++) await tools.well.echo({})";
+            let result = client.call("executeTypescript", json!({ "code": code, "maxToolCalls": asked }));
+            assert_eq!(result["structuredContent"]["error"]["code"], "MAX_TOOL_CALLS_EXCEEDED", "{asked}");
+        }
+        client.end();
+    }
+}
+
+/// Without a setting of the operator a client gets what it asks for.
+#[test]
+fn a_default_can_be_below_the_cap() {
+    let mut client = Start::new().arguments(&["--timeout", "60s", "--default-timeout", "200ms"]).spawn().shaken();
+    let waits = "await new Promise((resolve) => setTimeout(resolve, 700)); return 1";
+    let result = client.call("executeTypescript", json!({ "code": waits }));
+    assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT");
+    let result = client.call("executeTypescript", json!({ "code": waits, "timeoutMs": 50_000 }));
+    assert_eq!(result["structuredContent"]["value"], 1, "{result}");
+    client.end();
+    let mut client = Start::new().spawn().shaken();
+    let tools = client.request("tools/list", json!({}));
+    let parameters = &tools["result"]["tools"][0]["inputSchema"]["properties"];
+    assert_eq!(parameters["timeoutMs"]["maximum"], 600_000);
+    assert_eq!(parameters["maxToolCalls"]["maximum"], Value::Null);
+    client.end();
+}
+
 #[test]
 fn what_a_failed_run_did_is_told() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();

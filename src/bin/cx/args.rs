@@ -106,7 +106,7 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ask: Vec<String>,
 
-    /// Wall-clock limit of a script, if it asks for none [default: 30s]
+    /// Maximum wall-clock time of a script [default: 30s; 10m if a client asks for it]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
@@ -114,7 +114,7 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
 
-    /// Tool calls of a script, if it asks for no number; 0 for no limit [default: 1000]
+    /// Maximum number of tool calls of a script, 0 for no limit [default: 1000, or what a client asks for]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
 }
@@ -137,6 +137,10 @@ impl ScriptArguments {
 pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) scripts: ScriptArguments,
+
+    /// Wall-clock time of a script whose client asks for none, at most --timeout [default: --timeout, or 30s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) default_timeout: Option<Duration>,
 
     /// Scripts that may run at the same time
     #[arg(long, value_name = "N", default_value_t = 100)]

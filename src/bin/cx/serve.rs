@@ -30,6 +30,10 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let mut config = config::load(scripts.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     config.limits = scripts.limits(config.limits);
+    config.max_limits = scripts.limits(config.max_limits);
+    if let Some(time) = arguments.default_timeout {
+        config.limits.wall_time = time.min(config.max_limits.wall_time);
+    }
     let mut builder = config::builder(config)
         .deny(scripts.deny)
         .ask(scripts.ask)
