@@ -1,12 +1,12 @@
-//! Configuration: files and environment, to settled values, to what the rest of the crate takes.
-//! The only reader of files and environment in the library.
+//! Configuration: reads files and environment variables and resolves them to the values that the
+//! rest of the crate takes. No other module of the library reads configuration.
 //!
 //! What is read, in order of precedence: files named on the command line; in the workspace
 //! `.cx.json` and `.mcp.json`; the person's own `~/.config/cx/config.json`; the files of other
 //! clients that `import` names. `docs/config.md` has all of it for people.
 //!
-//! A file in a workspace is somebody else's data: it may narrow what is allowed, and starts and
-//! widens nothing until a person has trusted that very content.
+//! A file in a workspace may come from anybody. Until a user has trusted exactly its content, it can
+//! only restrict what is allowed; it starts no server and allows nothing more.
 
 mod clients;
 mod document;

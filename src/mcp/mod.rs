@@ -1,9 +1,9 @@
-//! The protocol room: MCP servers whose tools scripts call. The only place that names rmcp.
+//! Upstream MCP servers. Only this module and `server` use rmcp.
 //!
 //! [`McpServers`] is the [`ToolDispatcher`](crate::tools::ToolDispatcher) of all configured servers.
-//! Each has at most one connection, made when it is first needed and shared by every run. No HTTP
-//! here yet: servers are child processes that speak over their stdin and stdout. No retries either:
-//! a call that was sent may have had effects.
+//! Each server has at most one connection, which is opened when it is first needed and shared by
+//! all runs. Servers are child processes, reached over stdin and stdout, or addresses, reached over
+//! HTTP. A call that may have been received is never sent again, because it may have had effects.
 
 mod pool;
 

@@ -1,4 +1,4 @@
-//! An MCP server whose tools run scripts: what agents connect to. With `src/mcp`, the only place that names rmcp.
+//! An MCP server whose tools run scripts: what agents connect to. Only this module and `mcp` use rmcp.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), cx::Error> {

@@ -357,7 +357,7 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
             },
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
                 let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-                // Without room a notification is dropped, which is what they are there for.
+                // Notifications are best effort: they are dropped when the queue is full.
                 return outgoing.push(serde_json::to_vec(message)?, false);
             }
         };

@@ -1,4 +1,4 @@
-//! What is kept: files that only their owner can change, the history of runs, and the state of scripts.
+//! Files of one user, and the state that scripts keep between runs.
 
 pub(crate) mod files;
 pub(crate) mod state;

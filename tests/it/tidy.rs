@@ -35,13 +35,13 @@ pub(crate) fn code(path: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn is_below(path: &Path, room: &str) -> bool {
-    path.starts_with(room)
+fn is_below(path: &Path, module: &str) -> bool {
+    path.starts_with(module)
 }
 
 #[test]
-fn foreign_names_stay_in_their_rooms() {
-    let rooms: &[(&[&str], &[&str])] = &[
+fn libraries_are_used_by_one_module() {
+    let modules: &[(&[&str], &[&str])] = &[
         (&["wasmtime", "wasmparser", "ruzstd"], &["src/engine/python"]),
         (&["deno_core", "deno_error", "deno_web", "v8::", "swc_"], &["src/engine/typescript"]),
         // The command names it in a filter of its log.
@@ -96,10 +96,10 @@ fn foreign_names_stay_in_their_rooms() {
             continue;
         }
         let code = code(&path);
-        for (names, allowed) in rooms {
+        for (names, allowed) in modules {
             for name in *names {
-                let at_home = allowed.iter().any(|room| is_below(&path, room));
-                assert!(at_home || !code.contains(name), "{} names {name}", path.display());
+                let is_allowed = allowed.iter().any(|module| is_below(&path, module));
+                assert!(is_allowed || !code.contains(name), "{} names {name}", path.display());
             }
         }
     }

@@ -480,7 +480,7 @@ impl Streams {
                     other => self.stream_of(other).cloned(),
                 };
                 if let Some(sender) = sender {
-                    // Without room a notification is dropped, which is what they are there for.
+                    // Notifications are best effort: they are dropped when the queue is full.
                     let _dropped = push(&sender, message, KEPT_FOR_QUESTIONS);
                 }
                 Ok(())
