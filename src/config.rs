@@ -157,7 +157,7 @@ pub struct ConfigOrigin {
 
 impl fmt::Display for ConfigOrigin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&error::printable(&self.file.display().to_string()))?;
+        formatter.write_str(&crate::text::one_line(&self.file.display().to_string()))?;
         self.line.map_or(Ok(()), |line| write!(formatter, ":{line}"))
     }
 }

@@ -129,7 +129,7 @@ mod run;
 pub mod server;
 mod storage;
 mod sync;
-mod text;
+pub mod text;
 mod tools;
 
 pub use config::{

@@ -1,15 +1,33 @@
-//! Text that people and models are shown.
+//! Text that users and models are shown: what may not be shown raw, and how much is shown.
 
-/// Whether `text` has characters that a person does not see, or that change how others are seen.
+/// `text` on one line, with every hidden character and every line end written out as `\u{…}`. For prompts on which a user
+/// decides, so that nothing in them can move a cursor, reverse text, or stay unseen.
+pub fn one_line(text: &str) -> String {
+    escaped(text, |character| matches!(character, '\n' | '\t' | '\r') || is_hidden(character))
+}
+
+/// `text` with every hidden character written out as `\u{…}`, so that a user and a model read the same.
+pub(crate) fn visible(text: &str) -> String {
+    escaped(text, is_hidden)
+}
+
+/// Whether `text` has characters that a user does not see, or that change how others are seen.
 pub(crate) fn hidden_text(text: &str) -> bool {
     text.chars().any(is_hidden)
 }
 
-/// `text` with every character of [`hidden_text`] written out as `\u{…}`, so that a person and a model read the same.
-pub(crate) fn visible(text: &str) -> String {
+/// The first `max` characters of `text`, and `…` if there are more.
+pub(crate) fn preview(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if is_hidden(character) {
+        if is_escaped(character) {
             shown.extend(character.escape_unicode());
         } else {
             shown.push(character);

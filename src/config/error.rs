@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::file::MAX_FILE;
+use crate::text::one_line;
 
 /// More are not read by anybody; the rest is counted.
 const MAX_SHOWN: usize = 20;
@@ -56,7 +57,7 @@ impl std::error::Error for ConfigError {}
 impl fmt::Display for ConfigError {
     /// One line for each mistake. Hints of all but the first are in brackets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = printable(&self.file.display().to_string());
+        let file = one_line(&self.file.display().to_string());
         for (position, finding) in self.findings.iter().take(MAX_SHOWN).enumerate() {
             if position > 0 {
                 formatter.write_str("\n  ")?;
@@ -157,7 +158,7 @@ impl Key {
     pub(super) fn child(&self, name: &str) -> Self {
         let separator = if self.0.is_empty() { "" } else { "." };
         // A name may be anything that JSON allows; what is shown is short and printable.
-        let name: String = printable(name).chars().take(80).collect();
+        let name: String = one_line(name).chars().take(80).collect();
         Self(format!("{}{separator}{name}", self.0))
     }
 
@@ -170,21 +171,4 @@ impl fmt::Display for Key {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(if self.0.is_empty() { "(the whole file)" } else { &self.0 })
     }
-}
-
-/// `text` on one line, with everything escaped that could move a terminal's cursor, reorder what is
-/// read or hide.
-pub(super) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        let hidden = matches!(character,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}');
-        if character.is_control() || hidden {
-            shown.extend(character.escape_unicode());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
 }

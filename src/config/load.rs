@@ -7,7 +7,8 @@ use super::clients::{Client, ClientFile};
 use super::document::{self, Node};
 use super::entry::{Entry, Target};
 use super::environment::{self, Directories, Environment, canonical};
-use super::error::{ConfigError, Finding, Place, Problem, printable};
+use super::error::{ConfigError, Finding, Place, Problem};
+use crate::text::one_line;
 use super::expand::{Role, Scope};
 use super::file::{self, Origin};
 use super::own::{self, OwnFile, Placed};
@@ -547,7 +548,7 @@ impl Loader<'_> {
                 return Ok(());
             }
             for name in stdio.env.keys().filter(|name| launch::loads_code(name)) {
-                let name = printable(name);
+                let name = one_line(name);
                 let message =
                     format!("server `{}`: the variable `{name}` makes programs run other code", entry.name);
                 self.warn(ConfigWarningCode::LoaderVariable, message, &layer.file, entry.place, None);
@@ -592,7 +593,7 @@ impl Loader<'_> {
 
     fn skip(&mut self, layer: &Layer, entry: &Entry, reason: &str) {
         let origin = at(&layer.file, entry.place);
-        let (name, reason) = (entry.name.clone(), printable(reason));
+        let (name, reason) = (entry.name.clone(), one_line(reason));
         self.config.skipped.push(SkippedServer { name, origin, reason });
     }
 
@@ -618,5 +619,5 @@ fn at(file: &Path, place: Option<Place>) -> ConfigOrigin {
 }
 
 fn trust_hint(path: &Path) -> String {
-    format!("look at it and decide: cx trust {}", printable(&path.display().to_string()))
+    format!("look at it and decide: cx trust {}", one_line(&path.display().to_string()))
 }

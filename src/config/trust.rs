@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::clients::Client;
 use super::entry::{Entry, Target};
 use super::environment::{Directories, canonical};
-use super::error::{ConfigError, Finding, Key, printable};
+use super::error::{ConfigError, Finding, Key};
+use crate::text::one_line;
 use super::file::{self, Origin};
 use super::{document, own};
 use crate::storage::files::{Store, sha256};
@@ -171,7 +172,7 @@ fn describe(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Vec<Finding>> {
     file.servers.iter().for_each(|entry| server_lines(entry, &mut lines));
     for name in own::FILE_KEYS.iter().filter(|name| !["$schema", "mcpServers"].contains(*name)) {
         if let Some(node) = root.get(name) {
-            lines.push(format!("setting `{name}`: {}", printable(&shown(node))));
+            lines.push(format!("setting `{name}`: {}", one_line(&shown(node))));
         }
     }
     Ok(lines)
@@ -196,7 +197,7 @@ fn shown(node: &document::Node) -> String {
 fn server_lines(entry: &Entry, lines: &mut Vec<String>) {
     let state = if entry.enabled == Some(false) { " (switched off)" } else { "" };
     lines.push(format!("server `{}`{state}", entry.name));
-    let mut line = |name: &str, text: &str| lines.push(format!("    {name}: {}", printable(text)));
+    let mut line = |name: &str, text: &str| lines.push(format!("    {name}: {}", one_line(text)));
     match &entry.target {
         Some(Target::Stdio { command, args, env, cwd }) => {
             line("command", &command.raw);
@@ -274,12 +275,12 @@ pub(super) fn summary(entry: &Entry) -> String {
                 .map(|word| {
                     let plain = !word.is_empty()
                         && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c));
-                    if plain { word } else { format!("'{}'", printable(&word)) }
+                    if plain { word } else { format!("'{}'", one_line(&word)) }
                 })
                 .collect();
             words.join(" ")
         }
-        Some(Target::Http { url, .. }) => printable(&super::mask::raw_url(&url.raw)),
+        Some(Target::Http { url, .. }) => one_line(&super::mask::raw_url(&url.raw)),
         None => Key::default().to_string(),
     }
 }

@@ -8,10 +8,14 @@ use crate::error::Error;
 use crate::json::Json;
 use crate::run::limits::Limits;
 use crate::storage::state::StateScope;
+use crate::text::preview;
 use crate::tools::names::{self, kind};
 
 /// The longest that a run may be given.
 pub(super) const MAX_TIMEOUT: Duration = Limits::CEILING.wall_time;
+
+/// Characters of a value that an error shows.
+const MAX_SHOWN: usize = 60;
 
 /// A parameter of the tools that run scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +148,7 @@ impl RunArguments {
 }
 
 fn unknown(name: &str) -> String {
-    let name = shortened(name);
+    let name = preview(name, MAX_SHOWN);
     let known = RunParameter::ALL.map(RunParameter::name);
     let suggestion = names::suggestion(&name, "parameters", known.into_iter());
     format!("unknown parameter `{name}`{suggestion}")
@@ -166,15 +170,7 @@ fn whole(value: &Value) -> Option<u64> {
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) => kind(value).to_owned(),
-        scalar => shortened(&scalar.to_string()),
-    }
-}
-
-fn shortened(text: &str) -> String {
-    const MOST: usize = 60;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        scalar => preview(&scalar.to_string(), MAX_SHOWN),
     }
 }
 

@@ -6,6 +6,7 @@ use super::serve::{Shared, health_name};
 use crate::mcp::{ServerState, ServerStats};
 use crate::run::result::Language;
 use crate::run::result_json::milliseconds;
+use crate::text::preview;
 
 /// The most of an error's text.
 const MAX_ERROR_CHARACTERS: usize = 200;
@@ -24,7 +25,7 @@ pub(super) fn report(shared: &Shared) -> Value {
         let name = health_name(language);
         let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.lost });
         if let Some(error) = broken.get(name) {
-            engine["error"] = shortened(error).into();
+            engine["error"] = preview(error, MAX_ERROR_CHARACTERS).into();
         }
         healthy &= pool.takes_runs() && !broken.contains_key(name);
         engines.insert(name.to_owned(), engine);
@@ -61,7 +62,7 @@ fn server_report(server: &ServerStats) -> Value {
         ("tools", server.tools.map(Value::from)),
         ("p50Ms", server.p50.map(milliseconds)),
         ("p95Ms", server.p95.map(milliseconds)),
-        ("lastError", server.last_error.as_deref().map(|error| shortened(error).into())),
+        ("lastError", server.last_error.as_deref().map(|error| preview(error, MAX_ERROR_CHARACTERS).into())),
     ];
     for (name, value) in optional {
         if let Some(value) = value {
@@ -69,13 +70,6 @@ fn server_report(server: &ServerStats) -> Value {
         }
     }
     report
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_ERROR_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// How much memory the process has, where the system says so in a file.

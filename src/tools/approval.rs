@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use crate::text::is_hidden;
+use crate::text::{is_hidden, one_line};
 
 /// One call that a person is asked about. An approval covers exactly this call: these arguments are the ones that are
 /// sent, and nothing is read or resolved anew after the answer.
@@ -35,15 +35,7 @@ pub struct ApprovalRequest {
 impl ApprovalRequest {
     /// `server.tool` in one line, with every character that nobody sees written out.
     pub fn call_text(&self) -> String {
-        let mut shown = String::new();
-        for character in format!("{}.{}", self.server, self.tool).chars() {
-            if is_hidden(character) || matches!(character, '\n' | '\t' | '\r') {
-                shown.extend(character.escape_unicode());
-            } else {
-                shown.push(character);
-            }
-        }
-        shown
+        one_line(&format!("{}.{}", self.server, self.tool))
     }
 
     /// The arguments as indented JSON for a person to read, in full. Characters that nobody sees (controls, zero

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use self::checks::ArgumentChecks;
 pub(crate) use self::list::ResolvedTool;
-use self::list::{ServerTools, shortened};
+use self::list::{ServerTools, shown_name};
 use self::server::{REFRESH_TIME, Server};
 use super::cache::ListCache;
 use super::declarations::{self, ToolTypes};
@@ -99,7 +99,7 @@ impl Catalog {
         let names = self.server_names().map(AsRef::as_ref);
         Err(ToolError::new(
             ToolErrorCode::ToolNotFound,
-            format!("no server `{}`{}", shortened(name), suggestion(name, "servers", names)),
+            format!("no server `{}`{}", shown_name(name), suggestion(name, "servers", names)),
         ))
     }
 
@@ -224,9 +224,9 @@ impl Catalog {
         let names = self.server_names().map(AsRef::as_ref);
         let message = match split_full_name(name).next() {
             Some((server, _)) => {
-                format!("no server `{}`{}", shortened(server), suggestion(server, "servers", names))
+                format!("no server `{}`{}", shown_name(server), suggestion(server, "servers", names))
             }
-            None => format!("expected a full name as `mcp__server__tool`: `{}`", shortened(name)),
+            None => format!("expected a full name as `mcp__server__tool`: `{}`", shown_name(name)),
         };
         ToolError::new(ToolErrorCode::ToolNotFound, message)
     }

@@ -147,8 +147,8 @@ fn watched(terminal: File) -> io::Result<AsyncFd<File>> {
 /// The question. Names and arguments are shown so that no character of them can hide or move anything.
 fn text(request: &ApprovalRequest) -> String {
     let call = request.call_text();
-    let mut text = format!("\nThe script `{}` asks to call {call}\n", one_line(&request.script));
-    text.push_str(&format!("  because: {}\n", one_line(&request.reason.to_string())));
+    let mut text = format!("\nThe script `{}` asks to call {call}\n", cx::text::one_line(&request.script));
+    text.push_str(&format!("  because: {}\n", cx::text::one_line(&request.reason.to_string())));
     let hints = hints(request.annotations.as_ref());
     if !hints.is_empty() {
         text.push_str(&format!("  its server says: {hints}\n"));
@@ -168,10 +168,6 @@ fn hints(annotations: Option<&Value>) -> String {
         Some(format!("{name} {hint}"))
     });
     said.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-fn one_line(text: &str) -> String {
-    output::printable(&text.replace(['\n', '\t'], " "))
 }
 
 fn approval(answer: &str) -> Approval {

@@ -7,10 +7,13 @@ use super::tool_name;
 use crate::run::context::ExecutionContext;
 use crate::run::guide;
 use crate::run::result::Language;
-use crate::text::visible;
+use crate::text::{preview, visible};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::names::{python_name, typescript_name};
 use crate::tools::{ToolError, ToolErrorCode};
+
+/// Characters of a name that an error shows.
+const MAX_SHOWN: usize = 100;
 
 /// Tools of a server that are listed, and characters of what each says it does.
 const MAX_TOOLS: usize = 100;
@@ -41,7 +44,7 @@ pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -
         }
         let problem = format!(
             "there is no tool `{}`; {}(\"words\") finds one",
-            shortened(name),
+            preview(name, MAX_SHOWN),
             if language == Language::Python { "search_tools" } else { "searchTools" }
         );
         return Err(ToolError::new(ToolErrorCode::ToolNotFound, problem));
@@ -50,7 +53,7 @@ pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -
         let headings: Vec<_> = guide::headings().map(|heading| format!("`{heading}`")).collect();
         let problem = format!(
             "there is no help about `{}`: ask for a tool as `server.tool`, for a server, or for {}",
-            shortened(topic),
+            preview(topic, MAX_SHOWN),
             headings.join(", ")
         );
         ToolError::new(ToolErrorCode::ToolNotFound, problem)
@@ -93,8 +96,4 @@ fn server_text(server: &str, tools: &[ResolvedTool], language: Language) -> Stri
         let _ = write!(text, "\nand {} more", tools.len() - MAX_TOOLS);
     }
     text
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(100).collect()
 }

@@ -8,7 +8,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::{Map, Value};
 
 use super::bounds::resolve;
-use crate::text::visible;
+use crate::text::{preview, visible};
 use crate::tools::names::nearest;
 
 /// How many errors a message names. The rest is counted.
@@ -415,13 +415,5 @@ fn shown(value: &Value) -> String {
 
 /// The start of a text, on one line and without characters that cannot be seen.
 pub(super) fn shortened(text: &str) -> String {
-    let mut start = String::new();
-    for (count, character) in text.chars().enumerate() {
-        if count == MAX_SHOWN {
-            start.push('…');
-            break;
-        }
-        start.push(character);
-    }
-    visible(&start)
+    visible(&preview(text, MAX_SHOWN))
 }

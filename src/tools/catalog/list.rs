@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::server::Server;
 use crate::json::Json;
+use crate::text::preview;
 use crate::tools::approval::Effects;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::declarations::{self, ToolTypes};
@@ -196,7 +197,7 @@ impl ServerTools {
                 let names = self.names.iter().map(AsRef::as_ref);
                 format!(
                     "no tool `{}` on server `{server}`{}",
-                    shortened(tool),
+                    shown_name(tool),
                     suggestion(tool, "tools", names)
                 )
             }
@@ -206,10 +207,6 @@ impl ServerTools {
 }
 
 /// The start of a name that came from a script, for a message.
-pub(super) fn shortened(name: &str) -> String {
-    const SHOWN: usize = 100;
-    match name.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
-    }
+pub(super) fn shown_name(name: &str) -> String {
+    preview(name, 100)
 }
