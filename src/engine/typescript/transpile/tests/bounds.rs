@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use super::super::bounds::check as bounded;
 use super::super::{STACK_BYTES, TranspileErrorKind, transpile, work};
 
-/// How to nest: the start of a level, the innermost text, the end of a level, and a prefix and a
-/// suffix.
+/// How to nest: a prefix, the start of a level, the innermost text, the end of a level, a suffix.
 type Construct = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 const CONSTRUCTS: &[Construct] = &[
