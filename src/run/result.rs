@@ -187,8 +187,8 @@ impl Script {
     /// Read-only tools are those that
     /// [`ExecutorBuilder::read_only`](crate::ExecutorBuilder::read_only) names, and those that
     /// declare `readOnlyHint`, as long as their definition matches the pinned one. A malicious
-    /// server can declare the hint for a tool that writes; the server's `read_only` setting can
-    /// make cx ignore the hint.
+    /// server can declare the hint for a tool that writes. If the server's own `read_only` list is
+    /// set, its hints are ignored.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.is_dry_run = true;
