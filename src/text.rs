@@ -1,11 +1,12 @@
-//! Text that people and models are shown.
+//! Checks and escapes text that is shown to users and models.
 
-/// Whether `text` has characters that a person does not see, or that change how others are seen.
+/// Whether `text` has characters that are invisible or that change how others are displayed.
 pub(crate) fn hidden_text(text: &str) -> bool {
     text.chars().any(is_hidden)
 }
 
-/// `text` with every character of [`hidden_text`] written out as `\u{…}`, so that a person and a model read the same.
+/// Escapes every character of [`hidden_text`] in `text` as `\u{…}`, so that a user and a model read
+/// the same.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -18,10 +19,12 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Controls but for tab and line ends, of which ANSI sequences are made; what has no width; what turns the direction
-/// of text; tags and variation selectors, which carry whole hidden messages; and private use.
+/// Whether a character is hidden: control characters other than tab and line terminators, which
+/// form ANSI sequences; zero-width characters; bidirectional controls; tags and variation
+/// selectors, which can carry complete hidden messages; and private use.
 ///
-/// The joiner and the selector of emoji are hidden characters too: what they hide in is no better for them.
+/// The joiner and the variation selector of emoji count as hidden too, because they can carry
+/// hidden text like the others.
 pub(crate) fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
