@@ -21,7 +21,7 @@ const MAX_DESCRIPTION: usize = 100;
 ///
 /// # Errors
 ///
-/// `ToolNotFound` if nothing matches; the message lists what is available.
+/// `ToolNotFound` if nothing matches; the message says how to find valid topics.
 pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -> Result<String, ToolError> {
     let language = context.language;
     let Some(topic) = topic.map(str::trim).filter(|topic| !topic.is_empty()) else {

@@ -372,7 +372,7 @@ impl Directory {
             file.write_all(&digest)?;
             file.sync_all()?;
             rustix::fs::renameat(&self.descriptor, UNFINISHED, &self.descriptor, name)?;
-            // Makes the new name durable. Some file systems cannot; then only time is lost.
+            // Makes the new name durable. If that fails, the code may have to be compiled again.
             let _ = rustix::fs::fsync(&self.descriptor);
             Ok(())
         });

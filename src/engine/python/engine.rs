@@ -84,7 +84,7 @@ impl PythonEngine {
     }
 
     /// As [`load`](Self::load), but once per process: later calls wait for the first one and share
-    /// its result, whatever their cache directory is.
+    /// its result, even with another cache directory.
     pub(crate) fn shared(
         source: &Source<'_>,
         cache: Option<&Path>,
