@@ -407,8 +407,9 @@ impl ExecutionContext {
         }
     }
 
-    /// Checks the arguments against the tool's schema and returns them. If they do not match, the
-    /// tool is resolved again at its server, because its schema may have changed.
+    /// Checks the arguments against the tool's schema and returns them. If they do not match a
+    /// schema that the server has not just sent, the tool is resolved again at its server, because
+    /// it may have changed.
     async fn check_arguments(
         &self,
         resolved: ResolvedTool,
