@@ -1,10 +1,11 @@
 //! Cache of the component's machine code, which is compiled once per machine.
 //!
 //! wasmtime executes what such a file contains, so the file must be as trustworthy as the program
-//! itself. Nothing is loaded that another user could have written: no symbolic links are followed,
-//! no directory may be writable for others, and the file must belong to this user. The file that
-//! was checked is the file that is mapped, because both use the same descriptor. A file that fails
-//! a check leads to a warning and a new compilation, never to an error.
+//! itself. Nothing is loaded that another user could have written: after the path is resolved, no
+//! symbolic links are followed, the directory must not be writable for others, and the file must
+//! belong to this user. The file that was checked is the file that is mapped, because both use the
+//! same descriptor. A file that fails a check leads to a warning and a new compilation, never to an
+//! error.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::hash::{Hash as _, Hasher};
@@ -55,7 +56,7 @@ const MAGIC: &[u8; 8] = b"cx-code2";
 /// supports.
 const PAGE: usize = 64 * 1024;
 
-/// Distance in bytes between the sampled pages that the digest covers. Hashing a whole file of 36 MB
+/// Distance in bytes between the sampled pages that the digest covers. Hashing all of a 36 MB file
 /// took 33 ms at every start, and everything else together 10 ms. Samples detect truncated and
 /// zeroed files, but not a single flipped bit, which is left to the file system.
 const SAMPLE_DISTANCE: u64 = 256 * 1024;
