@@ -1,28 +1,28 @@
-//! The executor's own failures: what an embedder has to act on.
+//! Failures of the executor itself, which the embedder has to handle.
 
 /// A failure of the executor itself.
 ///
-/// A script that fails is not one of these: it comes back as
+/// A failing script is not such a failure: it is returned as
 /// [`Outcome::Failed`](crate::Outcome::Failed). Messages and sources are for people and are not
 /// part of the interface; branch on the variant.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Files that cx keeps for the person cannot be read or written.
+    /// The user's files that cx keeps cannot be read or written.
     #[error("{what}: {source}")]
     Files {
-        /// What is in them.
+        /// The content of the files.
         what: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 
-    /// A builder's or a run's option is outside its bounds.
+    /// An option of a builder or a run is outside its bounds.
     #[error("invalid option `{option}`: {problem}")]
     InvalidOptions {
         /// The option's name, as in the builder or in [`Limits`](crate::Limits).
         option: &'static str,
-        /// What was expected, and what came.
+        /// The expected and the actual value.
         problem: String,
     },
     /// A configuration file or value cannot be used. [`Error::config_error`] has the details.
@@ -33,17 +33,18 @@ pub enum Error {
     Start {
         /// What could not be started.
         what: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The worker thread that ran the script panicked. The pool has replaced it; other runs go on.
+    /// The worker that ran the script panicked, or no engine instance could be created for the run.
+    /// Other runs are not affected.
     #[error("the worker thread of this run was lost: {message}")]
     WorkerLost {
-        /// The panic's message.
+        /// The message of the panic or of the failed creation.
         message: String,
     },
-    /// The executor was closed while or before the script ran.
+    /// The executor was closed before or during the run.
     #[error("the executor is closed")]
     Closed,
 }

@@ -1,4 +1,4 @@
-//! The executor: admits runs, gives each its context, and hands it to an engine.
+//! The executor: admits runs, creates their contexts, and submits them to an engine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -35,10 +35,11 @@ use crate::tools::{
     Approval, ApprovalRequest, KnownServer, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError,
 };
 
-/// For how long engines are idle before they give memory back: longer than an agent in the middle of its work thinks.
+/// How long engines are idle before their idle trim: longer than an agent pauses between two
+/// scripts.
 const TIME_TO_REST: Duration = Duration::from_secs(30);
 
-/// Why a run has no state, for its script.
+/// Error messages for scripts of runs without state.
 const NO_STATE: &str = "nothing is kept between runs here: the program that runs scripts has to say where, with \
                         `ExecutorBuilder::state`";
 const UNAVAILABLE_STATE: &str = "clients of this server that have no session of the protocol share no state: name a session \
@@ -46,8 +47,9 @@ const UNAVAILABLE_STATE: &str = "clients of this server that have no session of 
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
-/// Works from any tokio runtime, from several, and from none: it has threads of its own. When the
-/// last clone is dropped, upstream servers are killed and running scripts are stopped.
+/// It can be used from any tokio runtime, from several, and without one, because it has threads of
+/// its own. When the last clone is dropped, upstream servers are killed and running scripts are
+/// stopped.
 #[derive(Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
@@ -64,11 +66,11 @@ struct Inner {
     engines: Engines,
     admission: Admission,
     history: Option<Arc<History>>,
-    /// What scripts keep, and whose it is if they name no session.
+    /// The store of the scripts' state, and the scope of runs that name no session.
     state: Option<(StateStore, StateScope)>,
-    /// Ends every run when the executor is closed.
+    /// Cancels every run when the executor is closed.
     closed: CancellationToken,
-    /// Where tools' timers, sockets, tasks and children live. Taken out only by `drop`.
+    /// Runtime of the tools' timers, sockets, tasks and child processes. Removed only by `drop`.
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -83,7 +85,7 @@ impl fmt::Debug for Executor {
 }
 
 impl Executor {
-    /// A builder with the defaults of [`ExecutorBuilder`].
+    /// Returns a builder with the defaults of [`ExecutorBuilder`].
     pub fn builder() -> ExecutorBuilder {
         ExecutorBuilder::default()
     }
@@ -108,20 +110,20 @@ impl Executor {
 
     /// Runs a script to its end.
     ///
-    /// The first run of a language starts its engine. Python is compiled for the machine when it has never
-    /// been, which takes seconds ([`Executor::warm`]); the run waits for that as long as its wall-clock limit at most.
-    /// What is left of the limit does not shrink by it.
+    /// The first run of a language starts its engine. Python is compiled if this machine has no
+    /// compiled code yet, which takes seconds ([`Executor::warm`]). The run waits for that at most
+    /// as long as its wall-clock limit; this wait does not count against the limit.
     ///
-    /// Waits for admission if too many scripts run already. The reply comes at the latest half a
-    /// second after a limit is hit, even if the script cannot be stopped.
+    /// If too many scripts are running, waits for admission. The reply comes at the latest half a
+    /// second after a limit is exceeded, even if the script cannot be stopped.
     ///
     /// Dropping the future stops the script and cancels its calls.
     ///
     /// # Errors
     ///
-    /// Nothing that a script does is an error here: a failing script is
-    /// [`Outcome::Failed`]. Errors are [`Error::InvalidOptions`] for limits or patterns that cannot
-    /// be, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
+    /// Nothing that a script does is an error here: a failing script is [`Outcome::Failed`]. The
+    /// errors are [`Error::InvalidOptions`] for invalid limits or patterns, [`Error::Closed`],
+    /// [`Error::Start`] and [`Error::WorkerLost`].
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
         let script = script.into();
         let mut counted = CountedRun::new(script.language);
@@ -199,11 +201,11 @@ impl Executor {
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Cancels `run` when `caller` is cancelled, until the guard is dropped. Not a child token: a
-    /// run has one parent already.
+    /// Cancels `run` when `caller` is cancelled, until the guard is dropped. It cannot be a child
+    /// token, because a run's token already has a parent.
     fn forward(&self, caller: &CancellationToken, run: &CancellationToken) -> ForwardGuard {
         if caller.is_cancelled() {
-            // Now, and not when the task below gets its turn: such a run must not even start.
+            // Cancelled here and not by the task below, because such a run must not even start.
             run.cancel();
         }
         let stop = CancellationToken::new();
@@ -219,7 +221,8 @@ impl Executor {
         ForwardGuard(stop)
     }
 
-    /// What a run keeps: its session's, or by default the workspace's. Where nothing is kept, why.
+    /// The state of a run: its session's, or by default the workspace's. The inner error is the
+    /// message for a run without state.
     fn run_state(
         &self,
         session: Option<String>,
@@ -236,7 +239,7 @@ impl Executor {
         Ok(Ok(RunState::new(store.clone(), scope, is_dry_run)))
     }
 
-    /// Forgets what the runs of a client have kept that does not come back. In the background.
+    /// Clears the state of a client that will not return, in the background.
     pub(crate) fn forget_state(&self, scope: StateScope) {
         let (Some((store, _)), Ok(runtime)) = (&self.inner.state, self.runtime()) else { return };
         let store = store.clone();
@@ -251,48 +254,49 @@ impl Executor {
         self.inner.runtime.as_ref().map(tokio::runtime::Runtime::handle).ok_or(Error::Closed)
     }
 
-    /// Starts a language's engine if it has not been, and completes when the instances that the executor keeps
-    /// ready are warm. Runs need not wait for this; it is for measuring and for servers that want their first
-    /// answer to be quick.
+    /// Starts a language's engine if it has not been started, and completes when its
+    /// [`warm_instances`](ExecutorBuilder::warm_instances) are ready. Runs need not wait for this;
+    /// it is for measurements and for servers whose first answer should be fast.
     ///
-    /// Python is compiled for this machine if it has never been: some seconds. The
-    /// [`cache_directory`](ExecutorBuilder::cache_directory) keeps the result; without one it is compiled in every
-    /// process. All executors of a process share it. Dropping the future does not stop it.
+    /// Python is compiled if this machine has no compiled code yet, which takes some seconds. The
+    /// [`cache_directory`](ExecutorBuilder::cache_directory) stores the code; without one it is
+    /// compiled in every process. All executors of a process share it. Dropping the future does not
+    /// stop the compilation.
     ///
     /// # Errors
     ///
-    /// [`Error::Start`] when the system refuses threads or memory.
+    /// [`Error::Start`] if the system refuses threads or memory.
     pub async fn warm(&self, language: Language) -> Result<(), Error> {
         self.inner.engines.start(language, self.runtime()?).await?;
         self.inner.engines.warm(language).await;
         Ok(())
     }
 
-    /// Connects to all MCP servers at once and lists their tools, so that the first script need not
-    /// wait. A server that fails or is slow holds up no other. Returns each server's name with its
-    /// failure, in the order of the configuration.
+    /// Connects to all MCP servers concurrently and lists their tools, so that the first script
+    /// need not wait. A server that fails or is slow does not delay the others. Returns each
+    /// server's name and result, in the order of the configuration.
     pub async fn connect_servers(&self) -> Vec<(String, Result<(), ToolError>)> {
         let Some(mcp) = &self.inner.mcp else { return Vec::new() };
         let results = mcp.warm().await;
         results.into_iter().map(|(name, result)| (name.to_string(), result)).collect()
     }
 
-    /// Asks all servers for their tools at once, whatever is known of them. A server that fails or is
-    /// slow holds up no other. Returns each server's name with its failure, in order.
+    /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
+    /// fails or is slow does not delay the others. Returns each server's name and result, in order.
     pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
         let Ok(runtime) = self.runtime() else { return Vec::new() };
         let catalog = Arc::clone(&self.inner.catalog);
         runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
     }
 
-    /// The names of all servers that scripts may see, native ones too, in order.
+    /// The names of all servers that scripts may see, including native ones, in order.
     pub fn server_names(&self) -> Vec<String> {
         let names = self.inner.catalog.server_names();
         let permitted = names.filter(|name| self.inner.policy.may_permit_server(name));
         permitted.map(|name| name.to_string()).collect()
     }
 
-    /// The limits of runs that bring none of their own.
+    /// The limits of runs that set none of their own.
     pub fn limits(&self) -> Limits {
         self.inner.limits
     }
@@ -302,7 +306,7 @@ impl Executor {
         self.inner.max_limits
     }
 
-    /// How many runs there are at this moment.
+    /// The number of runs at this moment.
     pub fn run_stats(&self) -> RunStats {
         let admission = &self.inner.admission;
         RunStats {
@@ -313,17 +317,17 @@ impl Executor {
         }
     }
 
-    /// What runs left behind, if the executor [keeps it](ExecutorBuilder::keep_runs).
+    /// The run history, if the executor [keeps one](ExecutorBuilder::keep_runs).
     pub fn history(&self) -> Option<&History> {
         self.inner.history.as_deref()
     }
 
-    /// What the MCP servers do at this moment, in the order of the configuration.
+    /// The state of the MCP servers at this moment, in the order of the configuration.
     pub fn server_stats(&self) -> Vec<ServerStats> {
         self.inner.mcp.as_ref().map_or_else(Vec::new, |mcp| mcp.stats())
     }
 
-    /// The servers and their tools as far as they are known without asking any: from this process's
+    /// The servers and their tools that are known without sending requests: from this process's
     /// runs, and from the [`cache_directory`](ExecutorBuilder::cache_directory). Reads files.
     pub fn known_tools(&self) -> Vec<KnownServer> {
         let known = self.inner.catalog.known().into_iter();
@@ -336,7 +340,8 @@ impl Executor {
             .collect()
     }
 
-    /// Those of [`known_tools`](Self::known_tools) that match `query`, best first, at most `limit`.
+    /// The [`known_tools`](Self::known_tools) that match `query`, best match first, at most
+    /// `limit`.
     pub fn search_known_tools(&self, query: &str, limit: usize) -> Vec<Tool> {
         let permitted = |server: &str, tool: &str| self.inner.policy.permits(server, tool);
         let found = self.inner.catalog.search_known(query, limit, permitted);
@@ -347,19 +352,18 @@ impl Executor {
         self.inner.policy.permits(&tool.server, &tool.tool)
     }
 
-    /// TypeScript declarations of everything that scripts see of the
-    /// [`known_tools`](Self::known_tools).
+    /// TypeScript declarations of the [`known_tools`](Self::known_tools) that scripts may use.
     pub fn declarations(&self) -> String {
         let permitted = |server: &str, tool: &str| self.inner.policy.permits(server, tool);
         self.inner.catalog.declarations(permitted)
     }
 
-    /// What differs from the tool definitions that were accepted, by server and tool, as of when each
-    /// server was last asked. Reads files.
+    /// The differences from the pinned tool definitions, by server and tool, as of the last tool
+    /// list of each server. Reads files.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`] when they cannot be read.
+    /// [`Error::Files`] if they cannot be read.
     pub fn tool_changes(&self) -> Result<Vec<ToolChange>, Error> {
         self.inner
             .catalog
@@ -367,22 +371,24 @@ impl Executor {
             .map_err(|source| Error::Files { what: "accepted tool definitions", source })
     }
 
-    /// Accepts a server's tool as it is now, or all of them. Returns how many differed.
+    /// Pins the current definition of a server's tool, or of all its tools. Returns how many
+    /// differed.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`] when that cannot be written.
+    /// [`Error::Files`] if the pins cannot be written.
     pub fn accept_tools(&self, server: &str, tool: Option<&str>) -> Result<usize, Error> {
         let accepted = self.inner.catalog.accept(server, tool);
         accepted.map_err(|source| Error::Files { what: "accepted tool definitions", source })
     }
 
-    /// Forgets what the [`cache_directory`](ExecutorBuilder::cache_directory) holds: lists of tools and
-    /// shapes of results of all servers that ever used it, and compiled Python. Returns how many files that were.
+    /// Clears the [`cache_directory`](ExecutorBuilder::cache_directory): the tool lists and
+    /// inferred output schemas of all servers that ever used it, and compiled Python. Returns the
+    /// number of files removed.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`] when they cannot be removed.
+    /// [`Error::Files`] if they cannot be removed.
     pub fn clear_cache(&self) -> Result<usize, Error> {
         let failed = |source| Error::Files { what: "the cache", source };
         let lists = self.inner.catalog.clear_cache().map_err(failed)?;
@@ -390,13 +396,13 @@ impl Executor {
         Ok(lists + code)
     }
 
-    /// What the instances of a language do at this moment: isolates, or interpreters.
+    /// The state of a language's instances (isolates or interpreters) at this moment.
     pub fn pool_stats(&self, language: Language) -> PoolStats {
         self.inner.engines.stats(language)
     }
 
-    /// Stops all runs and ends the upstream servers in good order: their input is closed, then they
-    /// are asked, then killed. Takes at most a few seconds. Later runs end with
+    /// Stops all runs and shuts down the upstream servers: their stdin is closed, then they are
+    /// asked to terminate, then they are killed. Takes at most a few seconds. Later runs end with
     /// [`ErrorCode::Cancelled`].
     pub async fn close(&self) {
         self.inner.closed.cancel();
@@ -420,7 +426,8 @@ impl Drop for Inner {
             dispatcher.close();
         }
         if let Some(runtime) = self.runtime.take() {
-            // Waiting for tasks is not possible here: this may be a tokio worker itself.
+            // A blocking wait for tasks is not possible here, because this may be a tokio worker
+            // thread.
             runtime.shutdown_background();
         }
     }
@@ -434,17 +441,17 @@ impl Drop for ForwardGuard {
     }
 }
 
-/// A run as the metrics see it, however it ends.
+/// Metrics of one run, recorded however it ends.
 struct CountedRun {
     language: Language,
     began: Instant,
-    /// `None` for what was never a run.
+    /// `None` if no run took place.
     outcome: Option<&'static str>,
 }
 
 impl CountedRun {
     fn new(language: Language) -> Self {
-        // What is dropped before it ends has been cancelled.
+        // A run whose future is dropped before its end counts as cancelled.
         Self { language, began: Instant::now(), outcome: Some(ErrorCode::Cancelled.as_str()) }
     }
 
@@ -483,34 +490,36 @@ fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
     }
 }
 
-/// How many runs an executor has, and how many it may have.
+/// The number of an executor's runs, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunStats {
-    /// Runs that were admitted and are not over.
+    /// Runs that were admitted and have not ended.
     pub running: usize,
-    /// Runs that wait for admission: for a place, or for memory.
+    /// Runs that wait for admission: for a slot, or for memory.
     pub queued: usize,
-    /// The most that may be running.
+    /// Maximum number of running runs.
     pub most_running: usize,
-    /// The most that may wait. Any more are refused at once.
+    /// Maximum number of queued runs. Further runs are refused immediately.
     pub most_queued: usize,
 }
 
-/// How many runs there may be at once, in number and in memory, and how many may wait.
+/// Admission control: bounds the number and the memory of concurrent runs, and the length of the
+/// queue.
 struct Admission {
     runs: Arc<Semaphore>,
     most_runs: usize,
-    /// Megabytes that all runs together may be allowed.
+    /// Permits for megabytes: the sum of the memory limits of all runs.
     memory: Arc<Semaphore>,
-    /// Runs that have both. One that waits for its memory has its place already, and is counted as waiting only.
+    /// Runs that have both permits. A run that waits for memory already holds its run permit, but
+    /// is counted only as waiting.
     running: Arc<AtomicUsize>,
     waiting: AtomicUsize,
     most_waiting: usize,
     longest_wait: Duration,
 }
 
-/// A place among the running. Dropping it makes room.
+/// Permit of an admitted run. Dropping it admits another run.
 struct Permit {
     _run: OwnedSemaphorePermit,
     _memory: OwnedSemaphorePermit,
@@ -564,7 +573,7 @@ impl Admission {
     }
 
     fn full(&self, message: String) -> Box<ScriptError> {
-        // A typical run is far shorter than the longest wait.
+        // A typical run is far shorter than the queue timeout.
         let retry_after = self.longest_wait.min(Duration::from_secs(5)).max(Duration::from_millis(100));
         let error = ScriptError::new(ErrorCode::QueueFull, message).with_hint("try again later");
         Box::new(ScriptError { retry_after: Some(retry_after), ..error })
@@ -583,7 +592,7 @@ fn cancelled() -> Box<ScriptError> {
     Box::new(ScriptError::new(ErrorCode::Cancelled, "the run was cancelled before it started"))
 }
 
-/// Options of an [`Executor`]. Nothing is checked before [`ExecutorBuilder::build`].
+/// Options of an [`Executor`]. They are checked by [`ExecutorBuilder::build`].
 #[derive(Default)]
 pub struct ExecutorBuilder {
     limits: Limits,
@@ -628,7 +637,7 @@ impl fmt::Debug for ExecutorBuilder {
 }
 
 impl ExecutorBuilder {
-    /// Limits of runs that bring none of their own.
+    /// Sets the limits of runs that set none of their own.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -643,55 +652,61 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Allows only the tools that match one of `patterns`; an empty list allows nothing. Without
-    /// this every tool is allowed.
+    /// Allows only the tools that match one of `patterns`; an empty list allows nothing. By default
+    /// every tool is allowed.
     ///
-    /// A pattern is `server.tool` or `mcp__server__tool`, with `*` for any run of characters in
-    /// either half, or `*` alone.
+    /// A pattern is `server.tool` or `mcp__server__tool`, with `*` for any sequence of characters
+    /// in either part, or `*` alone.
     #[must_use]
     pub fn allow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.allow.get_or_insert_default().extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// Denies the tools that match one of `patterns`. Denial wins over allowance.
+    /// Denies the tools that match one of `patterns`. Denial takes precedence over allowance.
     #[must_use]
     pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.deny.extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// Asks a person before each call of the tools that match one of `patterns`. Denial wins over asking, asking over
-    /// allowance. Without an [`approver`](Self::approver) such calls are refused.
+    /// Requires approval for each call of the tools that match one of `patterns`. Denial takes
+    /// precedence over approval, and approval over allowance. Without an
+    /// [`approver`](Self::approver) such calls are refused.
     ///
-    /// A pattern is one of [`allow`](Self::allow), or one of three words for what tools say of themselves in their
-    /// annotations: `destructive`, `write`, `open-world` ([`AskAnnotation`](crate::AskAnnotation)). No word is a
-    /// pattern. An annotation only ever adds a question; a server that lies can do without one, so what matters is
-    /// better named. Of a tool whose definition is not the one that was accepted nothing is believed.
+    /// A pattern is one as in [`allow`](Self::allow), or one of three words that select tools by
+    /// their own annotations: `destructive`, `write`, `open-world`
+    /// ([`AskAnnotation`](crate::AskAnnotation)). None of these words is a valid tool pattern. An
+    /// annotation can only add approval prompts. A malicious server can omit annotations, so tools
+    /// that matter should be named. If a tool's definition differs from the pinned one, its
+    /// annotations are ignored.
     #[must_use]
     pub fn ask<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.ask.extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// Says of the tools that match one of `patterns`, as in [`allow`](Self::allow), that they only read, whatever
-    /// their annotations say: nobody is asked about them for `destructive` and `write`, and a
-    /// [dry run](crate::Script::dry_run) calls them.
+    /// Declares the tools that match one of `patterns`, as in [`allow`](Self::allow), read-only,
+    /// regardless of their annotations: `destructive` and `write` require no approval for them, and
+    /// a [dry run](crate::Script::dry_run) calls them.
     #[must_use]
     pub fn read_only<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.read_only.extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// Who asks a person about a call. The answer covers exactly the call that is shown.
+    /// Sets the function that asks the user for approval of a call. The answer applies to exactly
+    /// the call that is shown.
     ///
-    /// At most one question of a run is open at a time, [`Limits::questions`] in all, and each for
-    /// [`Limits::answer_time`]. Meanwhile the run's wall clock stands still, up to [`Limits::paused_time`], and it
-    /// keeps its place among the runs. CPU time that the script uses meanwhile counts.
+    /// A run has at most one open approval prompt at a time, [`Limits::questions`] in total, each
+    /// for at most [`Limits::answer_time`]. Meanwhile the run's wall clock is paused, up to
+    /// [`Limits::paused_time`] in total, and the run keeps its slot. CPU time that the script uses
+    /// meanwhile counts.
     ///
-    /// The future is polled on the executor's runtime, where it must not block, and not on the script's thread. It is
-    /// dropped when the run ends or the time is over: a question that is still shown then has to be taken back. A
-    /// panic is [`Approval::Unavailable`](crate::Approval::Unavailable).
+    /// The future is polled on the executor's runtime, where it must not block, and not on the
+    /// script's thread. It is dropped when the run ends or the answer times out: a prompt that is
+    /// still shown must then be withdrawn. A panic counts as
+    /// [`Approval::Unavailable`](crate::Approval::Unavailable).
     #[must_use]
     pub fn approver<Answer>(
         mut self,
@@ -704,7 +719,8 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Takes away the tools that match none of `patterns`, whatever else allows them. Each call narrows further.
+    /// Denies the tools that match none of `patterns`, whatever else allows them. Each call
+    /// restricts the tools further.
     #[must_use]
     pub fn narrow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.narrow.push(patterns.into_iter().map(Into::into).collect());
@@ -714,12 +730,13 @@ impl ExecutorBuilder {
     /// Adds a tool written in Rust.
     ///
     /// `name` is `server.tool`; without a dot the server is `native`. `input_schema` is the JSON
-    /// Schema of the arguments, whose `description` is also the tool's; `Value::Null` stands for any
-    /// object. The function takes whatever deserialises from the arguments and returns whatever
-    /// serialises; its error becomes the script's `McpToolError` of code `TOOL_ERROR`.
+    /// Schema of the arguments, whose `description` is also the tool's; `Value::Null` accepts any
+    /// object. The function takes any type that deserializes from the arguments and returns any
+    /// type that serializes; its error becomes the script's `McpToolError` with the code
+    /// `TOOL_ERROR`.
     ///
-    /// The function runs on the script's thread between its awaits, so it should not block; tokio's
-    /// timers, sockets and `spawn` work in it.
+    /// The function is polled on the script's thread, so it should not block; tokio's timers,
+    /// sockets and `spawn` work in it.
     #[must_use]
     pub fn tool<Arguments, Output, Failure, Function, Returned>(
         self,
@@ -738,8 +755,8 @@ impl ExecutorBuilder {
         self.tool_with_definition(ToolDefinition { name: name.to_owned(), ..definition }, function)
     }
 
-    /// As [`ExecutorBuilder::tool`], with the whole definition: output schema and annotations too.
-    /// `definition.name` is `server.tool`.
+    /// As [`ExecutorBuilder::tool`], with the complete definition, including output schema and
+    /// annotations. `definition.name` is `server.tool`.
     #[must_use]
     pub fn tool_with_definition<Arguments, Output, Failure, Function, Returned>(
         mut self,
@@ -772,68 +789,70 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Adds the servers of an `mcpServers` file. Whoever calls this trusts the file: its commands
-    /// are started. It is read by [`ExecutorBuilder::build`].
+    /// Adds the servers of an `mcpServers` file. The caller must trust the file, because its
+    /// commands are started. It is read by [`ExecutorBuilder::build`].
     #[must_use]
     pub fn mcp_config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.config_files.push(path.into());
         self
     }
 
-    /// How many instances to keep warm, for each language in use. Default: one for each core, at least 2. An isolate
-    /// takes some 2 MB, an interpreter some 10 MB.
+    /// Sets how many instances to keep warm for each language in use. Default: one per core, at
+    /// least 2. An isolate takes about 2 MB, an interpreter about 10 MB.
     #[must_use]
     pub fn warm_instances(mut self, count: usize) -> Self {
         self.warm_instances = Some(count);
         self
     }
 
-    /// For how long nothing runs before the engines give memory back that can be had again: what was freed, and of
-    /// Python the code and the clean pages of the warm interpreters, some 15 MB for each and 11 MB for all. The first
-    /// script afterwards reads them again, which takes it a millisecond or two. Default: 30 s.
+    /// Sets how long engines are idle before they release memory that can be restored: freed
+    /// memory, and for Python the code and the unmodified pages of the warm interpreters, about 15
+    /// MB for each interpreter and 11 MB for all together. The first script afterwards reads them
+    /// again, which takes one or two milliseconds. Default: 30 s.
     #[must_use]
     pub fn rest_after(mut self, time: Duration) -> Self {
         self.rest_after = Some(time);
         self
     }
 
-    /// The languages whose engines [`build`](Self::build) starts, in the background; others start with their first
-    /// run. Default: TypeScript.
+    /// Sets the languages whose engines [`build`](Self::build) starts in the background. Others
+    /// start with their first run. Default: TypeScript.
     #[must_use]
     pub fn languages(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
         self.languages = Some(languages.into_iter().collect());
         self
     }
 
-    /// Calls `listener` when Python has to be compiled for this machine, on a thread of the executor's.
+    /// Calls `listener` when Python has to be compiled for this machine, on one of the executor's
+    /// threads.
     #[must_use]
     pub fn on_compile(mut self, listener: impl Fn(CompileProgress) + Send + Sync + 'static) -> Self {
         self.on_compile = Some(Arc::new(listener));
         self
     }
 
-    /// How many scripts may run at once. Default: 100. Each has a thread.
+    /// Sets the maximum number of concurrent runs. Default: 100. Each has a thread.
     #[must_use]
     pub fn max_concurrent_runs(mut self, count: usize) -> Self {
         self.concurrent_runs = Some(count);
         self
     }
 
-    /// How many scripts may wait for their turn. Default: 200.
+    /// Sets the maximum number of queued runs. Default: 200.
     #[must_use]
     pub fn max_queued_runs(mut self, count: usize) -> Self {
         self.queued_runs = Some(count);
         self
     }
 
-    /// How long a script may wait for its turn. Default: 30 s.
+    /// Sets how long a run may be queued. Default: 30 s.
     #[must_use]
     pub fn queue_timeout(mut self, timeout: Duration) -> Self {
         self.queue_timeout = Some(timeout);
         self
     }
 
-    /// The most memory that all running scripts may be allowed together, as the sum of their
+    /// Sets the maximum memory of all running scripts together, as the sum of their
     /// [`Limits::memory_bytes`]. Default: half of the machine's memory.
     #[must_use]
     pub fn total_memory_bytes(mut self, bytes: usize) -> Self {
@@ -841,9 +860,10 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Takes over a configuration: its servers, what it allows, denies and asks about, its limits, and whether
-    /// it is strict. Where lists and accepted definitions are kept is for
-    /// [`cache_directory`](Self::cache_directory) and [`state_directory`](Self::state_directory) to say.
+    /// Applies a configuration: its servers, its lists for allow, deny and ask, its limits, and
+    /// whether it is strict. It does not set where tool lists and pinned definitions are stored:
+    /// see [`cache_directory`](Self::cache_directory) and
+    /// [`state_directory`](Self::state_directory).
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.servers.extend(config.servers);
@@ -859,55 +879,56 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Keeps what servers offer and what their tools return the shape of in this directory, so that a
-    /// later process knows it without starting them. Default: nowhere. Several processes may share
-    /// one.
+    /// Stores the servers' tool lists and the inferred output schemas of their tools in this
+    /// directory, so that a later process knows them without starting the servers. Default: not
+    /// stored. Several processes may share one directory.
     #[must_use]
     pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache_directory = Some(directory.into());
         self
     }
 
-    /// Keeps which tool definitions were accepted in this directory. Default: nowhere, and then no
-    /// change of a definition is noticed.
+    /// Stores the pinned tool definitions in this directory. Default: not stored, and then changed
+    /// definitions are not detected.
     #[must_use]
     pub fn state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.state_directory = Some(directory.into());
         self
     }
 
-    /// Refuses tools whose definition is not the one that was accepted. Needs
-    /// [`state_directory`](Self::state_directory). Servers are then asked for their tools before the
-    /// first call to each connection. Default: no.
+    /// Refuses tools whose definition differs from the pinned one. Needs
+    /// [`state_directory`](Self::state_directory). Servers are then asked for their tools before
+    /// the first call on each connection. Default: off.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
     }
 
-    /// Makes room for what runs left behind, to be read later: see [`Executor::history`]. Who asked for a run decides
-    /// what of it is kept. Default: nothing is.
+    /// Enables the run history, which [`Executor::history`] returns. The client that requests a run
+    /// decides whether its record is kept. Default: no history.
     #[must_use]
     pub fn keep_runs(mut self, limits: HistoryLimits) -> Self {
         self.keep_runs = Some(limits);
         self
     }
 
-    /// Keeps what scripts `state.set` in this store: for each of [`Script::session`]'s handles on its own, and for all
-    /// other runs under this workspace's directory. Opens nothing. Default: `state` fails, and says so.
+    /// Stores what scripts write with `state.set` in this store: separately for each
+    /// [`Script::session`], and for all other runs under this workspace's directory. Does not open
+    /// the store. Default: calls of `state` fail with an explanation.
     #[must_use]
     pub fn state(mut self, store: StateStore, workspace: impl AsRef<std::path::Path>) -> Self {
         self.state = Some((store, StateScope::workspace(workspace.as_ref())));
         self
     }
 
-    /// Makes the executor: reads the configuration, starts the threads and begins to warm instances.
-    /// Starts no server.
+    /// Creates the executor: reads the configuration, starts the threads and begins to create warm
+    /// instances. Starts no MCP server.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] and [`Error::Config`] say which option or key is wrong,
-    /// [`Error::Start`] that the system refuses a thread.
+    /// [`Error::InvalidOptions`] and [`Error::Config`] name the option or key that is wrong;
+    /// [`Error::Start`] means that the system refuses a thread.
     pub fn build(self) -> Result<Executor, Error> {
         self.limits.validate()?;
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
@@ -935,7 +956,7 @@ impl ExecutorBuilder {
         }
         let start = |what| move |source| Error::Start { what, source };
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            // Protocol work only; scripts and native tools run on their own threads.
+            // For protocol work only; scripts and native tools run on their own threads.
             .worker_threads(2)
             .thread_name("cx-io")
             .enable_all()
@@ -1025,7 +1046,8 @@ impl ExecutorBuilder {
 }
 
 fn default_warm_instances() -> usize {
-    // With one, two runs in a row would find the second instance still being made.
+    // With a single instance, the second of two consecutive runs would find its instance still
+    // being made.
     std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
 }
 

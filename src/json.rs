@@ -1,8 +1,9 @@
-//! JSON as text, and the one place where text from elsewhere becomes a tree.
+//! JSON as text, and the only place where text from outside is parsed into a tree.
 //!
-//! A tree of [`Value`]s takes up to 90 times the bytes of its text (`[{"":0},{"":0}]`), and the sender of the text
-//! chooses the factor. Values that only pass through the host therefore stay text ([`Json`]). Where a tree is needed,
-//! [`tree`] and [`check`] first add up what it would cost, without allocating, and refuse what is over its budget.
+//! A tree of [`Value`]s takes up to 90 times the bytes of its text (`[{"":0},{"":0}]`), and the
+//! sender of the text chooses the factor. So values that only pass through the host stay text
+//! ([`Json`]). Where a tree is needed, [`tree`] and [`check`] first compute its memory cost without
+//! allocating, and refuse text whose cost exceeds the budget.
 
 use std::fmt;
 use std::ops::Index;
@@ -15,59 +16,62 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What the parts of a tree take, in bytes, rounded up: `Value` is 72 bytes, vectors grow by doubling and begin with
-/// four elements, the smallest object that has an entry is a table of four and a vector of three entries of 104 bytes.
+/// Memory that the parts of a tree take, in bytes, rounded up. A `Value` is 72 bytes, vectors start
+/// with four elements and grow by doubling, and the smallest non-empty object is a table of four
+/// and a vector of three entries of 104 bytes.
 const VALUE_COST: usize = 112;
 const ARRAY_COST: usize = 220;
 const OBJECT_COST: usize = 400;
 const ENTRY_COST: usize = 80;
-/// An allocation's header and rounding.
+/// Header and rounding of an allocation.
 const STRING_COST: usize = 32;
 
-/// What any tree may take, however short its text is: some 55,000 numbers or 9,000 small objects.
+/// Bytes that any tree may take, however short its text is: about 55,000 numbers or 9,000 small
+/// objects.
 const BASE_BUDGET: usize = 6 << 20;
 
-/// What a tree of `bytes` of text may take when text and tree exist at the same time, and once more as text: together
-/// no more than four times the text and 8 MB.
+/// Budget in bytes of a tree for `bytes` of text, if the text, the tree and a second copy of the
+/// text exist at the same time: together at most four times the text plus 8 MB.
 pub(crate) const fn budget(bytes: usize) -> usize {
     BASE_BUDGET + 2 * bytes
 }
 
 /// A valid JSON text without insignificant whitespace. Cheap to clone.
 ///
-/// It is kept as text because a tree takes up to 90 times as much memory. [`Json::value`] makes one on demand.
+/// It is kept as text because a tree takes up to 90 times as much memory. [`Json::value`] creates
+/// one on demand.
 #[derive(Clone)]
 pub struct Json(Arc<Document>);
 
 struct Document {
     text: Box<RawValue>,
-    /// What the tree would take.
+    /// Memory cost of the tree in bytes.
     cost: usize,
-    /// The tree, when it was asked for; `None` if it would be too large.
+    /// The tree, once it was requested; `None` if it would be too large.
     tree: OnceLock<Option<Value>>,
 }
 
-/// Why a text does not become a tree.
+/// Why a text cannot be parsed into a tree.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TreeError {
-    /// It is not JSON, or nested too deeply.
+    /// It is not JSON, or is nested too deeply.
     #[error("{0}")]
     Invalid(#[from] serde_json::Error),
-    /// The tree would take more than its budget.
+    /// The tree would exceed its budget.
     #[error("more than {values} values in one JSON text")]
     TooMany {
-        /// How many values were counted within the budget.
+        /// Number of values that were counted within the budget.
         values: usize,
     },
 }
 
 impl Json {
-    /// Reads JSON text, and writes it again without whitespace.
+    /// Parses JSON text and stores it without whitespace.
     ///
     /// # Errors
     ///
-    /// When it is not JSON, is nested more than 127 levels deep, or has a number that no `f64` holds or a text with a
-    /// lone surrogate.
+    /// If it is not JSON, is nested more than 127 levels deep, or contains a number that does not
+    /// fit into an `f64` or a string with a lone surrogate.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let mut compact = Vec::with_capacity(text.len());
         let mut meter = Meter::new(usize::MAX);
@@ -76,16 +80,17 @@ impl Json {
         Ok(Self::new(RawValue::from_string(compact)?, meter.cost))
     }
 
-    /// What a value is as JSON.
+    /// Serializes a value to JSON.
     ///
     /// # Errors
     ///
-    /// When it has no form in JSON, as a map whose keys are lists.
+    /// If it has no JSON representation, such as a map whose keys are lists.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         Self::written(serde_json::to_string(value)?)
     }
 
-    /// A text that serde_json has written. It may be deeper than texts that are read may be; then it is never a tree.
+    /// Wraps text that serde_json has written. It may be nested deeper than the parser accepts;
+    /// then [`Json::value`] returns `None`.
     fn written(text: String) -> Result<Self, serde_json::Error> {
         let mut meter = Meter::new(usize::MAX);
         let is_readable = walk(&text, &mut meter, None).is_ok();
@@ -109,9 +114,9 @@ impl Json {
         }
     }
 
-    /// The value as a tree, made at the first call. `None` if the tree would take more than 6 MB and twice the bytes
-    /// of the text, which only texts of very many small values do; [`Json::deserialize`] reads those into types that
-    /// take less.
+    /// The value as a tree, created by the first call. `None` if the tree would take more than 6 MB
+    /// plus twice the bytes of the text, which happens only for texts of very many small values;
+    /// [`Json::deserialize`] parses those into types that take less.
     pub fn value(&self) -> Option<&Value> {
         let document = &*self.0;
         let read = || {
@@ -121,11 +126,11 @@ impl Json {
         document.tree.get_or_init(read).as_ref()
     }
 
-    /// Reads the value into a type, whatever that takes.
+    /// Deserializes the value into a type, whatever memory that takes.
     ///
     /// # Errors
     ///
-    /// When the value is not of that type.
+    /// If the value is not of that type.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }
@@ -140,7 +145,7 @@ impl Json {
         if self.text().starts_with('"') { self.deserialize().ok() } else { None }
     }
 
-    /// The string under `name`, if this is an object that has one.
+    /// The string in the field `name`, if this is an object that has one.
     pub(crate) fn string_field(&self, name: &str) -> Option<String> {
         let mut found = None;
         let read = each_field(self.text(), |key, value| {
@@ -154,7 +159,7 @@ impl Json {
 
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
-        // A tree has always a text.
+        // A tree can always be serialized.
         Self::written(value.to_string()).unwrap_or_else(|_| Self::new(RawValue::NULL.to_owned(), 0))
     }
 }
@@ -201,7 +206,8 @@ impl PartialEq<Value> for Json {
     }
 }
 
-/// What is under a key or at a position, as [`Value`] has it; `null` also if there is no tree (see [`Json::value`]).
+/// The value at a key or a position, as for [`Value`]; also `null` if there is no tree (see
+/// [`Json::value`]).
 impl<I: serde_json::value::Index> Index<I> for Json {
     type Output = Value;
 
@@ -211,15 +217,14 @@ impl<I: serde_json::value::Index> Index<I> for Json {
     }
 }
 
-/// Makes a tree that takes no more than `budget` bytes.
+/// Parses text into a tree that takes at most `budget` bytes.
 pub(crate) fn tree(text: &str, budget: usize) -> Result<Value, TreeError> {
     check(text, budget)?;
     Ok(serde_json::from_str(text)?)
 }
 
-/// Checks that a tree of the text, or what types read of it, takes no more than `budget` bytes, and returns what it would
-/// take. Allocates nothing but
-/// the longest string that has escapes.
+/// Checks that a tree of the text, or types deserialized from it, take at most `budget` bytes, and
+/// returns the cost in bytes. Allocates at most the longest string that has escapes.
 pub(crate) fn check(text: &str, budget: usize) -> Result<usize, TreeError> {
     let mut meter = Meter::new(budget);
     match walk(text, &mut meter, None) {
@@ -231,17 +236,17 @@ pub(crate) fn check(text: &str, budget: usize) -> Result<usize, TreeError> {
     }
 }
 
-/// Where a part that was borrowed from a text stands in it.
+/// The byte range in `text` of a part that was borrowed from it.
 pub(crate) fn range_in(text: &str, part: &RawValue) -> std::ops::Range<usize> {
     let start = part.get().as_ptr().addr().saturating_sub(text.as_ptr().addr()).min(text.len());
     start..(start + part.get().len()).min(text.len())
 }
 
-/// The first `most` elements of an array, as they stand in the text.
+/// The first `most` elements of an array, as text.
 ///
 /// # Errors
 ///
-/// When it is not an array.
+/// If it is not an array.
 pub(crate) fn items(text: &str, most: usize) -> Result<Vec<&RawValue>, serde_json::Error> {
     struct Items(usize);
     impl<'de> Visitor<'de> for Items {
@@ -267,11 +272,11 @@ pub(crate) fn items(text: &str, most: usize) -> Result<Vec<&RawValue>, serde_jso
     Ok(found)
 }
 
-/// Shows each element of an array, as it stands in the text.
+/// Calls `look` with the text of each element of an array.
 ///
 /// # Errors
 ///
-/// When it is not an array, or `look` fails.
+/// If it is not an array, or if `look` fails.
 pub(crate) fn each_item<'de>(
     text: &'de str,
     look: impl FnMut(&'de RawValue) -> Result<(), serde_json::Error>,
@@ -296,11 +301,11 @@ pub(crate) fn each_item<'de>(
     deserializer.end()
 }
 
-/// Shows each field of an object, its value as it stands in the text.
+/// Calls `look` with the key and the value's text of each field of an object.
 ///
 /// # Errors
 ///
-/// When it is not an object.
+/// If it is not an object.
 pub(crate) fn each_field<'de>(
     text: &'de str,
     look: impl FnMut(&str, &'de RawValue),
@@ -331,7 +336,7 @@ pub(crate) fn each_field<'de>(
 #[serde(transparent)]
 pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) std::borrow::Cow<'a, str>);
 
-/// Adds up what a tree would take.
+/// Adds up the memory cost of a tree.
 struct Meter {
     budget: usize,
     cost: usize,
@@ -354,7 +359,8 @@ impl Meter {
     }
 }
 
-/// Reads a whole text by the rules for trees, adds up its cost, and writes it to `copy` if there is one.
+/// Parses a complete text by the rules for trees, adds up its cost, and writes it to `copy` if that
+/// is given.
 fn walk(text: &str, meter: &mut Meter, copy: Option<&mut Vec<u8>>) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     Walk { meter, copy, is_key: false }.deserialize(&mut deserializer)?;
@@ -486,7 +492,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// Where the copy stands: whether another element comes is only known after the comma.
+    /// The current position in the copy: a comma is written before it is known whether another
+    /// element follows.
     fn mark(&self) -> usize {
         self.copy.as_ref().map_or(0, |copy| copy.len())
     }

@@ -1,5 +1,5 @@
-//! The protocol's lines over pipes, for both of its sides: one message a line, read with bounds, written without
-//! blocking anyone.
+//! The stdio transport for both sides of a connection: one message per line, read with bounds,
+//! written without blocking.
 
 use std::io;
 use std::sync::Arc;
@@ -12,31 +12,33 @@ mod scan;
 
 pub(crate) use scan::{FoundId, IdScan};
 
-/// The longest line that is read. A script may receive 16 MB; a server that has a structured result
-/// sends it a second time as text, so twice that and some room for escapes and the envelope.
+/// Maximum length in bytes of a line that is read. A script may receive 16 MB. A server with
+/// structured results sends them a second time as text, so this is twice that size plus room for
+/// escapes and the JSON-RPC envelope.
 pub(crate) const MAX_LINE: usize = 34 * 1024 * 1024;
 
-/// A line that goes on for this long is no message. Until then it is skipped, since the next line
-/// may be fine; past it the connection should be given up, since skipping costs processor time.
+/// A line longer than this, in bytes, is not a message. Up to this length it is skipped, because
+/// the next line may be valid. Beyond it the connection should be closed, because skipping costs
+/// CPU time.
 pub(crate) const MAX_SKIPPED_LINE: usize = 16 * MAX_LINE;
 
-/// As much as a pipe holds: fewer system calls for large results.
+/// The capacity of a pipe in bytes: fewer system calls for large results.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// A line buffer that grew past this is given back after its line.
+/// A line buffer that has grown beyond this size, in bytes, is shrunk after its line.
 const KEPT_LINE_BUFFER: usize = 1024 * 1024;
 
-/// What may wait for a peer that does not read its input. Several of the largest arguments.
+/// Maximum bytes queued for a peer that does not read its input. Several of the largest arguments.
 const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
-/// Several small messages are written at once, up to this size.
+/// Small messages are written together, up to this size in bytes.
 const WRITE_BATCH: usize = 64 * 1024;
 
-/// Takes lines off a stream.
+/// Reads lines from a stream.
 pub(crate) struct LineReader<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
-    /// The line being skipped because it is too long.
+    /// The line that is being skipped because it is too long.
     long: Option<LongLine>,
 }
 
@@ -46,21 +48,21 @@ struct LongLine {
     told: bool,
 }
 
-/// What one step of a [`LineReader`] came to.
+/// The result of one step of a [`LineReader`].
 pub(crate) enum Piece {
     /// Part of a line.
     Part,
-    /// A whole line without its newline. [`LineReader::reuse`] takes the buffer back.
+    /// A complete line without its newline. [`LineReader::reuse`] takes the buffer back.
     Line(Vec<u8>),
-    /// Part of a line that is longer than [`MAX_LINE`] and is not kept.
+    /// Part of a line that is longer than [`MAX_LINE`] and is not stored.
     Long {
         /// The id of the message, the first time that it is known.
         id: Option<FoundId>,
-        /// Whether the id has been told, now or before.
+        /// Whether the id has been reported, now or before.
         told: bool,
         /// Bytes of the line so far.
         bytes: usize,
-        /// Whether this was its end.
+        /// Whether this was the end of the line.
         ends: bool,
     },
 }
@@ -70,12 +72,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { reader: BufReader::with_capacity(READ_BUFFER, reader), line: Vec::new(), long: None }
     }
 
-    /// Takes one line, or as much of it as has come, off the stream; `None` at its end, whatever half a line
-    /// came before. Nothing is lost when this is dropped while it waits.
+    /// Reads one line, or the part of it that has arrived. Returns `None` at the end of the stream,
+    /// even after an incomplete line. Cancel safe: nothing is lost if the future is dropped while
+    /// it waits.
     ///
     /// # Errors
     ///
-    /// As the stream has them.
+    /// Errors of the stream.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Piece>> {
         let available = self.reader.fill_buf().await?;
         if available.is_empty() {
@@ -108,7 +111,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(Some(piece))
     }
 
-    /// Takes back the buffer of a line that was dealt with.
+    /// Takes back the buffer of a line that has been processed.
     pub(crate) fn reuse(&mut self, mut line: Vec<u8>) {
         line.clear();
         line.shrink_to(KEPT_LINE_BUFFER);
@@ -116,15 +119,15 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// A line without what is around its message.
+/// A line without the bytes around its message.
 pub(crate) fn trimmed(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii();
-    // A byte order mark comes from programs on runtimes that write one at the start of a stream.
+    // Programs on some runtimes write a byte order mark at the start of a stream.
     line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
 }
 
-/// Messages on their way to the writing task. Never waits; refuses when too much waits. Dropping it ends the task
-/// once that has written what waits.
+/// Queue of messages for the writing task. It never blocks, and refuses messages when too many
+/// bytes are queued. After it is dropped, the task writes what is queued and ends.
 pub(crate) struct LineQueue {
     queue: mpsc::UnboundedSender<Message>,
     waiting: Arc<Waiting>,
@@ -134,7 +137,7 @@ pub(crate) struct LineQueue {
 struct Waiting {
     bytes: AtomicUsize,
     answers: AtomicUsize,
-    /// Batches that have been written, wrapping.
+    /// Number of batches that have been written, wrapping.
     writes: AtomicUsize,
     /// Notified after each batch.
     written: Notify,
@@ -146,8 +149,8 @@ struct Message {
 }
 
 impl LineQueue {
-    /// A queue, and the task that writes it to `writer`, which the caller must run. The task ends early when
-    /// writing fails.
+    /// Creates a queue, and the task that writes it to `writer`, which the caller must run. The
+    /// task ends early if writing fails.
     pub(crate) fn new<W: AsyncWrite + Send + Unpin + 'static>(
         writer: W,
     ) -> (Self, impl Future<Output = io::Result<()>> + Send + 'static) {
@@ -167,12 +170,14 @@ impl LineQueue {
         self.waiting.bytes.load(Ordering::Relaxed)
     }
 
-    /// A number that changes with each write, to tell a slow peer from one that does not read.
+    /// A number that changes with each write, to distinguish a slow peer from one that does not
+    /// read.
     pub(crate) fn writes(&self) -> usize {
         self.waiting.writes.load(Ordering::Relaxed)
     }
 
-    /// Completes after the next write, or at once if there was one since the last completion. For one task only.
+    /// Completes after the next write, or at once if there was one since the last completion. For
+    /// one task only.
     pub(crate) async fn written(&self) {
         self.waiting.written.notified().await;
     }
@@ -181,7 +186,8 @@ impl LineQueue {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when the peer does not read and too much waits, `BrokenPipe` when it is gone.
+    /// `WouldBlock` if the peer does not read and too many bytes are queued, `BrokenPipe` if it has
+    /// closed the stream.
     pub(crate) fn push(&self, mut line: Vec<u8>, is_answer: bool) -> io::Result<()> {
         line.push(b'\n');
         let bytes = line.len();
@@ -197,7 +203,7 @@ impl LineQueue {
     }
 }
 
-/// Writes until the queue is dropped or the reader is gone.
+/// Writes messages until the queue is dropped or the reader has closed the stream.
 async fn write_messages(
     mut writer: impl AsyncWrite + Unpin,
     mut messages: mpsc::UnboundedReceiver<Message>,
@@ -222,6 +228,6 @@ async fn write_messages(
         batch.clear();
         batch.shrink_to(KEPT_LINE_BUFFER);
     }
-    // Half of a socket that was split does not close by being dropped; a pipe does.
+    // Dropping one half of a split socket does not close it; dropping a pipe does.
     writer.shutdown().await
 }

@@ -1,9 +1,10 @@
-//! Locks, counters, semaphores, threads and time for the modules whose schedules are checked: [`crate::engine::pool`],
-//! [`crate::run::compute`], [`crate::engine::watchdog`], the circuit breaker, the run's clock and the admission queue.
+//! Locks, counters, semaphores, threads and time for the modules that are model-checked:
+//! [`crate::engine::pool`], [`crate::run::compute`], [`crate::engine::watchdog`], the circuit
+//! breaker, the run's clock and the admission queue.
 //!
-//! Outside of tests these are the types of parking_lot, std and tokio under one name. In tests they are the same types
-//! with a scheduler in between (`sync/model.rs`), which decides on the threads of a model who goes on at each step; on
-//! all other threads it does nothing.
+//! In normal builds these are the types of parking_lot, std and tokio. In tests they are wrappers
+//! with a scheduler (`sync/model.rs`). On the threads of a model it decides at each step which
+//! thread continues; on all other threads it does nothing.
 
 #[cfg(not(test))]
 mod real {
@@ -14,12 +15,12 @@ mod real {
     pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
     pub(crate) use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-    /// The time, which the scheduler of a model decides.
+    /// The current time, which the scheduler of a model controls.
     pub(crate) fn now() -> Instant {
         Instant::now()
     }
 
-    /// Completes after `duration`. Called, as tokio's timers are, where a runtime is entered.
+    /// Completes after `duration`. Like tokio's timers, it must be called inside a runtime.
     pub(crate) fn sleep(duration: Duration) -> impl Future<Output = ()> {
         tokio::time::sleep(duration)
     }
@@ -28,7 +29,7 @@ mod real {
     ///
     /// # Errors
     ///
-    /// When the operating system refuses it.
+    /// If the operating system refuses the thread.
     pub(crate) fn spawn(name: String, task: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         std::thread::Builder::new().name(name).spawn(task).map(drop)
     }

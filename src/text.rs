@@ -36,10 +36,12 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// Controls but for tab and line ends, of which ANSI sequences are made; what has no width; what turns the direction
-/// of text; tags and variation selectors, which carry whole hidden messages; and private use.
+/// Whether a character is hidden: control characters other than tab and line terminators, which
+/// form ANSI sequences; zero-width characters; bidirectional controls; tags and variation
+/// selectors, which can carry complete hidden messages; and private use.
 ///
-/// The joiner and the selector of emoji are hidden characters too: what they hide in is no better for them.
+/// The joiner and the variation selector of emoji count as hidden too, because they can carry
+/// hidden text like the others.
 pub(crate) fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,

@@ -1,4 +1,5 @@
-//! The engines of all languages, each started when it is first needed. The only file that names them all.
+//! The engines of all languages. Each is started when it is first needed. This is the only file
+//! that names all of them.
 
 use std::fmt;
 use std::io;
@@ -17,19 +18,19 @@ use crate::engine::typescript::engine::V8Engine;
 use crate::error::Error;
 use crate::run::result::Language;
 
-/// Is called when Python has to be compiled, on a thread of the executor's.
+/// Called when Python has to be compiled, on one of the executor's threads.
 pub(crate) type CompileListener = Arc<dyn Fn(CompileProgress) + Send + Sync>;
 
-/// What engines are made with.
+/// Options of all engines.
 #[derive(Clone)]
 pub(crate) struct EngineOptions {
-    /// Instances to keep ready, for each language.
+    /// Number of idle instances to keep ready for each language.
     pub(crate) warm: usize,
-    /// How long an instance waits for a run before it gives memory back.
+    /// How long an instance waits for a run before its idle trim.
     pub(crate) rest_after: Duration,
-    /// Memory that a run may use if it brings no limit of its own, in bytes.
+    /// Memory limit in bytes of runs that set none of their own.
     pub(crate) memory_bytes: usize,
-    /// Where compiled code is kept.
+    /// Cache directory for compiled code.
     pub(crate) cache: Option<PathBuf>,
     pub(crate) on_compile: Option<CompileListener>,
 }
@@ -37,7 +38,7 @@ pub(crate) struct EngineOptions {
 pub(crate) struct Engines {
     options: EngineOptions,
     typescript: OnceCell<Pool<V8Engine>>,
-    /// Shared with the task that starts it, which goes on when nobody waits any more.
+    /// Shared with the task that starts it, which continues when no caller waits any more.
     python: Arc<OnceCell<Pool<Interpreters>>>,
 }
 
@@ -56,11 +57,11 @@ impl Engines {
         Self { options, typescript: OnceCell::new(), python: Arc::default() }
     }
 
-    /// Starts an engine if it has not been. Does not wait for warm instances.
+    /// Starts an engine if it has not been started. Does not wait for warm instances.
     ///
     /// # Errors
     ///
-    /// When the operating system refuses a thread, or Python cannot be compiled.
+    /// If the operating system refuses a thread, or Python cannot be compiled.
     pub(crate) async fn start(&self, language: Language, runtime: &Handle) -> Result<(), Error> {
         match language {
             Language::TypeScript => self.start_typescript(),
@@ -69,18 +70,19 @@ impl Engines {
         }
     }
 
-    /// Starts Python without waiting for it. If it fails, the first run says so.
+    /// Starts Python without waiting for it. A failure is reported by the first run.
     pub(crate) fn start_python_in_background(&self, runtime: &Handle) {
         drop(self.spawn_python(runtime));
     }
 
-    /// A task of its own: a compilation of seconds must not be lost because one caller has gone.
+    /// Starts Python in a task of its own, so that a compilation that takes seconds is not lost
+    /// when its caller goes away.
     fn spawn_python(&self, runtime: &Handle) -> JoinHandle<Result<(), Error>> {
         let (python, options) = (Arc::clone(&self.python), self.options.clone());
         runtime.spawn(async move { python.get_or_try_init(|| start_python(options)).await.map(drop) })
     }
 
-    /// As [`start`](Self::start), for the engine that starts at once.
+    /// As [`start`](Self::start), for the engine that needs no waiting.
     pub(crate) fn start_typescript(&self) -> Result<(), Error> {
         if self.typescript.initialized() {
             return Ok(());
@@ -88,12 +90,12 @@ impl Engines {
         let engine = V8Engine { memory_bytes: self.options.memory_bytes };
         let pool = Pool::new(engine, self.options.warm, self.options.rest_after)
             .map_err(|source| Error::Start { what: "the isolates' threads", source })?;
-        // Another caller may have been quicker; this pool's threads end then.
+        // Another caller may have been faster; then this pool's threads end.
         let _quicker = self.typescript.set(pool);
         Ok(())
     }
 
-    /// Hands a run to its engine, which must have been started.
+    /// Submits a run to its engine, which must have been started.
     pub(crate) fn submit(&self, job: Job) {
         let job = match job.context.language {
             Language::TypeScript => match self.typescript.get() {
@@ -108,7 +110,7 @@ impl Engines {
         let _gone = job.reply.send(Err(Error::Closed));
     }
 
-    /// Completes when all instances that shall be warm are. The engine must have been started.
+    /// Completes when `warm` instances are ready. The engine must have been started.
     pub(crate) async fn warm(&self, language: Language) {
         match language {
             Language::TypeScript => {
@@ -124,16 +126,16 @@ impl Engines {
         }
     }
 
-    /// Removes compiled code from the cache and returns how many files that were.
+    /// Removes compiled code from the cache and returns the number of files removed.
     ///
     /// # Errors
     ///
-    /// When a file cannot be removed.
+    /// If a file cannot be removed.
     pub(crate) fn clear_cache(&self) -> io::Result<usize> {
         self.options.cache.as_deref().map_or(Ok(0), compiled::clear)
     }
 
-    /// What the engine's pool does now; all zero before it is started.
+    /// The state of the engine's pool now; all zero before it is started.
     pub(crate) fn stats(&self, language: Language) -> PoolStats {
         match language {
             Language::TypeScript => self.typescript.get().map(Pool::stats),

@@ -1,10 +1,10 @@
-//! Errors of runs that every engine makes in the same words.
+//! Run errors whose messages are the same for every engine.
 
 use crate::engine::watchdog::StopReason;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Language, ScriptError};
 
-/// A source line longer than this is not shown.
+/// Maximum length in bytes of a source line that an error quotes.
 const SHOWN_LINE: usize = 400;
 
 /// The error of a run that was stopped.
@@ -37,7 +37,7 @@ pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) ->
     }
 }
 
-/// Writes a place of the source, from 1, and that line's text into an error.
+/// Sets the error's source location (line and column, both from 1) and the text of that line.
 pub(crate) fn set_place(error: &mut ScriptError, source: &str, line: u32, column: u32) {
     error.line = Some(line);
     error.column = Some(column);
@@ -49,7 +49,7 @@ pub(crate) fn set_place(error: &mut ScriptError, source: &str, line: u32, column
         .map(|line| line.trim_start_matches('\u{feff}').to_owned());
 }
 
-/// The error for a value of so many bytes, which are too many.
+/// The error for a returned value of `bytes` bytes, which is above the limit.
 pub(crate) fn too_large(bytes: usize, context: &ExecutionContext) -> ScriptError {
     let most = context.limits.result_bytes;
     let message =
@@ -58,8 +58,8 @@ pub(crate) fn too_large(bytes: usize, context: &ExecutionContext) -> ScriptError
         .with_hint("filter in the script and return only what matters")
 }
 
-/// The error for a value that the guest says is JSON and that is not: the text of guests is, but for
-/// lone surrogates and too many levels.
+/// The error for a returned value that is not valid JSON. Guests serialize valid JSON except for
+/// lone surrogates and too many levels of nesting.
 pub(crate) fn not_json(error: &serde_json::Error) -> ScriptError {
     let message = format!("the script's value is not valid JSON: {error}");
     ScriptError::new(ErrorCode::RuntimeError, message)

@@ -1,6 +1,7 @@
-//! The host functions of one run, the same for every engine: text in, [`ExecutionContext`], text out.
+//! The host functions of one run, shared by all engines: they take text, call [`ExecutionContext`],
+//! and return text.
 //!
-//! An answer is JSON text, or [`FAILURE`] and an error as a JSON object.
+//! An answer is JSON text, or [`FAILURE`] followed by an error as a JSON object.
 
 mod help;
 
@@ -16,7 +17,7 @@ use crate::run::result::LogLevel;
 use crate::storage::state::StateCall;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
-/// Marks an answer as an error. No JSON text begins so.
+/// Prefix that marks an answer as an error. No JSON text begins with it.
 const FAILURE: char = '!';
 
 pub(crate) struct HostCalls {
@@ -28,12 +29,12 @@ impl HostCalls {
         Self { context }
     }
 
-    /// The run's use of the compute slots, for host calls that block the script's thread.
+    /// The run's use of compute slots, for host calls that block the script's thread.
     pub(crate) fn turn(&self) -> &Turn {
         &self.context.turn
     }
 
-    /// Calls a tool. What can be checked at once is, before this returns.
+    /// Calls a tool. Checks that need no waiting are made before this returns.
     pub(crate) fn call(
         &self,
         name: ToolName,
@@ -42,8 +43,9 @@ impl HostCalls {
         self.context.call(name, arguments)
     }
 
-    /// Answers a question about servers and tools, or reads and changes what the script keeps. Engines poll it at once,
-    /// and so what can be checked at once is.
+    /// Answers a query about servers and tools, or reads and changes the script's persistent state.
+    /// Engines poll the future once immediately, so that checks that need no waiting are made at
+    /// once.
     pub(crate) fn query(
         &self,
         request: &str,
@@ -65,7 +67,7 @@ impl HostCalls {
         Arc::clone(&self.context).in_runtime(answer)
     }
 
-    /// Prints text. One newline at its end is not kept.
+    /// Logs text. One trailing newline is removed.
     pub(crate) fn log(&self, level: LogLevel, mut text: String) {
         if text.ends_with('\n') {
             text.pop();
@@ -73,16 +75,16 @@ impl HostCalls {
         self.log_line(level, text);
     }
 
-    /// Prints text that has no newline of the printing's at its end.
+    /// Logs text without a trailing newline added by the print function.
     pub(crate) fn log_line(&self, level: LogLevel, text: String) {
         self.context.log(level, text);
     }
 
-    /// Shows a content block; an empty answer is success.
+    /// Emits a content block. An empty answer means success.
     pub(crate) fn emit(&self, block: &str) -> Result<String, ToolError> {
         let most = self.context.limits.result_bytes;
         if block.len() > most {
-            // Before it is read.
+            // Checked before the block is parsed.
             let message = format!("a script may emit {most} bytes in all");
             return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
         }
@@ -92,13 +94,13 @@ impl HostCalls {
         Ok(String::new())
     }
 
-    /// Ends the run.
+    /// Cancels the run.
     pub(crate) fn cancel(&self) {
         self.context.cancel.cancel();
     }
 }
 
-/// A question of a script.
+/// A query from a script.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
 enum Query {
@@ -106,7 +108,7 @@ enum Query {
     Names {
         server: String,
     },
-    /// A server by name; asked only for names that are wrong, for the error.
+    /// Looks up a server by name. Engines send it only for unknown names, to get the error.
     Server {
         server: String,
     },
@@ -137,15 +139,15 @@ enum Query {
         #[serde(default)]
         arguments: Map<String, Value>,
     },
-    /// The guide, a section of it, or what a server or a tool is.
+    /// Returns the guide, one of its sections, or the description of a server or a tool.
     Help {
         topic: Option<String>,
     },
-    /// What an earlier run left behind.
+    /// Returns the record of an earlier run.
     Run {
         id: String,
     },
-    /// What the script keeps between runs.
+    /// Reads or changes the state that the script keeps between runs.
     State {
         call: StateCall,
     },
@@ -153,7 +155,7 @@ enum Query {
 
 async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<String, ToolError> {
     let answer = match query {
-        // These answer with JSON text.
+        // These return JSON text.
         Query::Run { id } => return context.earlier_run(&id),
         Query::State { call } => return context.state(call).await,
         Query::ListResources { server } => {
@@ -189,7 +191,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             let tools = context.search(&query, server.as_deref(), limit).await?;
             let tools = tools.iter();
             match detail.as_str() {
-                // Schemas are text, of which trees would be a dozen times as large.
+                // Schemas are kept as text. Parsed trees would take about 12 times the memory.
                 "full" => {
                     let schemas: Vec<_> = tools.map(|tool| tool.schema()).collect();
                     return serde_json::to_string(&schemas)
@@ -208,7 +210,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
     answer.map(|value| value.to_string())
 }
 
-/// `mcp__server__tool`, or `server.tool` as allow and deny patterns write it.
+/// Parses `mcp__server__tool`, or `server.tool` as in allow and deny patterns.
 pub(crate) fn tool_name(name: String) -> ToolName {
     match name.split_once('.') {
         Some((server, tool)) if !name.starts_with("mcp__") => {
@@ -218,7 +220,7 @@ pub(crate) fn tool_name(name: String) -> ToolName {
     }
 }
 
-/// An answer as it crosses the boundary.
+/// Encodes an answer for the guest.
 pub(crate) fn text(answer: Result<String, ToolError>) -> String {
     answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_wire()))
 }

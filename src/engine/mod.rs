@@ -1,5 +1,5 @@
-//! The engines, and what runs of both have in common: the pool of workers, the watchdog, compute slots, and the
-//! functions of the host that a script can call.
+//! The script engines and the parts that both share: the worker pool, the watchdog, compute slots,
+//! and the host functions that a script can call.
 
 pub(crate) mod engines;
 pub(crate) mod failure;

@@ -1,11 +1,12 @@
-//! Worker threads that hold warm instances of an engine: V8 isolates, or interpreters in WebAssembly. Each instance
-//! serves one run, then is dropped and replaced.
+//! Pool of worker threads that hold warm engine instances: V8 isolates, or Python interpreters in
+//! WebAssembly. Each instance serves one run, then is dropped and replaced.
 //!
-//! A worker is ready when its instance is warm. A run begins when a compute slot is free ([`crate::run::compute`]) and a
-//! worker is ready; without a ready one a parked worker makes an instance, or a new worker is started. After a run the
-//! worker makes another instance if there are too few, else it parks. So the number of idle instances settles at
-//! `warm`, and that of workers at those that compute plus those whose runs wait for tools; workers that load has left
-//! over end after [`KEEP_WORKERS`].
+//! A worker is ready when its instance is warm. A run starts when a compute slot is free
+//! ([`crate::run::compute`]) and a worker is ready. If no worker is ready, a parked worker makes an
+//! instance, or a new worker is started. After a run, the worker makes another instance if too few
+//! are idle; otherwise it parks. So the number of idle instances settles at `warm`. The number of
+//! workers settles at those that compute plus those whose runs wait for tools. Surplus workers end
+//! after [`KEEP_WORKERS`].
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -26,30 +27,34 @@ use crate::run::context::{ContextOptions, ExecutionContext, Measured};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, now};
 
-/// With more hung workers than this the engine takes no more runs: each may hold a core and a heap, and if it never
-/// comes back, only the end of the process frees them.
+/// With more hung workers than this, the engine refuses runs. Each hung worker may hold a core and
+/// a heap, and if it never returns, only the end of the process frees them.
 const MAX_HUNG_WORKERS: usize = 2;
 
-/// For how many of the watchdog's ticks warm isolates may be missing before another thread is started.
+/// Number of consecutive watchdog ticks with too few warm instances before another thread is
+/// started.
 const PATIENT_TICKS: u32 = 3;
 
-/// How long a worker that is not needed waits to be needed again. Making a thread and mapping its memory costs more than
-/// a short run; a burst of runs is followed by the next one sooner than this, or by none.
+/// How long a surplus worker waits for another run before it ends. Starting a thread and mapping
+/// its memory costs more than a short run; a burst of runs is followed by the next one sooner than
+/// this, or not at all.
 const KEEP_WORKERS: Duration = Duration::from_secs(1);
 
-/// A run whose thread has touched more new memory than this gives it back to the system at once, not when load has gone:
-/// glibc keeps what is freed, and under steady load nobody else would ask for it. An ordinary run touches less
-/// than three quarters of it.
+/// After a run whose thread has touched more new memory than this, in bytes, freed memory is
+/// returned to the system at once and not when the pool goes idle. glibc keeps freed memory, and
+/// under steady load nothing else would return it. An ordinary run touches less than three quarters
+/// of this.
 const MUCH_MEMORY: usize = 4 << 20;
 
-/// Priority of a thread that cannot be stopped: the weakest, so that it only takes what is left over.
+/// Niceness of a hung thread: the lowest priority, so that it only gets CPU time that nothing else
+/// needs.
 const LOST_THREAD_NICENESS: i32 = 19;
 
-/// What runs scripts of one language.
+/// Runs scripts of one language.
 pub(crate) trait Engine: Send + Sync + Sized + 'static {
-    /// What threads are called, with a number behind it.
+    /// Name of the worker threads; a number is appended.
     const THREAD: &'static str;
-    /// Made ahead of time on a thread, used for one run, and dropped there.
+    /// Made ahead of time on a worker thread, used for one run, and dropped on the same thread.
     type Instance: Instance<Self>;
     /// A source that is ready to be executed.
     type Prepared;
@@ -58,41 +63,42 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// When the operating system refuses it.
+    /// If the operating system refuses the thread.
     fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         sync::spawn(name, task)
     }
 
-    /// Makes an instance and everything in it that needs no script. The thread's runtime is entered.
+    /// Makes an instance, including all of its state that does not depend on a script. Called
+    /// inside the thread's tokio runtime.
     ///
     /// # Errors
     ///
-    /// Says in words why there is none.
+    /// Why the instance could not be made, as text.
     fn make(&self) -> impl Future<Output = Result<Self::Instance, String>>;
 
-    /// Does what can be done with a source before it takes an instance.
+    /// Prepares a source as far as that is possible without an instance.
     ///
     /// # Errors
     ///
-    /// The run's error, for a source that cannot be run; the instance serves another run then.
+    /// The run's error, for a source that cannot be run. The instance then serves another run.
     fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Self::Prepared, Box<ScriptError>>;
 
     /// Called every 10 ms while there are runs.
     fn tick(&self) {}
 
-    /// Called when workers that load has left over have ended: gives back what was kept for them.
+    /// Called when surplus workers have ended. Releases memory that was kept for them.
     fn trim(&self) {}
 }
 
-/// One use of an engine. Never leaves its thread.
+/// One use of an engine. It never leaves its thread.
 pub(crate) trait Instance<E: Engine> {
-    /// How it is stopped.
+    /// The handle that stops the instance's run.
     fn stop(&self) -> &Arc<Stop>;
 
-    /// Sets how much memory its run may use, in bytes.
+    /// Sets the run's memory limit in bytes.
     fn set_memory_limit(&mut self, bytes: usize);
 
-    /// Runs a script to its end, or to soon after its context was cancelled.
+    /// Runs a script until it finishes, or until soon after its context is cancelled.
     fn execute(
         &mut self,
         context: &Arc<ExecutionContext>,
@@ -103,33 +109,34 @@ pub(crate) trait Instance<E: Engine> {
     /// Bytes of memory that the run uses.
     fn memory_bytes(&self) -> usize;
 
-    /// Called once when no run has come for a while: gives back memory that can be had again, at a cost.
+    /// Idle trim: called once when no run has come for a while. Releases memory that can be
+    /// restored later at some cost.
     fn rest(&mut self) {}
 }
 
-/// A run on its way to a thread.
+/// A run to be executed by a worker.
 pub(crate) struct Job {
     pub(crate) source: String,
     pub(crate) context: ContextOptions,
     pub(crate) reply: oneshot::Sender<Result<ExecuteResult, Error>>,
-    /// Whatever the run occupies, given back when its reply is sent.
+    /// A resource that the run occupies. It is dropped when the reply is sent.
     pub(crate) permit: Box<dyn Any + Send>,
 }
 
 /// What a worker does after a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Takes the next run: this one has left the instance untouched.
+    /// Takes the next run: this one did not use the instance.
     TakeAnother,
     /// Makes another instance.
     MakeAnother,
-    /// Waits without an instance to be needed again.
+    /// Waits without an instance until one is needed.
     Park,
     /// Ends. Its thread runs at a low priority.
     End,
 }
 
-/// A pool of instances. Dropping it ends the idle threads; busy ones end after their run.
+/// A pool of instances. Dropping it ends the idle threads; busy threads end after their run.
 pub(crate) struct Pool<E: Engine> {
     shared: Arc<Shared<E>>,
 }
@@ -137,14 +144,14 @@ pub(crate) struct Pool<E: Engine> {
 struct Shared<E> {
     engine: E,
     slots: Arc<ComputeSlots>,
-    /// Idle instances to keep ready.
+    /// Number of idle instances to keep ready.
     warm: usize,
-    /// For how long an instance waits for a run before it gives back what it can.
+    /// How long an instance waits for a run before its idle trim.
     rest_after: Duration,
     state: Mutex<State>,
-    /// A run may begin, or the pool is closed: for workers that are ready.
+    /// Signals ready workers that a run may start or that the pool is closed.
     work: Condvar,
-    /// An instance is needed, or the pool is closed: for workers that are parked.
+    /// Signals parked workers that an instance is needed or that the pool is closed.
     wanted: Condvar,
     watchdog: Watchdog,
 }
@@ -152,51 +159,53 @@ struct Shared<E> {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Job>,
-    /// When a run began last, or the first of those came that wait.
+    /// When a run last started, or when the queue last became non-empty, whichever is later.
     progressed: Option<Instant>,
-    /// Threads that hold a warm instance and wait.
+    /// Threads that hold a warm instance and wait for a run.
     ready: usize,
-    /// Threads that make an instance, or were told to.
+    /// Threads that make an instance or were told to make one.
     warming: usize,
     /// Threads that wait without an instance.
     parked: usize,
-    /// Of the threads that make an instance, those that are parked still and have to wake up first.
+    /// Threads counted in `warming` that are still parked and have to wake up first.
     called: usize,
-    /// Threads whose run was answered without them.
+    /// Hung threads: the watchdog has answered their run in their place.
     lost: usize,
-    /// All threads, whatever they do.
+    /// All threads, in any state.
     workers: usize,
-    /// Ticks in a row at which instances were missing.
+    /// Number of consecutive ticks at which instances were missing.
     short_ticks: u32,
-    /// Threads that ever were, to name them.
+    /// Number of threads ever started, used to name them.
     started: usize,
     closed: bool,
-    /// Told when `ready` reaches the wanted number.
+    /// Notified when `ready` reaches `warm`.
     warm_waiters: Vec<oneshot::Sender<()>>,
 }
 
 impl State {
-    /// Whether runs wait and none has begun for a while.
+    /// Whether runs are queued and none has started for [`MAX_STALL`].
     fn is_stalled(&self) -> bool {
         !self.waiting.is_empty()
             && self.progressed.is_some_and(|last| now().duration_since(last) >= MAX_STALL)
     }
 }
 
-/// What the instances of one language do at one moment.
+/// The state of one language's instances at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
     /// Instances that are warm and idle.
     pub ready: usize,
-    /// Workers whose script cannot be stopped and was answered without them. Those that come back are counted no more.
+    /// Hung workers: their script could not be stopped and its run was answered without them. A
+    /// worker that returns is no longer counted.
     pub lost: usize,
-    /// Runs that wait for a thread.
+    /// Runs that wait for a worker.
     pub waiting: usize,
 }
 
 impl PoolStats {
-    /// Whether the engine takes runs: not while too many of its workers hang. They may come back.
+    /// Whether the engine accepts runs. It does not while more than two of its workers hang; it
+    /// does again when they return.
     pub fn takes_runs(&self) -> bool {
         takes_runs(self.lost)
     }
@@ -207,12 +216,11 @@ fn takes_runs(hung: usize) -> bool {
 }
 
 impl<E: Engine> Pool<E> {
-    /// Starts the watchdog and as many threads as there shall be warm instances. Does not wait for
-    /// them.
+    /// Starts the watchdog and `warm` worker threads. Does not wait for their instances.
     ///
     /// # Errors
     ///
-    /// When the operating system refuses a thread.
+    /// If the operating system refuses a thread.
     pub(crate) fn new(engine: E, warm: usize, rest_after: Duration) -> io::Result<Self> {
         Self::with_slots(engine, warm, rest_after, Arc::clone(compute::slots()))
     }
@@ -232,7 +240,8 @@ impl<E: Engine> Pool<E> {
                     watchdog.maintain();
                 },
                 || {
-                    // What answers were made of is freed after their workers have looked.
+                    // Replies are freed after their workers have made this check, so it is made
+                    // again here.
                     resident::guard().settle(return_freed_memory);
                 },
             );
@@ -244,7 +253,7 @@ impl<E: Engine> Pool<E> {
         Ok(pool)
     }
 
-    /// Hands a run to a worker. The answer comes through the job's reply.
+    /// Queues a run for a worker. The result is sent through the job's reply channel.
     pub(crate) fn submit(&self, job: Job) {
         {
             let mut state = self.shared.state.lock();
@@ -258,17 +267,17 @@ impl<E: Engine> Pool<E> {
             state.waiting.push_back(job);
         }
         if let Err(source) = self.shared.dispatch() {
-            // Runs that wait for workers which are busy now still get theirs.
+            // Runs that wait for workers that are busy now are still served.
             let newest = self.shared.state.lock().waiting.pop_back();
             if let Some(job) = newest {
                 let _ = job.reply.send(Err(Error::Start { what: "a thread for the script", source }));
             }
-            // Others that came meanwhile have counted on the thread that was refused.
+            // Runs queued meanwhile relied on the thread that was refused.
             self.shared.dispatch_or_warn();
         }
     }
 
-    /// Completes when all instances that shall be warm are, or when one could not be made.
+    /// Completes when `warm` instances are ready, or when one could not be made.
     pub(crate) fn warm(&self) -> impl Future<Output = ()> + use<E> {
         let (sender, receiver) = oneshot::channel();
         {
@@ -328,11 +337,11 @@ impl<E: Engine> Shared<E> {
         shared
     }
 
-    /// Sees to it that runs which may begin now have workers.
+    /// Ensures that runs which may start now have workers.
     ///
     /// # Errors
     ///
-    /// When the operating system refuses a thread.
+    /// If the operating system refuses a thread.
     fn dispatch(self: &Arc<Self>) -> io::Result<()> {
         let missing = {
             let mut state = self.state.lock();
@@ -356,8 +365,9 @@ impl<E: Engine> Shared<E> {
         (0..missing).try_for_each(|_| self.start_thread())
     }
 
-    /// As [`dispatch`](Self::dispatch), where a refused thread fails no run: the workers that there are serve those that
-    /// wait. If there are none, the run that waits longest is told, so that none waits for ever.
+    /// Calls [`dispatch`](Self::dispatch) so that a refused thread does not fail a run: the
+    /// existing workers serve the queue. If there are none, the run that has waited longest fails,
+    /// so that no run waits forever.
     fn dispatch_or_warn(self: &Arc<Self>) {
         while let Err(source) = self.dispatch() {
             tracing::warn!(error = %source, "no thread for a run that waits");
@@ -387,7 +397,8 @@ impl<E: Engine> Shared<E> {
         let worker = move || {
             shared.work();
             shared.state.lock().workers -= 1;
-            // Runs may wait for this worker that found no instance, or whose thread was hung.
+            // Queued runs may have waited for this worker, which made no instance or whose thread
+            // was hung.
             shared.dispatch_or_warn();
         };
         let started = self.engine.spawn(name, Box::new(worker));
@@ -399,9 +410,9 @@ impl<E: Engine> Shared<E> {
         started
     }
 
-    /// Starts a thread when runs have used up the warm instances for a while. Called by the watchdog at
-    /// each tick while there are runs: a run that is over soon warms the next instance on its own
-    /// thread, and starting another beside it would only get in its way.
+    /// Starts a thread when warm instances have been missing for [`PATIENT_TICKS`]. Called by the
+    /// watchdog at each tick while there are runs. A short run makes the next instance on its own
+    /// thread when it ends, and another thread started beside it would only compete with it.
     fn maintain(self: &Arc<Self>) {
         self.dispatch_or_warn();
         let wanting = {
@@ -412,7 +423,7 @@ impl<E: Engine> Shared<E> {
         };
         if wanting && let Err(error) = self.start_thread() {
             tracing::warn!(%error, "no thread for a warm instance");
-            // Runs that came meanwhile have counted on it.
+            // Runs queued meanwhile relied on this thread.
             self.dispatch_or_warn();
         }
     }
@@ -431,7 +442,7 @@ impl<E: Engine> Shared<E> {
         let _ = job.reply.send(Ok(result));
     }
 
-    /// A thread's life.
+    /// The main loop of a worker thread.
     fn work(self: &Arc<Self>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = match runtime {
@@ -476,7 +487,8 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Waits, without an instance, to be needed again. Returns whether this worker is.
+    /// Waits without an instance until one is needed. Returns `false` if the worker shall end
+    /// instead.
     fn park(&self) -> bool {
         let until = now() + KEEP_WORKERS;
         let is_last = {
@@ -502,13 +514,14 @@ impl<E: Engine> Shared<E> {
         false
     }
 
-    /// No instance can be made. The run that waits longest is told, so that none waits for ever.
+    /// Handles an instance that cannot be made. The run that has waited longest fails, so that no
+    /// run waits forever.
     fn making_failed(&self, message: String) {
         tracing::error!(message, threads = E::THREAD, "an instance could not be made");
         {
             let mut state = self.state.lock();
             state.warming -= 1;
-            // Who waits for warm instances gets none, but must not wait for ever.
+            // Callers of `warm` get no instance, but must not wait forever.
             state.warm_waiters.clear();
         }
         self.fail_one(|| Error::WorkerLost { message });
@@ -521,7 +534,8 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Waits for a run and a compute slot, with a warm instance in hand. `None` when the worker shall end.
+    /// Waits for a run and a compute slot while holding a warm instance. Returns `None` if the
+    /// worker shall end.
     fn next_job(&self, instance: &mut E::Instance) -> Option<(Job, Option<Slot>)> {
         let mut is_trimmed = false;
         let mut state = self.state.lock();
@@ -547,10 +561,10 @@ impl<E: Engine> Shared<E> {
                 state.ready -= 1;
                 return None;
             }
-            // More workers than wanted are left over from a time with more runs at once.
+            // Surplus workers remain from a time with more concurrent runs.
             let is_surplus = state.ready > self.warm.max(1);
             let patience = match (is_surplus, is_trimmed) {
-                // A free slot is told of; without one a run begins after this.
+                // A free slot is signalled. If none becomes free, a run starts after this time.
                 _ if !state.waiting.is_empty() => MAX_STALL,
                 (true, _) => KEEP_WORKERS,
                 (false, false) => self.rest_after,
@@ -565,7 +579,7 @@ impl<E: Engine> Shared<E> {
                 return None;
             }
             if is_idle && !is_surplus && !is_trimmed {
-                // A job that comes meanwhile is seen above.
+                // A job that is queued meanwhile is found by the next iteration.
                 is_trimmed = true;
                 MutexGuard::unlocked(&mut state, || {
                     instance.rest();
@@ -575,8 +589,9 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// After a run: what this worker does. Decided before the reply is sent and the slot is free: whoever gets it may
-    /// begin the next run at once, which would start a thread if this one did not count already.
+    /// Decides what this worker does after a run. Called before the reply is sent and the slot is
+    /// freed: the client may start the next run at once, which would start a thread if this worker
+    /// were not counted yet.
     fn after_run(&self) -> Next {
         let mut state = self.state.lock();
         let idle = state.ready + state.warming;
@@ -588,7 +603,8 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Runs a job on this worker. Returns what the worker does next, and the bytes of new memory that the run has touched.
+    /// Runs a job on this worker. Returns what the worker does next, and how many bytes of new
+    /// memory the run has touched.
     fn perform(
         self: &Arc<Self>,
         runtime: &tokio::runtime::Runtime,
@@ -612,11 +628,12 @@ impl<E: Engine> Shared<E> {
             give_up: self.give_up(Arc::clone(&context), Arc::clone(&reply), cpu),
             state: Mutex::default(),
         });
-        // From here on the deadline holds, before anything looks at the source.
+        // The deadline applies from here on, before the source is processed.
         self.watchdog.watch(Arc::clone(&watched));
         let mut is_prepared = false;
         let run = catch_unwind(AssertUnwindSafe(|| {
-            // Whoever asked may have gone while the run waited; then nothing of it must happen.
+            // The client may have gone while the run was queued; then nothing of the run may
+            // happen.
             if context.cancel.is_cancelled() {
                 return Outcome::Failed(failure::stopped(watched.stop.reason(), &context));
             }
@@ -625,7 +642,8 @@ impl<E: Engine> Shared<E> {
                     is_prepared = true;
                     runtime.block_on(context.turn.compute(instance.execute(&context, &source, prepared)))
                 }
-                // What a source that was not looked at to its end comes to is no word about the source.
+                // An error in a source that was not processed to its end says nothing about the
+                // source.
                 Err(_) if watched.stop.reason().is_some() => {
                     Outcome::Failed(failure::stopped(watched.stop.reason(), &context))
                 }
@@ -640,7 +658,8 @@ impl<E: Engine> Shared<E> {
         let answered = reply.lock().take();
         let is_hung = answered.is_none();
         let next = if is_hung {
-            // The watchdog has answered. The worker has come back, but its thread's priority may not.
+            // The watchdog has sent the reply. The worker has returned, but its thread cannot raise
+            // its priority again.
             self.state.lock().lost -= 1;
             Next::End
         } else if run.is_ok() && !is_prepared && watched.stop.reason().is_none() {
@@ -660,14 +679,14 @@ impl<E: Engine> Shared<E> {
             };
             drop(permit);
             let _ = reply.send(result);
-            // Whoever waits for the reply comes first: making the next instance takes two
-            // milliseconds, and the scheduler often wakes the waiter on this very core.
+            // The receiver of the reply should run first: making the next instance takes two
+            // milliseconds, and the scheduler often wakes the receiver on this core.
             std::thread::yield_now();
         }
         (next, touched_bytes)
     }
 
-    /// What the watchdog does with a run whose thread does not stop.
+    /// Returns what the watchdog calls to abandon a run whose thread does not stop.
     fn give_up(
         self: &Arc<Self>,
         context: Arc<ExecutionContext>,
@@ -694,7 +713,7 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-/// Gives the system back what was freed. glibc would keep it for as long as the process lives.
+/// Returns freed memory to the system. glibc would otherwise keep it for the life of the process.
 pub(crate) fn return_freed_memory() {
     #[cfg(target_env = "gnu")]
     {

@@ -1,10 +1,11 @@
-//! The last line of memory limits: what no meter of an engine sees is still resident memory of the process.
+//! Backstop for memory limits: compares the process's resident memory with what its runs may use.
 //!
-//! Engines count what they know of: heaps, buffers, linear memories. A library below them can allocate what nobody
-//! counts. So while there are runs, the process's resident memory is compared with what it was without runs and with what
-//! all runs together may use. When it is more, the run whose thread has touched the most new memory is stopped: the
-//! kernel counts page faults for each thread. What a program that embeds this library allocates while scripts run is not
-//! blamed on them: a run that cannot have touched more than its own limit is never stopped here.
+//! Engines count the memory they know of: heaps, buffers, linear memories. A library below them can
+//! allocate memory that no engine counts. So while there are runs, the process's resident memory is
+//! compared with its size without runs plus what all runs together may use. If it is larger, the
+//! run whose thread has touched the most new memory is stopped; the kernel counts page faults for
+//! each thread. Memory that the embedding program allocates while scripts run is not attributed to
+//! them: a run that cannot have touched more than its own limit is never stopped here.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -15,22 +16,24 @@ use parking_lot::Mutex;
 
 use crate::engine::watchdog::{Stop, StopReason};
 
-/// What runs may use together beyond their limits before one is stopped: code, stacks, the engines' own structures, and
-/// the copies of values on their way through the host.
+/// Memory that all runs together may use beyond their limits before one is stopped: code, stacks,
+/// the engines' own structures, and copies of values in transit through the host.
 const SLACK_BYTES: usize = 112 << 20;
 
-/// How often resident memory is read, however many watchdogs ask. It costs a system call.
+/// Minimum interval between reads of resident memory, however many watchdogs call. A read costs a
+/// system call.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// The most pages that one page fault brings in: kernels map small allocations in pieces of up to 64 KiB. Where whole huge
-/// pages are always used, a fault brings in more, and this guard sees less.
+/// Maximum number of pages that one page fault maps: kernels map small allocations in pieces of up
+/// to 64 KiB. Where transparent huge pages are always used, a fault maps more, and this guard
+/// underestimates.
 const PAGES_OF_A_FAULT: usize = 16;
 
-/// How much more resident memory there may be than when runs last ended, before what is freed is asked back. Below it,
-/// asking costs more than it gives.
+/// Growth of resident memory since runs last ended above which freed memory is returned to the
+/// system. Below it, returning it costs more than it gains.
 const LEFT_BEHIND_BYTES: usize = 16 << 20;
 
-/// Watches the process. Shared by all executors, because resident memory is.
+/// Monitors the process's resident memory. Shared by all executors, because resident memory is too.
 pub(crate) struct ResidentGuard {
     statm: Option<File>,
     page_bytes: usize,
@@ -40,23 +43,23 @@ pub(crate) struct ResidentGuard {
 #[derive(Default)]
 struct State {
     runs: Vec<Arc<Entry>>,
-    /// Resident bytes without the runs' share: the least since there were none.
+    /// Resident bytes without the runs' share: the minimum since there were no runs.
     baseline: usize,
     looked: Option<Instant>,
-    /// Resident bytes when there had been no runs for a while, the last time.
+    /// Resident bytes when there had last been no runs for a while.
     settled: usize,
 }
 
-/// A run as this guard sees it.
+/// A run that this guard monitors.
 struct Entry {
     limit: usize,
     stop: Arc<Stop>,
     thread: rustix::process::Pid,
-    /// Pages that the thread had touched when the run began.
+    /// Page faults of the thread when the run started.
     faults_before: usize,
 }
 
-/// A run that is looked at until this is dropped.
+/// A run that is monitored until this is dropped.
 pub(crate) struct ResidentRun {
     entry: Option<Arc<Entry>>,
     guard: &'static ResidentGuard,
@@ -73,7 +76,7 @@ pub(crate) fn guard() -> &'static ResidentGuard {
 }
 
 impl ResidentGuard {
-    /// Looks after the run that begins on the current thread and may use `limit` bytes.
+    /// Monitors the run that starts on the current thread and may use `limit` bytes.
     pub(crate) fn enter(&'static self, limit: usize, stop: Arc<Stop>) -> ResidentRun {
         let thread = rustix::thread::gettid();
         let entry = self
@@ -106,7 +109,7 @@ impl ResidentGuard {
             return;
         }
         let faults = |run: &Entry| thread_faults(run.thread).unwrap_or(0).saturating_sub(run.faults_before);
-        // Of equals the last: the newest.
+        // Of equals this takes the last one, which is the newest.
         let largest = state.runs.iter().map(|run| (faults(run), run)).max_by_key(|(faults, _)| *faults);
         if let Some((faults, run)) = largest
             && faults.saturating_mul(PAGES_OF_A_FAULT * self.page_bytes) > run.limit
@@ -116,7 +119,8 @@ impl ResidentGuard {
         }
     }
 
-    /// Called when there have been no runs for a while: calls `give_back` if the last ones have left much memory behind.
+    /// Called when there have been no runs for a while. Calls `give_back` if resident memory has
+    /// grown by more than [`LEFT_BEHIND_BYTES`].
     pub(crate) fn settle(&self, give_back: impl FnOnce()) {
         let Some(resident) = self.resident_bytes() else { return };
         let settled = self.state.lock().settled;
@@ -139,8 +143,8 @@ impl ResidentGuard {
 }
 
 impl ResidentRun {
-    /// Bytes of memory, at least, that the run's thread has touched for the first time since it began. Called on that
-    /// thread.
+    /// Lower bound of the memory, in bytes, that the run's thread has touched for the first time
+    /// since the run started. Called on that thread.
     pub(crate) fn faulted_bytes(&self) -> usize {
         let Some(entry) = &self.entry else { return 0 };
         own_faults().saturating_sub(entry.faults_before).saturating_mul(self.guard.page_bytes)
@@ -158,16 +162,17 @@ impl Drop for ResidentRun {
 /// The minor page faults of the current thread.
 #[expect(unsafe_code, reason = "no safe crate asks for one thread's usage")]
 fn own_faults() -> usize {
-    // SAFETY: plain numbers, for which zeros are valid.
+    // SAFETY: the struct holds plain numbers, for which zeros are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is a valid place for the answer.
+    // SAFETY: `usage` is valid for the write.
     let failed = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     if failed == 0 { usize::try_from(usage.ru_minflt).unwrap_or(0) } else { 0 }
 }
 
 /// The minor page faults of another thread of this process.
 fn thread_faults(thread: rustix::process::Pid) -> Option<usize> {
-    // The tenth field; the second is a name in parentheses that may have spaces: `man 5 proc_pid_stat`.
+    // The tenth field. The second is a name in parentheses that may contain spaces:
+    // `man 5 proc_pid_stat`.
     let text = fs::read_to_string(format!("/proc/self/task/{}/stat", thread.as_raw_nonzero())).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(7)?.parse().ok()

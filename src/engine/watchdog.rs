@@ -1,9 +1,9 @@
-//! Ends runs at their limits, and answers in place of threads that never do.
+//! Stops runs at their limits, and replies in place of threads that do not stop.
 //!
-//! One thread for all runs of a pool. V8 has built-in functions that look at no interrupt, and a
-//! listener of the embedder's may block: such a thread cannot be stopped from outside, so no reply may
-//! depend on it. At the limit the run is asked to stop, again and again; if it has not after [`GRACE`],
-//! its reply is sent without it.
+//! One thread serves all runs of a pool. V8 has built-in functions that do not check for
+//! interrupts, and an embedder's listener may block. Such a thread cannot be stopped from outside,
+//! so no reply may depend on it. At its limit a run is asked to stop, repeatedly; if it has not
+//! stopped after [`GRACE`], the watchdog sends the reply.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,19 +13,20 @@ use crate::engine::resident;
 use crate::run::context::ExecutionContext;
 use crate::sync::{self, Condvar, Mutex};
 
-/// How long a run that was told to stop has to do so. Unwinding takes microseconds, a collection of
-/// a full heap some hundred milliseconds. With two ticks it leaves the reply within half a second of the
-/// limit, which is what is promised.
+/// How long a run may take to stop after it was told to. Unwinding takes microseconds; collecting a
+/// full heap takes some hundred milliseconds. Together with two ticks, this keeps the reply within
+/// the promised half second after the limit.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// How often running scripts are looked at: the resolution of the CPU limit and of cancellation.
+/// How often running scripts are checked. This is the resolution of the CPU limit and of
+/// cancellation.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How long the watchdog keeps ticking without a run before it sleeps. Waking it costs a system
-/// call; back-to-back runs should not pay for it.
+/// How many ticks without a run pass before the watchdog sleeps. Waking it costs a system call;
+/// back-to-back runs should not pay for it.
 const LINGER_TICKS: u32 = 100;
 
-/// Why a run has to stop. The first reason stays.
+/// Why a run has to stop. The first reason is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum StopReason {
@@ -35,7 +36,7 @@ pub(crate) enum StopReason {
     Cancelled = 4,
 }
 
-/// The order to stop, which the engine's callbacks, the watchdog and the run's thread share.
+/// The stop request, shared by the engine's callbacks, the watchdog and the run's thread.
 #[derive(Default)]
 pub(crate) struct Stop {
     reason: AtomicU8,
@@ -44,26 +45,27 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Says how the engine is interrupted. An engine that looks at [`reason`](Self::reason) often
-    /// enough needs none.
+    /// Sets the function that interrupts the engine. An engine that polls [`reason`](Self::reason)
+    /// often enough needs none.
     pub(crate) fn attach(&self, interrupt: impl Fn() + Send + 'static) {
         *self.interrupt.lock() = Some(Box::new(interrupt));
     }
 
-    /// Says how the engine is told to count its memory, where that takes its own thread.
+    /// Sets the function that makes the engine measure its memory, for engines that can do so only
+    /// on their own thread.
     pub(crate) fn attach_measure(&self, measure: impl Fn() + Send + 'static) {
         *self.measure.lock() = Some(Box::new(measure));
     }
 
-    /// Lets the engine count its memory as soon as it can.
+    /// Makes the engine measure its memory as soon as it can.
     fn measure(&self) {
         if let Some(measure) = &*self.measure.lock() {
             measure();
         }
     }
 
-    /// Stops whatever runs. Safe to call from the engine's callbacks: it sets flags that the engine
-    /// looks at later.
+    /// Requests that the run stops. Safe to call from the engine's callbacks: it only sets flags
+    /// that the engine checks later.
     pub(crate) fn request(&self, reason: StopReason) {
         let _ = self.reason.compare_exchange(0, reason as u8, Ordering::Relaxed, Ordering::Relaxed);
         if let Some(interrupt) = &*self.interrupt.lock() {
@@ -71,7 +73,7 @@ impl Stop {
         }
     }
 
-    /// Why the run has to stop, if it has.
+    /// Why the run has to stop, or `None` if it need not.
     pub(crate) fn reason(&self) -> Option<StopReason> {
         match self.reason.load(Ordering::Relaxed) {
             1 => Some(StopReason::Timeout),
@@ -83,18 +85,18 @@ impl Stop {
     }
 }
 
-/// A run as the watchdog sees it.
+/// A run that the watchdog supervises.
 pub(crate) struct Watched {
     pub(crate) context: Arc<ExecutionContext>,
     pub(crate) stop: Arc<Stop>,
-    /// What the run's thread has used since the run began.
+    /// CPU time of the run's thread since the run started.
     pub(crate) cpu: CpuMeter,
-    /// Called once, from the watchdog, when the run's thread is given up.
+    /// Called once, by the watchdog, when the run's thread is abandoned.
     pub(crate) give_up: Box<dyn Fn(StopReason) + Send + Sync>,
     pub(crate) state: Mutex<WatchedState>,
 }
 
-/// Where the watchdog is with a run.
+/// The watchdog's progress with a run.
 #[derive(Default)]
 pub(crate) struct WatchedState {
     done: bool,
@@ -103,12 +105,12 @@ pub(crate) struct WatchedState {
 }
 
 impl Watched {
-    /// The thread's report that it is done. From here on the watchdog leaves the run alone.
+    /// Called by the run's thread when it is done. From here on the watchdog ignores the run.
     pub(crate) fn done(&self) {
         self.state.lock().done = true;
     }
 
-    /// Looks at the run. Returns whether it must be looked at again.
+    /// Checks the run. Returns whether it must be checked again.
     fn check(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         if state.done {
@@ -130,10 +132,10 @@ impl Watched {
         let Some(reason) = reason else {
             return true;
         };
-        // Formatting an error runs the script's code again after a first termination; so fire until
-        // the thread says that it is done.
+        // Formatting an error runs the script's code again after a first termination, so
+        // termination is requested until the thread reports that it is done.
         self.stop.request(reason);
-        // Nothing wakes a script that waits for a tool but this.
+        // A script that waits for a tool is woken only by this.
         self.context.cancel.cancel();
         let since = *state.stopping_since.get_or_insert(now);
         if now.duration_since(since) >= GRACE && !state.given_up {
@@ -146,7 +148,7 @@ impl Watched {
     }
 }
 
-/// The watchdog's list of runs.
+/// The runs that the watchdog supervises.
 #[derive(Default)]
 pub(crate) struct Watchdog {
     runs: Mutex<Runs>,
@@ -161,7 +163,7 @@ struct Runs {
 }
 
 impl Watchdog {
-    /// Watches a run from now on.
+    /// Starts to supervise a run.
     pub(crate) fn watch(&self, run: Arc<Watched>) {
         let mut runs = self.runs.lock();
         runs.watched.push(run);
@@ -171,20 +173,20 @@ impl Watchdog {
         }
     }
 
-    /// Ends the watchdog's thread once it has no run any more.
+    /// Ends the watchdog's thread when no run is left.
     pub(crate) fn close(&self) {
         self.runs.lock().closed = true;
         self.changed.notify_one();
     }
 
-    /// Forgets all runs, where no thread does: each has the pool that has them.
+    /// Drops all runs, for pools without a watchdog thread: each run holds the pool that holds it.
     #[cfg(test)]
     pub(crate) fn clear(&self) {
         self.runs.lock().watched.clear();
     }
 
-    /// The watchdog's thread. `maintain` is called at each tick while there are runs, `settled` when there have been none
-    /// for a second.
+    /// The main loop of the watchdog's thread. `maintain` is called at each tick while there are
+    /// runs, `settled` when there have been none for a second.
     pub(crate) fn run(&self, maintain: impl Fn(), settled: impl Fn()) {
         let mut idle_ticks = 0;
         let mut current: Vec<Arc<Watched>> = Vec::new();
@@ -235,13 +237,14 @@ pub(crate) struct CpuMeter {
 }
 
 impl CpuMeter {
-    /// Starts counting the current thread's time.
+    /// Starts to measure the current thread's CPU time.
     #[expect(unsafe_code, reason = "no safe crate reads another thread's clock")]
     pub(crate) fn start() -> Self {
         let mut clock = 0;
-        // SAFETY: the current thread is alive, and `clock` is a valid place for the answer.
+        // SAFETY: the current thread is alive, and `clock` is valid for the write.
         let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
-        // It fails only where the system has no such clocks; then the CPU limit is the wall's.
+        // It fails only where the system has no such clocks; then the CPU limit measures wall-clock
+        // time.
         let clock = if failed == 0 { clock } else { libc::CLOCK_MONOTONIC };
         Self { clock, before: read_clock(clock) }
     }

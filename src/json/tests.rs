@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{Json, TreeError, budget, check, each_field, each_item, items, tree};
 
-/// What a tree was seen to take is never more than it is counted for, for the shapes that take most.
+/// The counted cost is never below the measured memory, for the shapes that take most.
 #[test]
 fn v_280_a_text_that_grows_too_much_is_no_tree() {
     for piece in [r#"{"":0}"#, "[0]", "[[]]", r#"{"a":{"b":[{}]}}"#, "0", r#""""#] {
@@ -14,7 +14,7 @@ fn v_280_a_text_that_grows_too_much_is_no_tree() {
         assert_eq!(json.text(), text);
         assert!(json.value().is_none() && json[0].is_null());
     }
-    // What honest texts look like.
+    // Typical texts are accepted.
     let rows =
         vec![r#"{"id":1234567,"name":"a name of some length","tags":["one","two"],"note":null}"#; 2_500];
     assert!(tree(&format!("[{}]", rows.join(",")), budget(200_000)).is_ok());

@@ -1,37 +1,39 @@
-//! Finds the `id` of a message that cannot be parsed, so that its caller need not wait in vain.
+//! Finds the `id` of a message that cannot be parsed, so that its caller can be answered instead of
+//! waiting until a timeout.
 
 use serde_json::value::RawValue;
 
-/// The longest key or id that is looked at. Ids of ours are short numbers, those of clients are at most UUIDs.
+/// Maximum length in bytes of a key or id that is examined. Our ids are short numbers; clients' ids
+/// are at most UUIDs.
 const MAX_TEXT: usize = 64;
 
-/// How deep brackets are told apart. Deeper ones are only counted.
+/// Nesting depth up to which the kinds of brackets are tracked. Deeper brackets are only counted.
 const DEEPEST: usize = 256;
 
-/// Reads a line in pieces and remembers the top-level `id`, wherever in the line it stands: before
-/// the result, as most servers write it, or behind, as the TypeScript SDK does.
+/// Reads a line in pieces and finds the top-level `id`, wherever it is in the line: before the
+/// result, as most servers write it, or after it, as the TypeScript SDK does.
 ///
-/// Understands just enough JSON to know strings and nesting, so it gets past most kinds of damage.
-/// Its memory is constant.
+/// It knows only the JSON syntax of strings and nesting, so it tolerates most kinds of damage. Its
+/// memory is constant.
 #[derive(Default)]
 pub(crate) struct IdScan {
-    /// The brackets that are open, the first [`DEEPEST`] of them by kind.
+    /// The open brackets, the first [`DEEPEST`] of them by kind.
     open: Vec<u8>,
     deeper: usize,
     in_string: bool,
     escaped: bool,
-    /// The string or number being read, if it stands at the top level.
+    /// The string or number being read, if it is at the top level.
     text: Vec<u8>,
     /// Whether the last top-level string was `id` and only a colon has been seen since.
     expects_id: bool,
     /// Whether the last top-level string was `id`, before its colon.
     saw_id_key: bool,
-    /// Whether what is in `text` is a number that `id` has.
+    /// Whether `text` is a number that is the value of `id`.
     in_number: bool,
     found: Option<FoundId>,
 }
 
-/// An id as it stood in its line.
+/// An id as written in its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundId {
     text: String,
@@ -39,12 +41,12 @@ pub(crate) struct FoundId {
 }
 
 impl FoundId {
-    /// The number, also if it stands in quotes: some servers answer so.
+    /// The id as a number, even if it is quoted, because some servers answer so.
     pub(crate) fn as_number(&self) -> Option<i64> {
         self.text.parse().ok()
     }
 
-    /// The id as JSON, to be echoed.
+    /// The id as JSON, for the reply.
     pub(crate) fn to_json(&self) -> Option<Box<RawValue>> {
         let text = if self.in_quotes { serde_json::to_string(&self.text).ok()? } else { self.text.clone() };
         RawValue::from_string(text).ok()
@@ -52,19 +54,19 @@ impl FoundId {
 }
 
 impl IdScan {
-    /// The id in a whole line, if there is one.
+    /// The id in a complete line, if there is one.
     pub(crate) fn of_line(line: &[u8]) -> Option<FoundId> {
         let mut scan = Self::default();
         scan.feed(line);
         scan.found
     }
 
-    /// The id, if it has been read to its end.
+    /// The id, if it has been read completely.
     pub(crate) fn found(&self) -> Option<&FoundId> {
         self.found.as_ref()
     }
 
-    /// Reads on.
+    /// Reads the next bytes of the line.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if self.found.is_some() {
@@ -136,8 +138,8 @@ impl IdScan {
         }
     }
 
-    /// Closes the innermost bracket of this kind and those inside it, which the damage has left
-    /// open. A bracket that closes nothing is part of the damage.
+    /// Closes the innermost bracket of this kind, and the brackets inside it that were left open by
+    /// the damage. A bracket that closes nothing is part of the damage.
     fn close(&mut self, kind: u8) {
         self.forget_key();
         if self.deeper > 0 {
@@ -154,7 +156,7 @@ impl IdScan {
     }
 
     fn take_id(&mut self, in_quotes: bool) {
-        // A text that fills the buffer may have been cut, and then it is somebody else's.
+        // A text that fills the buffer may have been truncated, and could then match another id.
         if self.text.len() < MAX_TEXT
             && let Ok(text) = std::str::from_utf8(&self.text)
         {

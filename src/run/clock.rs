@@ -1,4 +1,4 @@
-//! The wall clock of one run, which stands still while a person is asked.
+//! The wall clock of one run, which is paused during approval prompts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::run::limits::Limits;
 use crate::sync::{Mutex, now};
 
-/// Runs from its making. Shared with the questions, each of which holds a [`Pause`].
+/// Starts when it is created. Shared with the approval prompts, each of which holds a [`Pause`].
 pub(super) struct RunClock {
     started: Instant,
     wall_time: Duration,
@@ -17,9 +17,9 @@ pub(super) struct RunClock {
 #[derive(Default)]
 struct Pauses {
     open: usize,
-    /// When the first of the open ones began.
+    /// When the first of the open pauses began.
     since: Option<Instant>,
-    /// How long those took that are over.
+    /// Total duration of the pauses that have ended.
     ended: Duration,
 }
 
@@ -37,23 +37,24 @@ impl RunClock {
         self.started
     }
 
-    /// When the run must be over if no pause begins or goes on: in a pause it moves along, as far as pauses may.
+    /// The run's deadline if no pause starts or continues. During a pause it moves, up to the
+    /// maximum paused time.
     pub(super) fn deadline(&self) -> Instant {
         self.started + self.wall_time + self.paused().min(self.most_paused)
     }
 
-    /// When the run must be over however long it pauses.
+    /// The run's deadline if it pauses for the maximum time.
     pub(super) fn latest_deadline(&self) -> Instant {
         self.started + self.wall_time + self.most_paused
     }
 
-    /// How long all pauses together took until now.
+    /// Total duration of all pauses until now.
     pub(super) fn paused(&self) -> Duration {
         let pauses = self.pauses.lock();
         pauses.ended + pauses.since.map_or(Duration::ZERO, |since| now().duration_since(since))
     }
 
-    /// Stops the clock until the pause is dropped.
+    /// Pauses the clock until the returned value is dropped.
     pub(super) fn pause(self: &Arc<Self>) -> Pause {
         let mut pauses = self.pauses.lock();
         pauses.open += 1;
@@ -62,7 +63,7 @@ impl RunClock {
     }
 }
 
-/// Holds a run's clock.
+/// Keeps a run's clock paused.
 pub(super) struct Pause(Arc<RunClock>);
 
 impl Drop for Pause {

@@ -1,10 +1,11 @@
-//! How many runs compute at the same moment.
+//! Limits how many runs compute at the same time.
 //!
-//! Runs that compute at once beyond the number of cores finish no sooner: they only take each other's caches, and every
-//! page that one of them maps or unmaps interrupts the other cores. So a run needs a compute slot while it computes, and
-//! gives it up while it waits for a tool or a timer. Slots order the work, they do not limit it: a run that has computed
-//! for [`TIME_SLICE`] keeps going without its slot, a run that has waited for [`MAX_WAIT`] goes on without one, and one
-//! begins without one after [`MAX_STALL`]. No run can hold up another for longer than that, whatever it does.
+//! More computing runs than cores do not finish sooner: they evict each other's caches, and every
+//! page that one of them maps or unmaps interrupts the other cores. So a run needs a compute slot
+//! while it computes, and releases it while it waits for a tool or a timer. Slots only order the
+//! work: a run that has computed for [`TIME_SLICE`] continues without its slot, a resumed run that
+//! has waited for [`MAX_WAIT`] continues without one, and a new run starts without one after
+//! [`MAX_STALL`]. So no run can delay another for longer than that.
 
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
@@ -12,25 +13,26 @@ use std::time::{Duration, Instant};
 use crate::sync::{Condvar, Mutex, now};
 use futures::FutureExt as _;
 
-/// How long a run may compute on one slot. Longer than almost every script computes between two calls of tools, and as
-/// long as the kernel lets a thread run at least before it lets another have the core.
+/// How long a run may compute on one slot. Almost every script computes for less between two tool
+/// calls, and the kernel also lets a thread run at least this long before it preempts it.
 const TIME_SLICE: Duration = Duration::from_millis(10);
 
-/// How long a run that goes on waits for a slot. Slots that are not given back in time are reclaimed sooner; this bounds
-/// the wait where many runs compete for them. Below what a run that was told to stop has for its end.
+/// How long a resumed run waits for a slot. Slots that are not released in time are reclaimed
+/// sooner; this bounds the wait when many runs compete for them. It is shorter than the time that a
+/// run has to stop after it was told to.
 const MAX_WAIT: Duration = Duration::from_millis(250);
 
-/// When no run has begun for so long although some wait, one begins without a slot. Slots that runs compute on are
-/// reclaimed sooner; this is for the time when all of them go to runs that go on.
+/// If no run has started for this long although some are queued, one starts without a slot. Slots
+/// of computing runs are reclaimed sooner; this applies when all of them go to resumed runs.
 pub(crate) const MAX_STALL: Duration = Duration::from_millis(50);
 
-/// Told when a slot is free and runs that have not begun may take it.
+/// Notified when a slot is free that a run may start on.
 pub(crate) trait OnFreeSlot: Send + Sync {
-    /// Called without any lock of [`ComputeSlots`] held.
+    /// Called while no lock of [`ComputeSlots`] is held.
     fn slot_is_free(self: Arc<Self>);
 }
 
-/// The compute slots of the process, as many as cores.
+/// The compute slots of the process, one per core.
 pub(crate) struct ComputeSlots {
     state: Mutex<State>,
     freed: Condvar,
@@ -41,11 +43,11 @@ pub(crate) struct ComputeSlots {
 #[derive(Default)]
 struct State {
     taken: usize,
-    /// Runs that have begun and wait to go on. They come before runs that have not begun.
+    /// Started runs that wait to resume. They have priority over runs that have not started.
     waiting: usize,
 }
 
-/// The process's slots. Shared by all executors, because the cores are.
+/// The process's slots. Shared by all executors, because the cores are shared too.
 pub(crate) fn slots() -> &'static Arc<ComputeSlots> {
     static SLOTS: LazyLock<Arc<ComputeSlots>> = LazyLock::new(|| {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -59,20 +61,20 @@ impl ComputeSlots {
         Self { state: Mutex::default(), freed: Condvar::new(), capacity, listeners: Mutex::default() }
     }
 
-    /// Tells `listener` of free slots for as long as it lives.
+    /// Notifies `listener` of free slots for as long as it exists.
     pub(crate) fn listen(&self, listener: Weak<dyn OnFreeSlot>) {
         let mut listeners = self.listeners.lock();
         listeners.retain(|listener| listener.strong_count() > 0);
         listeners.push(listener);
     }
 
-    /// Slots that runs which have not begun may take now.
+    /// Number of slots on which new runs may start now.
     pub(crate) fn free(&self) -> usize {
         let state = self.state.lock();
         if state.waiting > 0 { 0 } else { self.capacity.saturating_sub(state.taken) }
     }
 
-    /// Takes a slot for a run that has not begun, if one is free.
+    /// Takes a slot for a run that has not started, if one is free.
     pub(crate) fn try_take(self: &Arc<Self>) -> Option<Slot> {
         let mut state = self.state.lock();
         if state.waiting > 0 || state.taken >= self.capacity {
@@ -82,7 +84,8 @@ impl ComputeSlots {
         Some(Slot { slots: Arc::clone(self) })
     }
 
-    /// Takes a slot for a run that goes on. `None` after [`MAX_WAIT`]: it goes on without one.
+    /// Takes a slot for a resumed run. Returns `None` after [`MAX_WAIT`]; the run then continues
+    /// without one.
     fn take(self: &Arc<Self>) -> Option<Slot> {
         let mut state = self.state.lock();
         let mut has_waited = false;
@@ -101,8 +104,8 @@ impl ComputeSlots {
             }
         }
         state.taken += 1;
-        // While a run waits to go on, freed slots are kept for it and no listener is told. If more were freed than it
-        // needs, the listeners are told now.
+        // While a run waits to resume, freed slots are kept for it and no listener is notified. If
+        // more slots were freed than it needs, the listeners are notified now.
         let is_one_left = has_waited && state.waiting == 0 && state.taken < self.capacity;
         drop(state);
         if is_one_left {
@@ -112,7 +115,7 @@ impl ComputeSlots {
     }
 
     fn tell_listeners(&self) {
-        // Upgraded before they are called, so that none is called, or dropped, under the lock.
+        // Upgraded first, so that no listener is called or dropped under the lock.
         let listeners: Vec<_> = self.listeners.lock().iter().filter_map(Weak::upgrade).collect();
         for listener in listeners {
             listener.slot_is_free();
@@ -139,7 +142,8 @@ impl Drop for Slot {
     }
 }
 
-/// One run's use of the slots. Shared by the run's thread, which computes, and the watchdog, which reclaims.
+/// One run's use of the slots. Shared by the run's thread, which computes, and the watchdog, which
+/// reclaims the slot.
 pub(crate) struct Turn {
     slots: Arc<ComputeSlots>,
     state: Mutex<TurnState>,
@@ -147,11 +151,13 @@ pub(crate) struct Turn {
 
 #[derive(Default)]
 struct TurnState {
-    /// Since when the run computes, if it does.
+    /// When the run started to compute, if it computes now.
     since: Option<Instant>,
-    /// The slot that it computes on. A run that computes without one has used it up, or waited too long for it.
+    /// The slot that the run computes on. `None` while it computes if its slot was reclaimed or its
+    /// wait for one timed out.
     slot: Option<Slot>,
-    /// Whether the watchdog has given the run up. It looks at the run no more, so nobody would reclaim a slot.
+    /// Whether the watchdog has abandoned the run. It no longer checks the run, so it would not
+    /// reclaim a slot.
     is_abandoned: bool,
 }
 
@@ -162,13 +168,13 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// A run that begins to compute, on `slot` of `slots` if it got one.
+    /// A run that starts to compute, on `slot` of `slots` if it got one.
     pub(crate) fn begun(slots: Arc<ComputeSlots>, slot: Option<Slot>) -> Self {
         let state = TurnState { since: Some(now()), slot, is_abandoned: false };
         Self { slots, state: Mutex::new(state) }
     }
 
-    /// Begins to compute. Waits for a slot, for [`MAX_WAIT`] at most.
+    /// Starts to compute. Waits for a slot for at most [`MAX_WAIT`].
     fn begin(&self) {
         {
             let state = self.state.lock();
@@ -184,9 +190,9 @@ impl Turn {
         };
     }
 
-    /// Computes no more for now.
+    /// Stops computing for now.
     pub(crate) fn end(&self) {
-        // Dropped after the lock is open again: the next run begins in there.
+        // Dropped after the lock is released, because dropping a slot can start the next run.
         let _ended = {
             let mut state = self.state.lock();
             state.since = None;
@@ -194,7 +200,8 @@ impl Turn {
         };
     }
 
-    /// Lets a run compute on without a slot from now on. Called by the watchdog when it gives the run up.
+    /// Makes a run continue without a slot from now on. Called by the watchdog when it abandons the
+    /// run.
     pub(crate) fn abandon(&self) {
         let _reclaimed = {
             let mut state = self.state.lock();
@@ -203,7 +210,8 @@ impl Turn {
         };
     }
 
-    /// Reclaims the slot of a run that has computed on it for [`TIME_SLICE`]. Called by the watchdog.
+    /// Reclaims the slot of a run that has computed on it for [`TIME_SLICE`]. Called by the
+    /// watchdog.
     pub(crate) fn reclaim(&self, now: Instant) {
         let _reclaimed = {
             let mut state = self.state.lock();
@@ -213,8 +221,8 @@ impl Turn {
         };
     }
 
-    /// Polls `future` on a slot, which is free while the future waits. Whoever awaits this must block the thread
-    /// meanwhile or do nothing: between two polls the run has no slot.
+    /// Polls `future` on a slot, which is released while the future is pending. Between two polls
+    /// the run has no slot, so the caller must not compute on this thread meanwhile.
     pub(crate) async fn compute<F: Future>(&self, future: F) -> F::Output {
         let mut future = std::pin::pin!(future);
         std::future::poll_fn(|task| {

@@ -1,4 +1,4 @@
-//! What one run may use and has used: tools, budget, output, time.
+//! The context of one run: its tools, limits, output and time.
 
 mod approval;
 mod state;
@@ -29,28 +29,33 @@ use crate::tools::names::kind;
 use crate::tools::policy::Policy;
 use crate::tools::{ProgressListener, ServerRequest, ToolError, ToolErrorCode, ToolRequest};
 
-/// Calls that may wait for a free slot at once. Only reachable with a large or no call limit; it
-/// bounds what a flood of unawaited calls costs.
+/// Maximum number of calls that wait for a free slot at once. Reached only with a large call limit
+/// or none; it bounds the cost of a flood of calls that are not awaited.
 const MAX_WAITING_CALLS: u32 = 10_000;
 
-/// How many bytes of arguments all unfinished calls may hold, as a multiple of one call's limit.
+/// Maximum bytes of arguments that all unfinished calls may hold, as a multiple of one call's
+/// limit.
 const WAITING_ARGUMENTS: usize = 4;
 
-/// With so many pieces of output, lines of one level that follow each other are kept as one piece: each costs some 60
-/// bytes beside its text, and all have to be dropped before the next run.
+/// Beyond this number of output entries, consecutive lines of one level are merged into one entry:
+/// each entry costs about 60 bytes in addition to its text, and all have to be dropped before the
+/// next run.
 const MAX_SEPARATE_ENTRIES: usize = 10_000;
 
-/// What a piece beyond them costs, counted against [`Limits::output_bytes`].
+/// Bytes that each entry beyond them counts against [`Limits::output_bytes`] in addition to its
+/// text.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 
-/// What a kept content block costs beside its text: the entry, its allocations, and their share of a vector that grows.
+/// Bytes that a kept content block costs in addition to its text: the entry, its allocations, and
+/// their share of a growing vector.
 const BLOCK_OVERHEAD_BYTES: usize = 256;
 
-/// What a tool says of its failure, if that is more than a script may receive: enough to read.
+/// Bytes of a tool's error message that are kept if it is larger than a script may receive. Enough
+/// to read.
 const MAX_CUT_MESSAGE_BYTES: usize = 16 << 10;
 
-/// One run's share of the host. Shared by the script's thread, the watchdog and the waiting caller;
-/// every decision about a call is made here, so no engine can forget one.
+/// The host's state of one run. Shared by the script's thread, the watchdog and the waiting caller.
+/// Every decision about a call is made here, so no engine can omit one.
 pub(crate) struct ExecutionContext {
     pub(crate) language: Language,
     pub(crate) limits: Limits,
@@ -58,11 +63,11 @@ pub(crate) struct ExecutionContext {
     pub(crate) name: String,
     /// The script's `input`.
     pub(crate) input: Option<Json>,
-    /// When the run was asked for.
+    /// When the run was requested.
     queued: Instant,
-    /// Runs since the run got its thread.
+    /// Starts when the run gets its thread.
     clock: Arc<RunClock>,
-    /// Ends everything that the run waits for. Cancelled when the run is over for whatever reason.
+    /// Cancels everything that the run waits for. It is cancelled when the run ends for any reason.
     pub(crate) cancel: CancellationToken,
     /// The run's use of the compute slots.
     pub(crate) turn: Turn,
@@ -70,13 +75,13 @@ pub(crate) struct ExecutionContext {
     policies: [Arc<Policy>; 2],
     approver: Option<Approver>,
     is_dry_run: bool,
-    /// What the script keeps between runs, if anything is kept.
+    /// The state that the script keeps between runs, or why it has none.
     state: Result<RunState, &'static str>,
-    /// What earlier runs left behind, and whose of them the script may read.
+    /// The run history, and the client whose records the script may read.
     history: Option<(Arc<History>, String)>,
-    /// Whether a person may have to be asked about some call.
+    /// Whether some call may need an approval.
     may_ask: bool,
-    /// Who has it puts a question.
+    /// The holder of its permit shows the approval prompt.
     question_turn: Arc<Semaphore>,
     on_output: Option<OutputListener>,
     on_progress: Option<CallProgressListener>,
@@ -99,14 +104,14 @@ struct Ledger {
     output_bytes: usize,
     output_bytes_dropped: u64,
     emitted_bytes: usize,
-    /// How many questions were put to a person or wait to be.
+    /// Number of approval prompts that were shown or wait to be shown.
     questions: u32,
     planned: Vec<PlannedCall>,
     planned_bytes: usize,
     planned_dropped: u64,
 }
 
-/// Where a call is written down; `None` if there are enough records.
+/// Index of a call's record; `None` if the maximum number of records is reached.
 type RecordPlace = Option<usize>;
 
 struct Call {
@@ -114,14 +119,14 @@ struct Call {
     started: Instant,
 }
 
-/// What an engine measured of a run.
+/// What an engine measured during a run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measured {
     pub(crate) cpu_time: Duration,
     pub(crate) memory_bytes: usize,
 }
 
-/// How a script names a tool.
+/// A tool's name as a script writes it.
 pub(crate) enum ToolName {
     /// `server` and `tool`, each exact or in camelCase.
     Pair {
@@ -134,30 +139,29 @@ pub(crate) enum ToolName {
     Full(String),
 }
 
-/// What makes up an [`ExecutionContext`].
+/// The parts of an [`ExecutionContext`].
 pub(crate) struct ContextOptions {
     pub(crate) language: Language,
     pub(crate) limits: Limits,
     pub(crate) name: String,
     pub(crate) input: Option<Json>,
     pub(crate) catalog: Arc<Catalog>,
-    /// The executor's and the run's. Both must permit a call.
+    /// The policies of the executor and of the run. Both must permit a call.
     pub(crate) policies: [Arc<Policy>; 2],
-    /// Who asks a person. Without it every call that needs an approval is refused.
+    /// Shows approval prompts. Without it every call that needs an approval is refused.
     pub(crate) approver: Option<Approver>,
     pub(crate) is_dry_run: bool,
-    /// What the script keeps between runs. Without it the script is told that nothing is kept.
-    /// What the script keeps between runs, or why it cannot.
+    /// The state that the script keeps between runs, or why it has none.
     pub(crate) state: Result<RunState, &'static str>,
-    /// What earlier runs left behind, and who asks for this one.
+    /// The run history, and the client that requested this run.
     pub(crate) history: Option<(Arc<History>, String)>,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
     pub(crate) on_call: Option<CallListener>,
     pub(crate) cancel: CancellationToken,
-    /// Where tools' timers, sockets and tasks live.
+    /// Runtime of the tools' timers, sockets and tasks.
     pub(crate) runtime: tokio::runtime::Handle,
-    /// When the run was asked for.
+    /// When the run was requested.
     pub(crate) queued: Instant,
 }
 
@@ -191,13 +195,14 @@ impl ExecutionContext {
         }
     }
 
-    /// When the run must be over. Moves while a person is asked.
+    /// The run's current deadline. It moves during approval prompts.
     pub(crate) fn deadline(&self) -> Instant {
         self.clock.deadline()
     }
 
-    /// When the run is over at the latest, for whoever needs a moment that does not move. What is under way while a
-    /// person is asked about another call keeps its own time that way; at the run's real end it is cancelled.
+    /// The run's latest possible deadline, for operations that need a fixed one. Calls in flight
+    /// during another call's approval prompt keep their own time this way; at the run's real end
+    /// they are cancelled.
     fn latest_deadline(&self) -> Instant {
         let may_pause = self.may_ask && self.approver.is_some();
         if may_pause { self.clock.latest_deadline() } else { self.clock.deadline() }
@@ -223,9 +228,9 @@ impl ExecutionContext {
 
     /// Calls a tool and returns its value as JSON text.
     ///
-    /// The budget, the arguments' size and the state of the run are checked before this returns, so
-    /// that a flood of calls nobody awaits is refused call by call; the rest happens in the future.
-    /// Dropping the future cancels the call.
+    /// The number of calls, the arguments' size and the state of the run are checked before this
+    /// returns, so that a flood of calls that are not awaited is refused call by call. The rest
+    /// happens in the future. Dropping the future cancels the call.
     pub(crate) fn call(
         self: &Arc<Self>,
         name: ToolName,
@@ -244,14 +249,14 @@ impl ExecutionContext {
         context.in_runtime(call)
     }
 
-    /// Polls `future` with the tools' runtime entered. Scripts' threads have a small runtime of
-    /// their own that stops between runs: what a tool leaves behind must not live there.
+    /// Polls `future` with the tools' runtime entered. Script threads have a small runtime of their
+    /// own that stops between runs; tasks that a tool spawns must not live there.
     pub(crate) fn in_runtime<T>(
         self: Arc<Self>,
         future: impl Future<Output = T> + Send,
     ) -> impl Future<Output = T> + Send {
-        // Without tokio's budget for one poll: a script makes thousands of calls in one, and a blocking
-        // call would wait for ever for a budget that only the next poll renews.
+        // Without tokio's cooperative budget: a script makes thousands of calls in one poll, and a
+        // blocking call would wait forever for a budget that only the next poll renews.
         let mut future = Box::pin(tokio::task::unconstrained(future));
         futures::future::poll_fn(move |task| {
             let _entered = self.runtime.enter();
@@ -259,10 +264,11 @@ impl ExecutionContext {
         })
     }
 
-    /// Does what the script wants of its state, and answers with JSON text.
+    /// Performs an operation on the script's state and returns JSON text.
     ///
-    /// It is no call of a tool and has no budget, but it takes a place among the calls in flight, and waits among the
-    /// calls that wait. Dropping the future takes it out of the line; what has begun is done.
+    /// It is not a tool call and does not count against [`Limits::tool_calls`], but it needs one of
+    /// the slots for calls in flight and waits for it together with other calls. Dropping the
+    /// future stops the wait; an operation that has started is completed.
     pub(crate) async fn state(self: &Arc<Self>, call: StateCall) -> Result<String, ToolError> {
         let _admission = {
             let mut ledger = self.ledger.lock();
@@ -280,7 +286,8 @@ impl ExecutionContext {
         Ok(answer)
     }
 
-    /// What an earlier run of the same owner left behind, as JSON text. One of another owner is not there.
+    /// Returns the record of an earlier run of the same client as JSON text. Records of other
+    /// clients are not found.
     pub(crate) fn earlier_run(&self, id: &str) -> Result<String, ToolError> {
         let Some(run) = self.history.as_ref().and_then(|(history, owner)| history.get(owner, id)) else {
             let shown: String = id.chars().take(40).collect();
@@ -298,7 +305,7 @@ impl ExecutionContext {
     }
 
     fn check_over(&self, ledger: &Ledger) -> Result<(), ToolError> {
-        // A script that is being stopped may still run for a moment; it calls nothing any more.
+        // A script that is being stopped may still run for a moment; its calls are refused.
         if ledger.over || self.cancel.is_cancelled() { Err(over()) } else { Ok(()) }
     }
 
@@ -316,7 +323,7 @@ impl ExecutionContext {
         self.hold(&mut ledger, argument_bytes)
     }
 
-    /// Counts a call as unfinished until what is returned is dropped.
+    /// Counts a call as unfinished until the returned value is dropped.
     fn hold(self: &Arc<Self>, ledger: &mut Ledger, argument_bytes: usize) -> Result<Admission, ToolError> {
         let most = self.limits.argument_bytes;
         if argument_bytes > most {
@@ -348,7 +355,7 @@ impl ExecutionContext {
         self.check_policy(&resolved.server, &resolved.tool)?;
         let resolved = self.present(resolved).await?;
         let (resolved, arguments) = self.check_arguments(resolved, &arguments).await?;
-        // Once more, because in a new list the same name may mean another tool.
+        // Checked again, because in a new tool list the same name may refer to another tool.
         self.check_policy(&resolved.server, &resolved.tool)?;
         let mut approved = None;
         if self.is_dry_run || self.may_ask {
@@ -381,7 +388,8 @@ impl ExecutionContext {
         let deadline = self.latest_deadline();
         match name {
             ToolName::Pair { server, tool } => {
-                // A server out of the policy's reach is not started to find that out.
+                // Checked first, so that a server that the policy denies is not started just to
+                // find that out.
                 if let Ok(server) = self.catalog.server_name(&server)
                     && (!self.may_permit_server(server) || self.denies(server, &tool))
                 {
@@ -399,8 +407,9 @@ impl ExecutionContext {
         }
     }
 
-    /// The arguments, if the tool's schema allows them. When it does not and is not what the server
-    /// itself has just said, the server is asked first: the tool may have changed.
+    /// Checks the arguments against the tool's schema and returns them. If they do not match a
+    /// schema that the server has not just sent, the tool is resolved again at its server, because
+    /// it may have changed.
     async fn check_arguments(
         &self,
         resolved: ResolvedTool,
@@ -448,7 +457,7 @@ impl ExecutionContext {
         Ok(value.into_text())
     }
 
-    /// An error that a tool reports, as the script gets it: of what is larger than a result may be only the begin.
+    /// Truncates an error message of a tool that is larger than a result may be.
     fn bounded(&self, mut error: ToolError) -> ToolError {
         let most = self.limits.result_bytes;
         if error.message.len() > most {
@@ -461,7 +470,7 @@ impl ExecutionContext {
         error
     }
 
-    /// Whether the script may get `what`, JSON text of so many bytes.
+    /// Checks that the script may receive `what`, JSON text of `bytes` bytes.
     fn check_result_bytes(&self, what: &str, bytes: usize) -> Result<(), ToolError> {
         let most = self.limits.result_bytes;
         if bytes > most {
@@ -471,7 +480,7 @@ impl ExecutionContext {
         Ok(())
     }
 
-    /// Writes down a call that a dry run does not make, and returns a sample of what the tool returns.
+    /// Records a call that a dry run does not make, and returns a sample of the tool's result.
     fn plan(
         &self,
         resolved: &ResolvedTool,
@@ -483,7 +492,7 @@ impl ExecutionContext {
         let (server, tool) = (resolved.server.to_string(), resolved.tool.to_string());
         let record = self.begin_record(&server, &tool, argument_bytes, ToolCallStatus::Stubbed);
         self.end_record(record, ToolCallStatus::Stubbed, text.len());
-        // As it is printed, which is not as the script wrote it.
+        // The arguments as they are printed, which differs from how the script wrote them.
         let arguments = Json::from(Value::Object(arguments));
         let bytes = arguments.text().len();
         let mut ledger = self.ledger.lock();
@@ -497,7 +506,8 @@ impl ExecutionContext {
         Ok(text)
     }
 
-    /// Passes on what the tool reports of its progress, if anybody wants to know.
+    /// Returns a listener that forwards the tool's progress reports, if the run has a progress
+    /// listener.
     fn progress_listener(&self, resolved: &ResolvedTool) -> Option<ProgressListener> {
         let listener = Arc::clone(self.on_progress.as_ref()?);
         let (server, tool) = (Arc::clone(&resolved.server), Arc::clone(&resolved.tool));
@@ -506,7 +516,7 @@ impl ExecutionContext {
         }))
     }
 
-    /// Writes a call down.
+    /// Starts the record of a call.
     fn begin_record(
         &self,
         server: &str,
@@ -533,7 +543,8 @@ impl ExecutionContext {
         Some(ledger.records.len() - 1)
     }
 
-    /// Writes down that a call is made now. `approved` is where it stands already, if a person was asked.
+    /// Records that a call is sent now. `approved` is its existing record, if it needed an
+    /// approval.
     fn record_sent(
         &self,
         approved: Option<RecordPlace>,
@@ -572,14 +583,15 @@ impl ExecutionContext {
         record.status = status;
         if let Some(listener) = &self.on_call {
             let record = record.clone();
-            // The listener may ask for what the ledger guards.
+            // The listener may call functions that lock the ledger.
             drop(ledger);
             listener(&record);
         }
     }
 
-    /// Asks a server for what it offers besides tools, as JSON. Counts as a call. The policy sees the
-    /// method as the name of a tool, so lists that name tools one by one do not allow it.
+    /// Sends a request for something other than a tool to a server and returns the answer as JSON.
+    /// Counts as a call. The policy treats the method as the name of a tool, so lists that name
+    /// individual tools do not allow it.
     pub(crate) async fn request(
         self: &Arc<Self>,
         server: &str,
@@ -626,9 +638,9 @@ impl ExecutionContext {
         text.map_err(|error| error.for_tool(name, method))
     }
 
-    /// The permitted tools that match `query`, best first; all of them, in order, for an empty query.
-    /// `server` narrows to one server. A server that cannot list its tools is left out with a
-    /// warning in the script's output. At most `limit`.
+    /// Returns at most `limit` permitted tools that match `query`, best match first; for an empty
+    /// query all of them, in order. `server` restricts the search to one server. A server that
+    /// cannot list its tools is left out, with a warning in the script's output.
     pub(crate) async fn search(
         &self,
         query: &str,
@@ -659,7 +671,7 @@ impl ExecutionContext {
         Ok(tools)
     }
 
-    /// The permitted tool of that name, or `None` if there is none.
+    /// The permitted tool with this name, or `None` if there is none.
     pub(crate) async fn tool(&self, name: ToolName) -> Result<Option<ResolvedTool>, ToolError> {
         match self.resolve(name).await {
             Ok(tool) => Ok(self.permits(&tool.server, &tool.tool).then_some(tool)),
@@ -670,7 +682,8 @@ impl ExecutionContext {
         }
     }
 
-    /// Keeps a printed line as far as there is room for it, and passes on what it keeps.
+    /// Stores as much of a printed line as the output limit allows, and passes the stored part to
+    /// the listener.
     pub(crate) fn log(&self, level: LogLevel, mut text: String) {
         let entry = {
             let mut ledger = self.ledger.lock();
@@ -682,7 +695,7 @@ impl ExecutionContext {
                 && matches!(ledger.output.last(), Some(Output::Log { level: last, .. }) if *last == level);
             let overhead = if is_many && !joins { ENTRY_OVERHEAD_BYTES } else { 0 };
             let room = (self.limits.output_bytes - ledger.output_bytes).saturating_sub(overhead);
-            // A line's end is printed too.
+            // The line terminator counts too.
             let cost = text.len() + 1;
             if cost > room {
                 let kept = text.floor_char_boundary(room);
@@ -710,11 +723,11 @@ impl ExecutionContext {
         }
     }
 
-    /// Keeps and passes on a content block.
+    /// Stores a content block and passes it to the listener.
     ///
     /// # Errors
     ///
-    /// `ResultTooLarge` when all blocks together are larger than one result may be.
+    /// `ResultTooLarge` if all blocks together are larger than one result may be.
     pub(crate) fn emit(&self, block: Json) -> Result<(), ToolError> {
         let bytes = block.text().len();
         let entry = Output::Emit(block);
@@ -745,8 +758,8 @@ impl ExecutionContext {
         }
     }
 
-    /// Ends the run: whatever still happens on its thread is neither recorded nor performed, and
-    /// its unfinished calls are cancelled. Must be called once.
+    /// Ends the run: its unfinished calls are cancelled, and calls that its thread still makes are
+    /// neither recorded nor performed. Must be called once.
     pub(crate) fn finish(&self, outcome: Outcome, measured: Measured) -> ExecuteResult {
         let result = {
             let mut ledger = self.ledger.lock();
@@ -783,7 +796,7 @@ impl ExecutionContext {
     }
 }
 
-/// A call that counts against the run's budget until it is dropped.
+/// A call that counts against the run's bounds for unfinished calls until this is dropped.
 struct Admission {
     context: Arc<ExecutionContext>,
     argument_bytes: usize,
@@ -797,7 +810,7 @@ impl Drop for Admission {
     }
 }
 
-/// The arguments as an object. No arguments are none.
+/// Parses the arguments as an object. Empty text is an empty object.
 fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
     let invalid = |message: String| ToolError::new(ToolErrorCode::InvalidArguments, message);
     if text.is_empty() {
@@ -813,7 +826,8 @@ fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
         Err(error @ TreeError::TooMany { .. }) => Err(invalid(format!(
             "the arguments are {error}: send less in one call, or as one string of JSON if the tool takes that"
         ))),
-        // What JSON.stringify makes is JSON except for lone surrogates and too many levels.
+        // `JSON.stringify` produces valid JSON except for lone surrogates and too many levels of
+        // nesting.
         Err(TreeError::Invalid(error)) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
     }
 }

@@ -1,8 +1,9 @@
-//! How to write scripts, for models: a prompt and a resource of the server, and what `help()` shows.
+//! The guide to writing scripts, for models: a prompt and a resource of the server, and the text of
+//! `help()`.
 
 use crate::run::result::Language;
 
-/// All of it. A test runs every example in it.
+/// The complete guide. A test runs every example in it.
 pub(crate) const GUIDE: &str = include_str!("guide.md");
 
 /// The guide without the other language's examples.
@@ -10,8 +11,8 @@ pub(crate) fn whole(language: Language) -> String {
     for_language(GUIDE, language)
 }
 
-/// The section that is about `topic`: whose heading has the word, else the first that has it at all. Without the other
-/// language's examples.
+/// Returns the section about `topic`: the first one whose heading contains the words, or else the
+/// first one that contains them anywhere. The other language's examples are left out.
 pub(crate) fn section(topic: &str, language: Language) -> Option<String> {
     let topic = topic.trim().to_lowercase();
     if topic.is_empty() {
@@ -31,7 +32,7 @@ pub(crate) fn section(topic: &str, language: Language) -> Option<String> {
     Some(for_language(found, language))
 }
 
-/// The sections' headings.
+/// The headings of the sections.
 pub(crate) fn headings() -> impl Iterator<Item = &'static str> {
     sections().map(heading)
 }
@@ -53,7 +54,7 @@ fn for_language(text: &str, language: Language) -> String {
     let mut is_left_out = false;
     for line in text.lines() {
         is_left_out |= line == other;
-        // The empty line after an example goes with it.
+        // The empty line after a removed example is removed too.
         let is_second_empty = line.is_empty() && kept.ends_with("\n\n");
         if !is_left_out && !is_second_empty {
             kept.push_str(line);

@@ -1,4 +1,5 @@
-//! What runs left behind, for a while: what did not fit into an answer can be read later.
+//! Run history: keeps the records of runs for a while, so that output that did not fit into an
+//! answer can be read later.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -12,31 +13,31 @@ use crate::json::Json;
 use crate::run::result::{ExecuteResult, Output, ToolCallRecord};
 use crate::run::result_json::error_json;
 
-/// Letters of ids: none that needs escaping in an address, none that differ by case only.
+/// Characters of ids: none needs escaping in a URI, and no two differ only by case.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Letters of an id: 80 random bits, of which at most a few dozen are in use at once.
+/// Length of an id in characters: 80 random bits, for at most a few dozen ids in use at once.
 const ID_LETTERS: usize = 16;
 
-/// How much of what runs left behind is kept. What is over a bound goes, oldest first.
+/// Bounds of the run history. The oldest records beyond a bound are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// The most runs.
+    /// Maximum number of runs.
     pub runs: usize,
-    /// The most bytes of all of them together. A run that is larger alone is not kept.
+    /// Maximum bytes of all records together. A larger single run is not kept.
     pub bytes: usize,
-    /// How long each is kept.
+    /// How long each record is kept.
     pub age: Duration,
 }
 
 impl Default for HistoryLimits {
     fn default() -> Self {
-        // An agent comes back to an answer within its next few turns, or never.
+        // An agent returns to an answer within its next few turns, or never.
         Self { runs: 64, bytes: 64 << 20, age: Duration::from_secs(60 * 60) }
     }
 }
 
-/// The runs of an executor that are kept, each for the owner who asked for it and for nobody else.
+/// The run records of an executor. Each can be read only by the client that requested the run.
 pub struct History {
     limits: HistoryLimits,
     kept: Mutex<Kept>,
@@ -49,20 +50,22 @@ struct Kept {
     bytes: usize,
 }
 
-/// What a run left behind, as text.
+/// The record of a run, as text.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct KeptRun {
-    /// Names the run; random, so that nobody guesses another's.
+    /// Identifies the run. It is random, so that no client can guess another's.
     pub id: String,
-    /// Everything that the script printed and emitted, in order; of blocks other than text, what they are.
+    /// Everything that the script printed and emitted, in order. A content block other than text is
+    /// replaced by its kind and MIME type.
     pub output: String,
     /// The value as JSON, if the script returned one.
     pub value: Option<String>,
-    /// Why it failed, if it did, as the `error` of an answer: a JSON object.
+    /// The error of a failed run as a JSON object, in the format of an answer's `error`.
     pub error: Option<String>,
-    /// Every tool call in order, as a JSON array of `{tool, status, ms, argumentBytes, resultBytes}`. `status` is `ok`,
-    /// `in flight` or an error's code.
+    /// Every tool call in order, as a JSON array of
+    /// `{tool, status, ms, argumentBytes, resultBytes}`. `status` is `ok`, `in flight` or an error
+    /// code.
     pub calls: String,
     owner: String,
     kept_at: Instant,
@@ -73,8 +76,8 @@ impl History {
         Self { limits, kept: Mutex::default() }
     }
 
-    /// Keeps a run for `owner` and returns its id. `None` if it is larger than all that may be kept, or the system
-    /// gives no random numbers.
+    /// Stores a run's record for the client `owner` and returns its id. Returns `None` if the
+    /// record is larger than the history may be, or if the system provides no random numbers.
     pub fn keep(&self, owner: &str, result: &ExecuteResult) -> Option<String> {
         let run = KeptRun {
             id: new_id()?,
@@ -99,21 +102,21 @@ impl History {
         Some(id)
     }
 
-    /// A run of `owner`'s, while it is kept.
+    /// Returns the record of one of the client's runs, if it is still kept.
     pub fn get(&self, owner: &str, id: &str) -> Option<Arc<KeptRun>> {
         let mut kept = self.kept.lock();
         kept.expire(self.limits.age);
         kept.runs.iter().find(|run| run.id == id && run.owner == owner).cloned()
     }
 
-    /// The runs of `owner`, newest first.
+    /// The client's run records, newest first.
     pub fn list(&self, owner: &str) -> Vec<Arc<KeptRun>> {
         let mut kept = self.kept.lock();
         kept.expire(self.limits.age);
         kept.runs.iter().rev().filter(|run| run.owner == owner).cloned().collect()
     }
 
-    /// Forgets all runs of `owner`, who does not come back.
+    /// Removes all records of a client that will not return.
     pub fn forget(&self, owner: &str) {
         let mut kept = self.kept.lock();
         kept.runs.retain(|run| run.owner != owner);
@@ -142,19 +145,20 @@ impl Kept {
 }
 
 impl KeptRun {
-    /// How long ago the run ended.
+    /// Time since the run ended.
     pub fn age(&self) -> Duration {
         self.kept_at.elapsed()
     }
 
-    /// All of it as a JSON object: `{id, output, value, calls}`, with `error` in the place of `value` if the run failed.
+    /// The record as a JSON object: `{id, output, value, calls}`, with `error` instead of `value`
+    /// if the run failed.
     pub(crate) fn to_json_text(&self) -> String {
         let (id, output) = (Value::from(&*self.id), Value::from(&*self.output));
         let field = |name: &str, text: &Option<String>| {
             text.as_ref().map_or_else(String::new, |text| format!(r#""{name}":{text},"#))
         };
         let (value, error) = (field("value", &self.value), field("error", &self.error));
-        // These and the calls are JSON text already.
+        // `value`, `error` and `calls` are JSON text already.
         format!(r#"{{"id":{id},"output":{output},{value}{error}"calls":{}}}"#, self.calls)
     }
 
@@ -165,7 +169,7 @@ impl KeptRun {
     }
 }
 
-/// Everything that a script showed, in order.
+/// Everything that a script printed and emitted, in order.
 fn shown(result: &ExecuteResult) -> String {
     let mut text = String::new();
     for entry in &result.logs {

@@ -1,4 +1,4 @@
-//! What one run may use, and the names of the limits it can hit.
+//! The resource limits of one run.
 
 use std::time::Duration;
 
@@ -6,39 +6,42 @@ use crate::error::Error;
 
 /// Limits of one run.
 ///
-/// The default is what a script gets that asks for nothing; [`Limits::CEILING`] is the most that a
-/// run may ask for. Plain data: change the fields that matter and leave the rest to
-/// `..Limits::default()`. Values are checked by [`Limits::validate`], which every run passes through.
+/// The default applies to a script that sets no limits; [`Limits::CEILING`] is the maximum that a
+/// run may request. This is plain data: set the fields that matter and take the rest from
+/// `..Limits::default()`. Every run checks the values with [`Limits::validate`].
 ///
-/// What is *not* counted: the host's own bookkeeping for a run (a few kilobytes and the records of
-/// its calls), V8's compiled code and metadata outside the heap, and CPU time that V8's shared
-/// helper threads spend on concurrent garbage collection.
+/// *Not* counted: the host's own data for a run (a few kilobytes and the records of its calls),
+/// V8's compiled code and metadata outside the heap, and CPU time that V8's shared helper threads
+/// spend on concurrent garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time from the start of the run to its reply, waiting included. Time in the queue for a free
-    /// isolate is not counted, nor [`paused_time`](Self::paused_time).
+    /// Wall-clock time from the start of the run to its reply, including waits. Time in the queue
+    /// for a free isolate is not counted, nor is [`paused_time`](Self::paused_time).
     pub wall_time: Duration,
     /// CPU time of the script's own thread. Waiting for a tool or a timer costs nothing.
     pub cpu_time: Duration,
-    /// Bytes of V8 heap and array buffers together.
+    /// Memory in bytes: in V8 the heap, array buffers and external memory together, in Python the
+    /// interpreter's memory.
     pub memory_bytes: usize,
-    /// Tool calls in all, refused ones included. 0 means no limit.
+    /// Maximum number of tool calls, including refused ones. 0 means no limit.
     pub tool_calls: u32,
-    /// Tool calls running at the same time. Further calls wait their turn, first come first served.
+    /// Maximum number of concurrent tool calls. Further calls wait in order of arrival.
     pub calls_in_flight: u32,
-    /// Bytes of source, checked before the parser sees any of it.
+    /// Maximum bytes of source, checked before parsing.
     pub source_bytes: usize,
-    /// Bytes of one call's arguments, as JSON.
+    /// Maximum bytes of one call's arguments, as JSON.
     pub argument_bytes: usize,
-    /// Bytes of one call's result as JSON, of the run's value, and of all that it emits together.
+    /// Maximum bytes of one call's result as JSON, of the run's value, and of everything that it
+    /// emits together.
     pub result_bytes: usize,
-    /// Bytes of printed output that are kept. What comes later is counted and dropped.
+    /// Maximum bytes of printed output that are kept. Later output is counted and dropped.
     pub output_bytes: usize,
-    /// How long a person has to answer one question. After that the call is refused.
+    /// Timeout of one approval prompt. After it the call is refused.
     pub answer_time: Duration,
-    /// How much of the run's time in all, while a person is asked, is no wall-clock time. What goes beyond it is.
+    /// Total time for which approval prompts may pause the wall clock. Beyond it, waiting counts
+    /// against [`wall_time`](Self::wall_time).
     pub paused_time: Duration,
-    /// How many questions a run may ask a person. 0 refuses every call that would need one.
+    /// Maximum number of approval prompts of a run. 0 refuses every call that needs one.
     pub questions: u32,
 }
 
@@ -47,32 +50,32 @@ const MEGABYTE: usize = 1 << 20;
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // Long enough for a few slow upstream calls, short enough that an agent notices.
+            // Long enough for a few slow upstream calls, short enough for an agent to notice.
             wall_time: Duration::from_secs(30),
-            // A script glues tools together; ten seconds of arithmetic is already a mistake.
+            // A script combines tools; ten seconds of computation already indicate a mistake.
             cpu_time: Duration::from_secs(10),
-            // Twice the largest argument and result together, many times over.
+            // Several times the largest argument and result together.
             memory_bytes: 128 * MEGABYTE,
             // An agent that needs more has usually written an accidental loop.
             tool_calls: 1_000,
-            // Above what upstream servers answer in parallel; keeps their queues short.
+            // Above what upstream servers process in parallel; keeps their queues short.
             calls_in_flight: 64,
             source_bytes: MEGABYTE,
             argument_bytes: 8 * MEGABYTE,
             result_bytes: 16 * MEGABYTE,
             output_bytes: MEGABYTE,
-            // Long enough to read a call and think; who has gone away is not waited for.
+            // Long enough to read a call and think about it. An absent user is not waited for.
             answer_time: Duration::from_secs(120),
-            // A few slow answers. The run holds its place and its memory all the while.
+            // A few slow answers. The run keeps its slot and its memory meanwhile.
             paused_time: Duration::from_secs(600),
-            // Nobody reads more than that, and who only clicks protects nothing.
+            // Beyond this number users approve without reading.
             questions: 100,
         }
     }
 }
 
 impl Limits {
-    /// The most that a run may ask for.
+    /// The maximum that a run may request.
     pub const CEILING: Self = Self {
         wall_time: Duration::from_secs(600),
         cpu_time: Duration::from_secs(600),
@@ -88,7 +91,7 @@ impl Limits {
         questions: 1_000,
     };
 
-    /// The least memory with which an isolate starts and can run anything.
+    /// The minimum memory in bytes with which an isolate starts and can run a script.
     pub const MIN_MEMORY_BYTES: usize = 8 * MEGABYTE;
 
     /// Checks every field against its bounds.

@@ -1,4 +1,4 @@
-//! One run as plain data: what goes in ([`Script`]) and what comes out ([`ExecuteResult`]).
+//! One run as plain data: the input ([`Script`]) and the output ([`ExecuteResult`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::storage::state::DefaultScope;
 use crate::tools::approval::Approver;
 use crate::tools::{Approval, ApprovalRequest, Progress, ToolErrorCode};
 
-/// A script and what its run may use.
+/// A script and the options of its run.
 ///
 /// ```
 /// # use cx::{Limits, Script};
@@ -46,7 +46,7 @@ pub struct Script {
     pub(crate) on_call: Option<CallListener>,
 }
 
-/// What a script is written in.
+/// The language of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Language {
@@ -56,16 +56,16 @@ pub enum Language {
     Python,
 }
 
-/// Is called with each piece of output as it is printed, on the script's own thread.
+/// Called with each output entry when it is printed, on the script's own thread.
 pub(crate) type OutputListener = Arc<dyn Fn(&Output) + Send + Sync>;
 
-/// Is called with each report of a tool that says how far it has come.
+/// Called with each progress report of a tool.
 pub(crate) type CallProgressListener = Arc<dyn Fn(&CallProgress) + Send + Sync>;
 
-/// Is called with each call that has ended.
+/// Called with each call that has ended.
 pub(crate) type CallListener = Arc<dyn Fn(&ToolCallRecord) + Send + Sync>;
 
-/// How far one of a script's calls has come, as its tool reports it.
+/// The progress of one of a script's calls, as its tool reports it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CallProgress {
@@ -73,17 +73,18 @@ pub struct CallProgress {
     pub server: String,
     /// The tool.
     pub tool: String,
-    /// What it reports.
+    /// The reported progress.
     pub progress: Progress,
 }
 
 impl Script {
-    /// TypeScript or JavaScript source, in any of the forms that docs/scripts.md lists.
+    /// A script from TypeScript or JavaScript source, in any of the forms that docs/scripts.md
+    /// lists.
     pub fn typescript(source: impl Into<String>) -> Self {
         Self::new(Language::TypeScript, source.into())
     }
 
-    /// Python source, in any of the forms that docs/python.md lists.
+    /// A script from Python source, in any of the forms that docs/python.md lists.
     pub fn python(source: impl Into<String>) -> Self {
         Self::new(Language::Python, source.into())
     }
@@ -114,53 +115,55 @@ impl Script {
         }
     }
 
-    /// The name that stack traces show instead of `script.ts` or `script.py`.
+    /// Sets the name that stack traces show instead of `script.ts` or `script.py`.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The JSON value that the script sees as `input` (Python: `inputs`): a [`Value`], or text that is JSON already
-    /// ([`Json::parse`]), which takes a fraction of the memory. Without it that is `null` (`None`).
+    /// Sets the JSON value that the script sees as `input` (Python: `inputs`). It is a [`Value`],
+    /// or JSON text ([`Json::parse`]), which takes a fraction of the memory. The default is `null`
+    /// (`None`).
     #[must_use]
     pub fn input(mut self, input: impl Into<Json>) -> Self {
         self.input = Some(input.into());
         self
     }
 
-    /// Limits of this run instead of the executor's.
+    /// Sets the limits of this run, instead of the executor's.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Narrows the tools of this run to those that match one of `patterns` (see
-    /// [`ExecutorBuilder::allow`](crate::ExecutorBuilder::allow)). Never widens what the executor
-    /// allows. An empty list allows nothing.
+    /// Restricts this run to tools that match one of `patterns` (see
+    /// [`ExecutorBuilder::allow`](crate::ExecutorBuilder::allow)), in addition to the executor's
+    /// restrictions. An empty list allows nothing.
     #[must_use]
     pub fn allow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.allow.get_or_insert_default().extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// Takes away the tools that match one of `patterns`. Denial wins over allowance.
+    /// Denies tools that match one of `patterns`. Denial takes precedence over allowance.
     #[must_use]
     pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.deny.extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// Asks a person about the tools that match one of `patterns` too (see
-    /// [`ExecutorBuilder::ask`](crate::ExecutorBuilder::ask)). Takes nothing from what the executor asks about.
+    /// Requires approval for tools that match one of `patterns` too (see
+    /// [`ExecutorBuilder::ask`](crate::ExecutorBuilder::ask)), in addition to those of the
+    /// executor.
     #[must_use]
     pub fn ask<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.ask.extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// Who asks a person for this run, instead of the executor's
+    /// Sets the approver of this run, instead of the executor's
     /// [`approver`](crate::ExecutorBuilder::approver).
     #[must_use]
     pub fn approver<Answer>(
@@ -174,38 +177,43 @@ impl Script {
         self
     }
 
-    /// Makes no call of a tool that is not read-only. The script gets a sample of what the tool returns instead, with
-    /// the text `dry run` wherever there is one, and the result lists the call in [`ExecuteResult::planned_calls`].
-    /// What the script writes to its state it reads again, and it is forgotten with the run. Nothing else differs:
-    /// limits, policy, checks of arguments, calls of tools that only read and requests for resources and prompts are
-    /// those of a real run. About a call that is not made nobody is asked.
+    /// Makes this a dry run: it calls only read-only tools. For any other call the script gets a
+    /// sample of the tool's result, with the text `dry run` in place of every string, and the
+    /// result lists the call in [`ExecuteResult::planned_calls`]. Writes to the script's state can
+    /// be read back during the run and are discarded at its end. Everything else is as in a real
+    /// run: limits, policy, checks of arguments, calls of read-only tools, and requests for
+    /// resources and prompts. A call that is not made needs no approval.
     ///
-    /// Which tools only read: those that [`ExecutorBuilder::read_only`](crate::ExecutorBuilder::read_only) names, and
-    /// those that say so themselves (`readOnlyHint`), as long as their definition is the one that was accepted. A
-    /// server that lies about that does what it likes; `read_only` of a server says not to believe it.
+    /// Read-only tools are those that
+    /// [`ExecutorBuilder::read_only`](crate::ExecutorBuilder::read_only) names, and those that
+    /// declare `readOnlyHint`, as long as their definition matches the pinned one. A malicious
+    /// server can declare the hint for a tool that writes. If the server's own `read_only` list is
+    /// set, its hints are ignored.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.is_dry_run = true;
         self
     }
 
-    /// Gives the script the state of a session instead of the workspace's
-    /// ([`ExecutorBuilder::state`](crate::ExecutorBuilder::state)). Whoever names the same handle shares it. 1 to 128
-    /// characters that can be seen; [`Executor::run`](crate::Executor::run) refuses others.
+    /// Uses the state of a session instead of the workspace's
+    /// ([`ExecutorBuilder::state`](crate::ExecutorBuilder::state)). Scripts with the same handle
+    /// share it. The handle is 1 to 128 visible characters; [`Executor::run`](crate::Executor::run)
+    /// refuses others.
     #[must_use]
     pub fn session(mut self, handle: impl Into<String>) -> Self {
         self.session = Some(handle.into());
         self
     }
 
-    /// Says whose state the script has if it names no session.
+    /// Sets the scope of the script's state that applies if it names no session.
     pub(crate) fn default_scope(mut self, scope: DefaultScope) -> Self {
         self.default_scope = scope;
         self
     }
 
-    /// Says who asks for the run: with `mcp.run(id)` the script reads what this owner's earlier runs left behind
-    /// ([`History::keep`](crate::History::keep)). Without one it reads nobody's.
+    /// Sets the client that requests the run. With `mcp.run(id)` the script can read the records of
+    /// this client's earlier runs ([`History::keep`](crate::History::keep)). Without a client it
+    /// can read none.
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
@@ -214,37 +222,37 @@ impl Script {
 
     /// Ends the run with [`ErrorCode::Cancelled`] when `token` is cancelled.
     ///
-    /// Dropping the run's future stops the script too, but then nobody gets its result.
+    /// Dropping the run's future stops the script too, but then its result is lost.
     #[must_use]
     pub fn cancel_with(mut self, token: CancellationToken) -> Self {
         self.cancel = Some(token);
         self
     }
 
-    /// Calls `listener` with each piece of output at the time the script prints it.
+    /// Calls `listener` with each output entry when the script prints it.
     ///
-    /// It runs on the script's thread: what it does slowly delays the script, not other runs, and
-    /// not this run's deadline.
+    /// It runs on the script's thread: a slow listener delays the script, but neither other runs
+    /// nor this run's deadline.
     #[must_use]
     pub fn on_output(mut self, listener: impl Fn(&Output) + Send + Sync + 'static) -> Self {
         self.on_output = Some(Arc::new(listener));
         self
     }
 
-    /// Calls `listener` whenever a tool that the script calls reports how far it has come. Servers are
-    /// asked for such reports only if there is a listener.
+    /// Calls `listener` with each progress report of a tool that the script calls. Servers are
+    /// asked for progress reports only if there is a listener.
     ///
-    /// It runs on the thread that reads the server's answers: what it does slowly delays those.
+    /// It runs on the thread that reads the server's answers, so a slow listener delays those.
     #[must_use]
     pub fn on_progress(mut self, listener: impl Fn(&CallProgress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(listener));
         self
     }
 
-    /// Calls `listener` with each tool call when it has ended, well or not; of the calls of one run, with the first
-    /// [`ToolCallRecord::KEPT`].
+    /// Calls `listener` with each tool call when it has ended, successfully or not, up to the first
+    /// [`ToolCallRecord::KEPT`] calls of a run.
     ///
-    /// It runs on the script's thread: what it does slowly delays the script.
+    /// It runs on the script's thread, so a slow listener delays the script.
     #[must_use]
     pub fn on_call(mut self, listener: impl Fn(&ToolCallRecord) + Send + Sync + 'static) -> Self {
         self.on_call = Some(Arc::new(listener));
@@ -280,34 +288,37 @@ impl fmt::Debug for Script {
     }
 }
 
-/// What a run left behind: its outcome, and everything it did up to that point.
+/// The result of a run: its outcome, and everything it did up to that point.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecuteResult {
     /// The value, or why there is none.
     pub outcome: Outcome,
-    /// What the script printed and emitted, in order, up to [`Limits::output_bytes`]. Beyond the first 10,000 pieces,
-    /// lines of one level that follow each other are one piece, with newlines between them.
+    /// What the script printed and emitted, in order, up to [`Limits::output_bytes`]. Beyond the
+    /// first 10,000 entries, consecutive lines of one level are merged into one entry, separated by
+    /// newlines.
     pub logs: Vec<Output>,
     /// Every tool call, in the order in which the calls were made. Calls beyond the first
     /// [`ToolCallRecord::KEPT`] are only counted in [`Usage::tool_calls`].
     pub tool_calls: Vec<ToolCallRecord>,
-    /// The calls that a [dry run](Script::dry_run) would have made, in order; `None` if it was none. Calls beyond the
-    /// first [`PlannedCall::KEPT`], or [`PlannedCall::KEPT_BYTES`] of them, are only counted in
+    /// The calls that a [dry run](Script::dry_run) would have made, in order; `None` if this was
+    /// not a dry run. Calls beyond the first [`PlannedCall::KEPT`], or beyond
+    /// [`PlannedCall::KEPT_BYTES`] of arguments, are only counted in
     /// [`Usage::planned_calls_dropped`].
     pub planned_calls: Option<Vec<PlannedCall>>,
-    /// What the run used.
+    /// The resources that the run used.
     pub usage: Usage,
 }
 
 impl ExecuteResult {
-    /// The value that the script returned, as a tree. `None` if it failed, or if a tree of its value would take more
-    /// than [`Json::value`] allows; [`ExecuteResult::value_json`] has any.
+    /// The script's return value as a tree. `None` if the script failed, or if the tree would take
+    /// more memory than [`Json::value`] allows; [`ExecuteResult::value_json`] has the value in that
+    /// case too.
     pub fn value(&self) -> Option<&Value> {
         self.value_json().and_then(Json::value)
     }
 
-    /// The value that the script returned, as text, or `None` if it failed.
+    /// The script's return value as JSON text, or `None` if the script failed.
     pub fn value_json(&self) -> Option<&Json> {
         match &self.outcome {
             Outcome::Returned(value) => Some(value),
@@ -327,9 +338,9 @@ impl ExecuteResult {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The script's value; `undefined` arrives as `null`.
+    /// The script's value. `undefined` becomes `null`.
     Returned(Json),
-    /// The script failed or hit a limit.
+    /// The script failed or reached a limit.
     Failed(ScriptError),
 }
 
@@ -337,14 +348,14 @@ pub enum Outcome {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ScriptError {
-    /// The reason as a closed code. It is decided by the host: no text that a script throws can
-    /// change it.
+    /// The reason, from a closed set of codes. The host decides it; no text that a script throws
+    /// can change it.
     pub code: ErrorCode,
-    /// What went wrong, in one sentence or the thrown error's own words.
+    /// What went wrong, in one sentence, or the message of the thrown error.
     pub message: String,
-    /// The thrown error's `name`, as `TypeError`.
+    /// The thrown error's `name`, such as `TypeError`.
     pub name: Option<String>,
-    /// The stack in the author's own lines and columns.
+    /// The stack, with lines and columns of the author's source.
     pub stack: Option<String>,
     /// Line of the source, from 1.
     pub line: Option<u32>,
@@ -352,16 +363,16 @@ pub struct ScriptError {
     pub column: Option<u32>,
     /// The text of that line.
     pub source_line: Option<String>,
-    /// What to do about it.
+    /// What the author can do about it.
     pub hint: Option<String>,
-    /// The code of the tool call whose error ended the script uncaught.
+    /// The error code of the tool call whose uncaught error ended the script.
     pub tool_code: Option<ToolErrorCode>,
-    /// When it is worth trying again.
+    /// Suggested delay before a retry.
     pub retry_after: Option<Duration>,
 }
 
 impl ScriptError {
-    /// An error that is only a code and a message.
+    /// An error that has only a code and a message.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), ..Self::default() }
     }
@@ -384,27 +395,27 @@ impl fmt::Display for ScriptError {
 pub enum ErrorCode {
     /// The source is not TypeScript, or not Python.
     SyntaxError,
-    /// The source is TypeScript that cannot be turned into JavaScript without type information.
+    /// The source is TypeScript that cannot be transpiled to JavaScript without type information.
     TranspileError,
     /// The script threw, or its value is not JSON.
     #[default]
     RuntimeError,
-    /// The wall-clock limit passed.
+    /// The wall-clock limit was exceeded.
     Timeout,
-    /// The script's own CPU time passed its limit.
+    /// The limit of the script's own CPU time was exceeded.
     CpuLimit,
-    /// Memory passed its limit: V8's heap and array buffers, or the interpreter's memory.
+    /// The memory limit was exceeded: V8's heap and array buffers, or the interpreter's memory.
     MemoryLimit,
-    /// The script ended on the error of a call beyond [`Limits::tool_calls`].
+    /// The script ended with the uncaught error of a call beyond [`Limits::tool_calls`].
     MaxToolCallsExceeded,
     /// The script's value is larger than [`Limits::result_bytes`].
     ResultTooLarge,
     /// The run was cancelled.
     Cancelled,
-    /// Too many runs are running and waiting.
+    /// Too many runs are in progress and queued.
     QueueFull,
-    /// The engine cannot take runs any more: too many of its threads were lost to scripts that
-    /// cannot be stopped. Restart the process.
+    /// The engine accepts no runs for now: too many of its workers are hung in scripts that cannot
+    /// be stopped. If that persists, restart the process.
     EngineUnavailable,
 }
 
@@ -426,7 +437,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether a limit ended the run, rather than the script's own fault.
+    /// Whether a limit ended the run, rather than an error of the script.
     pub const fn is_limit(self) -> bool {
         match self {
             Self::Timeout
@@ -447,14 +458,14 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// One piece of a run's output.
+/// One entry of a run's output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// A line that the script printed through `console` or `print`.
     Log {
-        /// Which of the console's methods.
+        /// The severity, from the console method.
         level: LogLevel,
-        /// The formatted text, without a newline at its end.
+        /// The formatted text, without a trailing newline.
         text: String,
     },
     /// A content block that the script passed to `emit`: `{type: "text", text}`,
@@ -467,7 +478,8 @@ pub enum Output {
 pub enum LogLevel {
     /// `console.debug`.
     Debug,
-    /// `console.log`, `console.info` and everything that prints like them, and Python's `sys.stdout`.
+    /// `console.log`, `console.info`, other console methods that print like them, and Python's
+    /// `sys.stdout`.
     Info,
     /// `console.warn`, and Python's `sys.stderr`.
     Warn,
@@ -475,7 +487,7 @@ pub enum LogLevel {
     Error,
 }
 
-/// One tool call of a run.
+/// The record of one tool call of a run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCallRecord {
@@ -483,12 +495,12 @@ pub struct ToolCallRecord {
     pub server: String,
     /// The tool's name on that server.
     pub tool: String,
-    /// How it ended, or that it had not when the run was over.
+    /// How the call ended, or its state when the run ended.
     pub status: ToolCallStatus,
-    /// Whether a person was asked about this very call and approved it.
+    /// Whether this call was approved through an approval prompt.
     pub approved: bool,
-    /// From the call's start (not from its wait for a free slot or for a person) to its end or to the run's end. Of a
-    /// call that was not approved: how long that took.
+    /// Time from the call's start to its end or to the run's end. Waiting for a free slot or for an
+    /// approval is not included. For a call that was not approved: how long the approval took.
     pub duration: Duration,
     /// Bytes of the arguments as JSON.
     pub argument_bytes: usize,
@@ -497,24 +509,24 @@ pub struct ToolCallRecord {
 }
 
 impl ToolCallRecord {
-    /// How many records a run keeps. It bounds the reply of a run without a call limit.
+    /// Maximum number of records of a run. It bounds the reply of a run without a call limit.
     pub const KEPT: usize = 10_000;
 }
 
 /// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolCallStatus {
-    /// It had not ended when the run was over. Whether it took effect is unknown.
+    /// It had not ended when the run ended. Whether it took effect is unknown.
     InFlight,
     /// It returned a result.
     Ok,
     /// It failed with this code.
     Failed(ToolErrorCode),
-    /// A person was being asked, or was to be asked, when the run was over. It was not made.
+    /// Its approval was pending when the run ended. It was not made.
     AwaitingApproval,
-    /// It needed a person's approval and did not get it. It was not made.
+    /// It needed an approval and did not get it. It was not made.
     NotApproved(Refusal),
-    /// It was not made, because the run was a [dry run](Script::dry_run).
+    /// It was only simulated, because the run was a [dry run](Script::dry_run).
     Stubbed,
 }
 
@@ -532,21 +544,21 @@ impl ToolCallStatus {
     }
 }
 
-/// Why a call that needed a person's approval was not made.
+/// Why a call that needed an approval was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The person said no.
+    /// The user denied it.
     Denied,
     /// There was no answer within [`Limits::answer_time`].
     NoAnswer,
-    /// There is nobody who could be asked.
+    /// There is no approver, or none is available.
     NobodyToAsk,
-    /// The run had asked [`Limits::questions`] already.
+    /// The run had used up its [`Limits::questions`] approval prompts.
     TooManyQuestions,
-    /// The arguments are longer than a person can be shown.
+    /// The arguments are longer than an approval prompt can show.
     TooLong,
-    /// The tool's definition is not the one about which the person was asked, by what its server said afterwards.
+    /// The tool's definition at the server changed after it was shown for approval.
     Changed,
 }
 
@@ -558,45 +570,45 @@ pub struct PlannedCall {
     pub server: String,
     /// The tool's name on that server.
     pub tool: String,
-    /// The arguments that would have been sent, an object.
+    /// The arguments that would have been sent: an object.
     pub arguments: Json,
 }
 
 impl PlannedCall {
-    /// How many a run keeps, and how many bytes of arguments as JSON.
+    /// Maximum number of planned calls that a run keeps.
     pub const KEPT: usize = 1_000;
-    /// See [`PlannedCall::KEPT`].
+    /// Maximum bytes of their arguments together, as JSON.
     pub const KEPT_BYTES: usize = 1 << 20;
 }
 
 impl fmt::Debug for PlannedCall {
-    /// Hides the arguments: they may hold secrets.
+    /// Hides the arguments, because they may contain secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "PlannedCall({}.{})", self.server, self.tool)
     }
 }
 
-/// What a run used.
+/// The resources that a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// From the start on an isolate to the reply, `approval_time` included.
+    /// Time from the start on a worker to the reply, including `approval_time`.
     pub wall_time: Duration,
-    /// While a person was asked.
+    /// Time during which approval prompts were open.
     pub approval_time: Duration,
-    /// Waiting for admission and for a free isolate, before `wall_time` starts.
+    /// Time spent waiting for admission and for a free worker, before `wall_time` starts.
     pub queue_time: Duration,
-    /// CPU time of the script's thread, parsing included.
+    /// CPU time of the script's thread, including parsing.
     pub cpu_time: Duration,
-    /// Bytes of V8 heap and array buffers when the script ended; in Python all of the interpreter's memory,
-    /// its own part included.
+    /// Bytes of V8 heap and array buffers when the script ended; for Python all of the
+    /// interpreter's memory, including its own part.
     pub memory_bytes: usize,
-    /// Tool calls in all, refused ones included.
+    /// Number of tool calls, including refused ones.
     pub tool_calls: u64,
-    /// Bytes of all results that tools gave to the script: what would have gone to the model had
-    /// it called the tools itself.
+    /// Bytes of all tool results that the script received. They would have gone to the model if it
+    /// had called the tools itself.
     pub tool_result_bytes: u64,
-    /// Bytes of output that did not fit into [`Limits::output_bytes`].
+    /// Bytes of output beyond [`Limits::output_bytes`], which were dropped.
     pub output_bytes_dropped: u64,
     /// Calls of a dry run that are not in [`ExecuteResult::planned_calls`].
     pub planned_calls_dropped: u64,

@@ -1,4 +1,4 @@
-//! A run's result as the one JSON object that the command and the server both give.
+//! A run's result as a JSON object, the same for the command line and the server.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,27 @@ impl ExecuteResult {
     ///   "value": 3,
     ///   "output": "printed lines",
     ///   "emitted": [{ "type": "text", "text": "…" }],
-    ///   "error": { "code": "RUNTIME_ERROR", "message": "…", "line": 1, "column": 7, "stack": "…" },
+    ///   "error": {
+    ///     "code": "RUNTIME_ERROR", "message": "…", "line": 1, "column": 7, "stack": "…"
+    ///   },
     ///   "executionTimeMs": 12.5,
     ///   "approvalTimeMs": 2000.0,
     ///   "toolCallsMade": 2,
-    ///   "toolCallSummary": [{ "tool": "mcp__fs__read", "calls": 2, "failed": 1, "totalMs": 8.1, "resultBytes": 900 }],
+    ///   "toolCallSummary": [
+    ///     { "tool": "mcp__fs__read", "calls": 2, "failed": 1, "totalMs": 8.1, "resultBytes": 900 }
+    ///   ],
     ///   "plannedCalls": [{ "tool": "mcp__fs__delete", "arguments": { "path": "a" } }]
     /// }
     /// ```
     ///
-    /// `plannedCalls` is there after every dry run and after nothing else; calls that did not fit are in
-    /// `plannedCallsDropped`. Beside `failed` a summary can have `inFlight`, `approved`, `notApproved`,
-    /// `awaitingApproval` and `stubbed`.
+    /// `plannedCalls` is present after every dry run and only then; the number of calls that were
+    /// dropped is in `plannedCallsDropped`. In addition to `failed`, a summary can have `inFlight`,
+    /// `approved`, `notApproved`, `awaitingApproval` and `stubbed`.
     ///
-    /// `value` is there, as `null`, when a script that succeeded returned nothing.
+    /// `value` is present, as `null`, if a successful script returned nothing.
     ///
-    /// A value, blocks and planned calls that are too large for a tree ([`Json::value`]) are `null`;
-    /// [`ExecuteResult::to_json_text`] has them.
+    /// A value, blocks and planned calls that are too large for a tree ([`Json::value`]) are
+    /// `null`; [`ExecuteResult::to_json_text`] has them.
     pub fn to_json(&self) -> Value {
         let tree = |json: &Json| json.value().cloned().unwrap_or_default();
         let mut report = self.without_values();
@@ -51,7 +55,7 @@ impl ExecuteResult {
         in_order(report)
     }
 
-    /// The same as JSON text. Unlike a tree it takes no more memory than the result itself.
+    /// The same as JSON text. Unlike a tree, it takes no more memory than the result itself.
     pub fn to_json_text(&self) -> String {
         let mut report = self.without_values();
         let emitted: Vec<&Json> = self.emitted().collect();
@@ -73,7 +77,7 @@ impl ExecuteResult {
                 },
             )
         });
-        // Texts and numbers are always JSON.
+        // Strings and numbers can always be serialized.
         serde_json::to_string(&Fields(fields.collect())).unwrap_or_default()
     }
 
@@ -85,12 +89,12 @@ impl ExecuteResult {
         })
     }
 
-    /// The calls that a dry run would have made, as `{tool, arguments}` each.
+    /// The calls that a dry run would have made, each as `{tool, arguments}`.
     pub(crate) fn planned(&self) -> Option<Vec<Json>> {
         self.planned_calls.as_ref().map(|planned| planned.iter().map(planned_json).collect())
     }
 
-    /// The report without `value`, `emitted` and what is in `plannedCalls`, which can be large.
+    /// The report without `value`, `emitted` and the content of `plannedCalls`, which can be large.
     pub(crate) fn without_values(&self) -> Map<String, Value> {
         let mut report = Map::new();
         let mut put = |name: &str, value: Value| {
@@ -124,7 +128,7 @@ impl ExecuteResult {
         report
     }
 
-    /// What the script printed, a line after the other.
+    /// The lines that the script printed, separated by newlines.
     pub fn printed(&self) -> String {
         let lines = self.logs.iter().filter_map(|entry| match entry {
             Output::Log { text, .. } => Some(text.as_str()),
@@ -196,11 +200,11 @@ fn planned_json(call: &PlannedCall) -> Json {
         arguments: &'a Json,
     }
     let planned = Planned { tool: full_name(&call.server, &call.tool), arguments: &call.arguments };
-    // Texts and JSON are always JSON.
+    // Strings and JSON can always be serialized.
     Json::of(&planned).unwrap_or_else(|_| Value::Null.into())
 }
 
-/// Puts `success`, `value`, `output` and `emitted` first.
+/// Moves `success`, `value`, `output` and `emitted` to the front.
 pub(crate) fn in_order(mut report: Map<String, Value>) -> Value {
     let first = ["success", "value", "output", "emitted"];
     let mut ordered: Map<String, Value> =
@@ -227,7 +231,7 @@ impl Serialize for Fields<'_> {
     }
 }
 
-/// Why a run failed.
+/// The error of a failed run as a JSON object.
 pub(crate) fn error_json(error: &ScriptError) -> Value {
     let mut report = json!({ "code": error.code.as_str(), "message": error.message });
     let optional = [

@@ -1,9 +1,9 @@
-//! Small files that belong to the person: caches, pins, trust, tokens. Whole or not there.
+//! Small private files of the user: caches, pins, trust, tokens. Each is complete or absent.
 //!
-//! Each is one JSON document under a version and a checksum. A change is made under a lock that all
-//! processes respect and replaces the file in one step, so that a reader sees the old or the new
-//! one, and a process that dies in between leaves the old. What is torn or of another version counts
-//! as missing.
+//! Each file is one JSON document with a version and a checksum. A change is made under a lock that
+//! all processes respect, and replaces the file atomically: a reader sees the old or the new file,
+//! and a process that dies during a change leaves the old one. A torn file or one of another
+//! version counts as missing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -16,51 +16,53 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-/// No document here comes near it; whatever does is not ours.
+/// Maximum size of a document in bytes. No real document comes near it.
 const MAX_DOCUMENT: u64 = 256 * 1024 * 1024;
 
-/// Changes take milliseconds. Who waits longer waits for a process that hangs.
+/// How long to wait for a lock. Changes take milliseconds, so a longer wait means that its holder
+/// hangs.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A directory of documents, each with a name and of one type.
+/// A directory of documents. Each has a name and a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     directory: PathBuf,
-    /// Whether a file that cannot be used is an error instead of none at all.
+    /// Whether an unusable file is an error instead of counting as missing.
     is_binding: bool,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Serialize, Deserialize)]
 struct Envelope<'a> {
-    /// The format of `document`. Another one is somebody else's, older or newer.
+    /// Version of the format of `document`. Other versions are not read.
     version: u32,
-    /// Of the text of `document`, in hexadecimal: tells a torn file from a whole one.
+    /// SHA-256 of the text of `document`, in hexadecimal. Detects torn files.
     sha256: String,
     #[serde(borrow)]
     document: &'a RawValue,
 }
 
 impl Store {
-    /// The directory, which is made when something is written to it.
+    /// A store in this directory, which is created at the first write.
     pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), is_binding: false }
     }
 
-    /// The same directory for documents that decide something: one that is torn or of another version
-    /// is an error there, because to do without it would decide otherwise.
+    /// The same directory for documents that decide something, such as permissions. A torn document
+    /// or one of another version is then an error, because treating it as missing would change the
+    /// decision.
     #[must_use]
     pub(crate) fn binding(mut self) -> Self {
         self.is_binding = true;
         self
     }
 
-    /// The document of that name, or `None` if there is none that can be used.
+    /// Reads the document with this name. Returns `None` if there is none that can be used.
     ///
     /// # Errors
     ///
-    /// When the file is there and cannot be read, or belongs to somebody else.
+    /// If the file exists and cannot be read, or belongs to another user.
     pub(crate) fn read<T: DeserializeOwned>(&self, name: &str, version: u32) -> io::Result<Option<T>> {
         match open(&self.path(name)) {
             Ok(file) => {
@@ -77,12 +79,12 @@ impl Store {
         }
     }
 
-    /// Replaces the document by what `change` makes of it, while no other process can. Returns what
-    /// `change` returns beside it. Blocks, usually for less than a millisecond.
+    /// Replaces the document by the first value that `change` returns, while holding its lock.
+    /// Returns the second value. Blocks, usually for less than a millisecond.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written, or another process holds the lock for two seconds.
+    /// If the file cannot be written, or if another process holds the lock for two seconds.
     pub(crate) fn update<T: DeserializeOwned + Serialize, R>(
         &self,
         name: &str,
@@ -94,8 +96,8 @@ impl Store {
         let (document, returned) = change(self.read(name, version)?);
         let document = serde_json::value::to_raw_value(&document)?;
         let envelope = Envelope { version, sha256: sha256(document.get().as_bytes()), document: &document };
-        // One name for each document, which only the holder of its lock uses: what a process that was
-        // killed left behind is removed by the next and does not pile up.
+        // One temporary name per document, used only by the holder of its lock: a file left by a
+        // killed process is removed by the next one, so such files do not accumulate.
         let new = format!(".new-{name}");
         match fs::remove_file(self.directory.join(&new)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -112,7 +114,7 @@ impl Store {
         Ok(returned)
     }
 
-    /// Removes the document. That there is none is no error.
+    /// Removes the document. A missing document is not an error.
     ///
     /// # Errors
     ///
@@ -132,7 +134,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When the directory is there and cannot be read.
+    /// If the directory exists and cannot be read.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.directory) {
             Ok(entries) => entries,
@@ -161,21 +163,23 @@ impl Store {
         make_directory(&self.directory)
     }
 
-    /// The lock of one document. A file beside it, because the document itself is replaced. It stays when the document
-    /// is removed: whoever waits for it would otherwise hold a lock that nobody else can see.
+    /// Acquires the lock of one document. It is a separate file, because the document itself is
+    /// replaced. It is not removed with the document: a process that waits for it would otherwise
+    /// hold a lock on a file that other processes no longer see.
     fn lock(&self, name: &str) -> io::Result<File> {
         lock(&self.directory.join(format!("{name}.lock")))
     }
 }
 
-/// Makes a directory that only the person can enter, or checks that nobody else can write to the one that is there.
+/// Creates a directory that only the user can access, or checks that nobody else can write to an
+/// existing one.
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     check_owner(&fs::metadata(path)?, path)
 }
 
-/// Holds a lock that all processes respect, until the file is dropped: the kernel releases it also when its holder
-/// dies. Waits for two seconds at most.
+/// Acquires a lock that all processes respect, until the file is dropped. The kernel also releases
+/// it when its holder dies. Waits for at most two seconds.
 pub(crate) fn lock(path: &Path) -> io::Result<File> {
     let file = open_lock(path)?;
     let deadline = Instant::now() + MAX_WAIT;
@@ -192,14 +196,16 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens the file of a lock, and makes it if need be. Who must wait for longer than [`lock`] does tries it from there.
+/// Opens the file of a lock, and creates it if it is missing. Callers that need a longer wait than
+/// [`lock`] allows use this and lock the file themselves.
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NO_FOLLOW).open(path)
 }
 
-/// Makes an empty file that only the person can read, or checks that the one that is there is a plain file of theirs.
-/// It is not opened if it is there: closing it would release the locks that this process has on it.
+/// Creates an empty file that only the user can read, or checks that an existing one is a regular
+/// file of the user. An existing file is not opened, because closing it would release this
+/// process's locks on it.
 pub(crate) fn make_file(path: &Path) -> io::Result<()> {
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
         Ok(_made) => return Ok(()),
@@ -218,7 +224,7 @@ pub(crate) fn make_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Links are not followed and pipes are not waited for.
+/// Does not follow symbolic links and does not block on pipes.
 const NO_FOLLOW: i32 =
     (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()).cast_signed();
 
@@ -233,7 +239,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What others can write, others have written.
+/// A file that another user can write to cannot be trusted.
 fn check_owner(metadata: &fs::Metadata, path: &Path) -> io::Result<()> {
     let ours = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
     if ours {

@@ -1,4 +1,4 @@
-//! Files of one user, and the state that scripts keep between runs.
+//! Persistent data: files that only their owner can change, and the state of scripts.
 
 pub(crate) mod files;
 pub(crate) mod state;

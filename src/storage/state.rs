@@ -1,8 +1,9 @@
-//! What scripts keep from one run to the next: JSON by key, in scopes that do not see each other.
+//! The state that scripts keep between runs: JSON values by key, in isolated scopes.
 //!
-//! All of it is one SQLite file, which several processes use at once. It is opened when a script first needs it. One
-//! call of a process works on it at a time, on a thread that may block; the others wait in line, and leave it when
-//! their run ends. Each call is whole or has not happened.
+//! All state is in one SQLite file, which several processes may use concurrently. It is opened when
+//! a script first needs it. In each process one call at a time uses the file, on a thread that may
+//! block. The other calls are queued, and are removed from the queue when their run ends. Each call
+//! is atomic.
 
 mod entries;
 mod error;
@@ -29,29 +30,31 @@ use crate::error::Error;
 use crate::json::Json;
 use crate::text::hidden_text;
 
-/// Characters of a key, and at least one.
+/// Maximum length of a key in characters. The minimum is one.
 const MAX_KEY_CHARACTERS: usize = 256;
 
-/// Bytes of one value as JSON. What is larger is data for a tool and not something to remember.
+/// Maximum size of one value in bytes of JSON. Larger values are data for a tool, not state.
 const MAX_VALUE_BYTES: usize = 1 << 20;
 
-/// Bytes that one run may write, each write with what it costs beside its text. A person's disk wears out.
+/// Maximum bytes that one run may write, to limit disk wear, and the overhead that each write
+/// counts in addition to its text.
 const MAX_WRITTEN_BYTES: u64 = 1 << 30;
 const WRITE_OVERHEAD_BYTES: usize = 4 << 10;
 
-/// Characters of a session's handle, and at least one.
+/// Maximum length of a session's handle in characters. The minimum is one.
 const MAX_SESSION_CHARACTERS: usize = 128;
 
-/// What scripts keep, in one file. Cheap to clone; all clones share the open file. Other processes may use it too.
+/// The scripts' state, in one file. Cheap to clone; all clones share the open file. Other processes
+/// may use it too.
 #[derive(Clone)]
 pub struct StateStore {
     file: Arc<StateFile>,
-    /// Who has it works on the file.
+    /// The holder of its permit uses the file.
     turn: Arc<Semaphore>,
 }
 
-/// Whose state it is: that of all runs in one workspace, of all runs that name one session, or of one client of a
-/// server, for as long as it is there.
+/// The scope of state: all runs in one workspace, all runs that name one session, or one client of
+/// a server while it is connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateScope(Scope);
 
@@ -62,52 +65,52 @@ enum Scope {
     Client(String),
 }
 
-/// Whose state a run has that names no session.
+/// The scope of a run that names no session.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum DefaultScope {
     #[default]
     Workspace,
     Of(StateScope),
-    /// It is one of many clients that cannot be told apart.
+    /// The client cannot be told apart from others, so it has no state.
     Unavailable,
 }
 
-/// What a [`StateStore`] holds of one scope.
+/// The usage of one scope in a [`StateStore`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StateUsage {
-    /// Whose it is.
+    /// The scope.
     pub scope: StateScope,
-    /// How many keys there are.
+    /// Number of keys.
     pub keys: u64,
     /// Bytes of the keys, and of the values as JSON.
     pub bytes: u64,
-    /// For how many days no script has used it.
+    /// Number of days since a script last used it.
     pub unused_days: u64,
 }
 
 impl StateStore {
-    /// The store in that file. It and its directory are made when something first uses them, for the person's eyes
-    /// only. Opens nothing.
+    /// The store in this file. The file and its directory are created at the first use, accessible
+    /// only to the user. Does not open the file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self::of(StateFile::new(path.into()))
     }
 
     fn of(file: StateFile) -> Self {
-        // One connection: SQLite has one writer, and what readers need is over in microseconds.
+        // One connection: SQLite allows one writer, and reads take microseconds.
         Self { file: Arc::new(file), turn: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// What there is, those that were used last first. Blocks, for some two seconds at most.
+    /// The usage of all scopes, most recently used first. Blocks for at most about two seconds.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`] when the file cannot be used.
+    /// [`Error::Files`] if the file cannot be used.
     pub fn usage(&self) -> Result<Vec<StateUsage>, Error> {
         if !self.path().exists() {
             return Ok(Vec::new());
@@ -116,20 +119,22 @@ impl StateStore {
         usage.map_err(for_people)
     }
 
-    /// Forgets everything of one scope, and returns how many keys that were. Blocks, for some two seconds at most.
+    /// Deletes all state of one scope and returns the number of keys deleted. Blocks for at most
+    /// about two seconds.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`] when the file cannot be used.
+    /// [`Error::Files`] if the file cannot be used.
     pub fn clear(&self, scope: &StateScope) -> Result<u64, Error> {
         self.clear_some(Some(scope))
     }
 
-    /// Forgets everything of all scopes, and returns how many keys that were. Blocks, for some two seconds at most.
+    /// Deletes the state of all scopes and returns the number of keys deleted. Blocks for at most
+    /// about two seconds.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`] when the file cannot be used.
+    /// [`Error::Files`] if the file cannot be used.
     pub fn clear_all(&self) -> Result<u64, Error> {
         self.clear_some(None)
     }
@@ -156,17 +161,17 @@ impl fmt::Debug for StateStore {
 }
 
 impl StateScope {
-    /// The scope of a workspace: its directory, without links if they can be followed.
+    /// The scope of a workspace: its directory, with symbolic links resolved if possible.
     pub fn workspace(directory: &Path) -> Self {
         let absolute = || std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         Self(Scope::Workspace(directory.canonicalize().unwrap_or_else(|_| absolute())))
     }
 
-    /// The scope of a session. Whoever knows the handle shares it, in whatever workspace.
+    /// The scope of a session. All runs that name the handle share it, in any workspace.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] unless it has 1 to 128 characters that can be seen.
+    /// [`Error::InvalidOptions`] unless the handle has 1 to 128 visible characters.
     pub fn session(handle: impl Into<String>) -> Result<Self, Error> {
         let handle = handle.into();
         let length = handle.chars().count();
@@ -180,7 +185,7 @@ impl StateScope {
         Err(Error::InvalidOptions { option: "session", problem })
     }
 
-    /// The client's id, or `None` for anything else.
+    /// The client's id, or `None` for other scopes.
     pub fn as_client(&self) -> Option<&str> {
         match &self.0 {
             Scope::Client(id) => Some(id),
@@ -188,12 +193,12 @@ impl StateScope {
         }
     }
 
-    /// The scope of one client, by an id that no other client ever has. No session can be called so.
+    /// The scope of one client, by an id that is never reused. No session handle can equal it.
     pub(crate) fn client(id: &str) -> Self {
         Self(Scope::Client(id.to_owned()))
     }
 
-    /// The workspace's directory, or `None` for anything else.
+    /// The workspace's directory, or `None` for other scopes.
     pub fn as_workspace(&self) -> Option<&Path> {
         match &self.0 {
             Scope::Workspace(directory) => Some(directory),
@@ -201,7 +206,7 @@ impl StateScope {
         }
     }
 
-    /// The session's handle, or `None` for anything else.
+    /// The session's handle, or `None` for other scopes.
     pub fn as_session(&self) -> Option<&str> {
         match &self.0 {
             Scope::Session(handle) => Some(handle),
@@ -209,7 +214,8 @@ impl StateScope {
         }
     }
 
-    /// The two columns that name it. The kind keeps a session from being called like a directory.
+    /// The two columns that identify the scope. The kind separates sessions from directories of the
+    /// same name.
     fn columns(&self) -> (i64, &[u8]) {
         match &self.0 {
             Scope::Workspace(directory) => (0, directory.as_os_str().as_bytes()),
@@ -238,18 +244,18 @@ impl fmt::Display for StateScope {
     }
 }
 
-/// What a script wants of its state.
+/// A script's operation on its state.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum StateCall {
-    /// Answers `[value]`, or `[]` if the key is not there; `[value, tag]` if `tagged`.
+    /// Returns `[value]`, or `[]` if the key does not exist; `[value, tag]` if `tagged`.
     Get { key: String, tagged: bool },
-    /// Keeps JSON text. Answers `true`; or what there is, as a tagged `Get`, if that is not what `expected` stands for:
-    /// a tag, or nothing if it is empty.
+    /// Stores JSON text. Returns `true`, or the current entry as a tagged `Get` does if that does
+    /// not match `expected`: a tag, or empty text for no entry.
     Set { key: String, value: String, expected: Option<String> },
-    /// Answers whether the key was there.
+    /// Returns whether the key existed.
     Delete { key: String },
-    /// Answers the keys that begin with the prefix, sorted.
+    /// Returns the keys that start with the prefix, sorted.
     Keys { prefix: String },
 }
 
@@ -290,7 +296,7 @@ impl StateCall {
         Ok(())
     }
 
-    /// Does it, on a thread that may block. The answer is JSON text.
+    /// Performs the operation on a thread that may block. Returns JSON text.
     fn perform(
         self,
         connection: &mut Connection,
@@ -302,7 +308,8 @@ impl StateCall {
                 Ok(entry_text(entries::get(connection, scope, &key, today)?.as_ref(), tagged))
             }
             Self::Set { key, value, expected } => {
-                // Read by the rules for arguments of tools, and written again: nothing else gets into the file.
+                // Parsed by the same rules as tool arguments and serialized again, so that the file
+                // contains only valid JSON.
                 let value = Json::parse(&value)
                     .map_err(|error| StateError::Invalid(format!("the value is not valid JSON: {error}")))?
                     .into_text();
@@ -327,23 +334,23 @@ fn entry_text(entry: Option<&Entry>, is_tagged: bool) -> String {
     }
 }
 
-/// One run's share of a store.
+/// One run's access to a store.
 pub(crate) struct RunState {
     store: StateStore,
     scope: StateScope,
-    /// A dry run's own copy of the scope, from its first write on.
+    /// A dry run's own copy of the scope, created by its first write.
     trial: Option<Arc<Mutex<Option<Connection>>>>,
     written_bytes: AtomicU64,
 }
 
 impl RunState {
-    /// In a dry run what is written stays in the run.
+    /// In a dry run, writes are visible only to the run.
     pub(crate) fn new(store: StateStore, scope: StateScope, is_dry_run: bool) -> Self {
         Self { store, scope, trial: is_dry_run.then(Arc::default), written_bytes: AtomicU64::new(0) }
     }
 
-    /// Does what a script wants and answers with JSON text. Dropping the future takes a call that waits for its turn
-    /// out of the line; one that has begun is ended by SQLite, and whole.
+    /// Performs a script's operation and returns JSON text. Dropping the future removes a waiting
+    /// call from the queue. A call that has started is completed by SQLite, atomically.
     pub(crate) async fn call(
         &self,
         call: StateCall,
@@ -363,7 +370,7 @@ impl RunState {
         let (file, scope, trial) = (Arc::clone(&self.store.file), self.scope.clone(), self.trial.clone());
         let work = move || {
             let _turn = turn;
-            // A process that holds the file must not hold the line for longer than this run would wait.
+            // Another process's lock must not block the queue for longer than this run would wait.
             let wait =
                 crate::storage::files::MAX_WAIT.min(deadline.saturating_duration_since(Instant::now()));
             let Some(trial) = trial else {

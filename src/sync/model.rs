@@ -1,15 +1,18 @@
-//! A model checker for the real code: runs a body and its threads many times, one thread at a time, and decides at each
-//! lock, wait, notification and counter who goes on.
+//! A model checker for the real code. It runs a body and its threads many times, one thread at a
+//! time, and decides at each lock, wait, notification and counter which thread continues.
 //!
-//! Ours, because of what the code under test is. Waits with a timeout are its core, and neither `loom` 0.7 nor `shuttle`
-//! 0.9 lets one time out. It enters tokio runtimes, which are known by thread, and shuttle's threads are coroutines of
-//! one thread; here each is a thread of its own. Both panic where their types are used outside of a model, so that the
-//! ordinary tests of the same modules could not be in the same binary. And loom has room for five threads.
+//! It is our own because of the code under test. That code depends on waits with a timeout, and
+//! neither `loom` 0.7 nor `shuttle` 0.9 lets one time out. It enters tokio runtimes, which are
+//! bound to threads, and shuttle's threads are coroutines of one thread; here each is a real
+//! thread. Both panic if their types are used outside of a model, so that the ordinary tests of the
+//! same modules could not be in the same binary. And loom supports only five threads.
 //!
-//! What it does not see: weak memory orders (each step is seen by all), and state that is shared without the types of
-//! [`crate::sync`], on which a step never ends.
+//! It does not detect effects of weak memory orders (each step is visible to all threads). It does
+//! not see state that is shared without the types of [`crate::sync`]: a thread that blocks on such
+//! state never finishes its step.
 //!
-//! A failure names its seed; `CX_MODEL_SEED` repeats that one schedule, `CX_MODEL_ITERATIONS` sets how many there are.
+//! A failure names its seed. `CX_MODEL_SEED` repeats that one schedule, and `CX_MODEL_ITERATIONS`
+//! sets the number of schedules.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,38 +30,41 @@ pub(crate) mod types;
 #[cfg(test)]
 mod tests;
 
-/// A schedule with more steps makes no progress: those of the models here have some hundred.
+/// Maximum number of steps: a longer schedule makes no progress. The models here take some hundred.
 const MAX_STEPS: usize = 200_000;
 
-/// For how long nothing may happen in the real world before a thread is said to block outside of the model.
+/// If nothing happens for this long in real time, a thread is reported as blocked outside of the
+/// model.
 const MAX_SILENCE: Duration = Duration::from_secs(120);
 
-/// How many of a schedule's last steps a failure shows.
+/// Number of the last steps of a schedule that a failure shows.
 const SHOWN_STEPS: usize = 60;
 
-/// Whether waits that have a timeout may time out.
+/// Whether waits with a timeout may time out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Timeouts {
-    /// At any step, and time passes as it likes: what holds, holds however slow each thread is.
+    /// At any step, and time advances arbitrarily: what holds here holds however slow each thread
+    /// is.
     Random,
-    /// Never, and time stands still: whatever has to wake up somebody must do so itself.
+    /// Never, and time does not advance: every thread must be woken by another one.
     Never,
 }
 
-/// Checks `body` under `schedules` schedules, or as many as `CX_MODEL_ITERATIONS` says. Every second one picks a thread at
-/// random at each step; in the others threads have priorities that change at a few steps (PCT), which finds what needs
-/// few preemptions at the right places.
+/// Checks `body` under `schedules` schedules, or as many as `CX_MODEL_ITERATIONS` says. Every
+/// second schedule picks a random thread at each step. In the others, threads have priorities that
+/// change at a few steps (PCT), which finds defects that need only a few preemptions at the right
+/// steps.
 ///
 /// # Panics
 ///
-/// When a thread panics, when all threads wait for each other, and when they make no progress.
+/// If a thread panics, if all threads wait for each other, or if they make no progress.
 pub(crate) fn check(schedules: u64, timeouts: Timeouts, body: impl Fn() + Send + Sync + 'static) {
     if let Err(message) = explore(schedules, timeouts, body) {
         panic!("{message}");
     }
 }
 
-/// As [`check`], and returns how it failed.
+/// As [`check`], but returns how it failed.
 fn explore(
     schedules: u64,
     timeouts: Timeouts,
@@ -70,7 +76,7 @@ fn explore(
         Some(seed) => seed..seed + 1,
         None => 0..number("CX_MODEL_ITERATIONS").unwrap_or(schedules),
     };
-    // The length of a schedule, as far as is known: where priorities change is drawn from it.
+    // The known length of a schedule, from which the steps of priority changes are drawn.
     let mut length = 100;
     for seed in seeds {
         match run_once(seed, length, timeouts, Arc::clone(&body)) {
@@ -110,7 +116,8 @@ fn run_once(
         steps = state.steps;
     }
     match state.failure.take() {
-        // The threads of this schedule stay where they are: the test has failed, and its process ends soon.
+        // The threads of this schedule are left blocked: the test has failed, and its process ends
+        // soon.
         Some(failure) => {
             let report = format!("{failure}\n{}", state.report());
             state.failure = Some(failure);
@@ -128,13 +135,14 @@ struct Execution {
 
 struct State {
     tasks: Vec<Task>,
-    /// The one thread that runs.
+    /// The thread that runs.
     running: Option<usize>,
     random: Random,
     timeouts: Timeouts,
-    /// Steps at which the running thread gets the lowest priority; `None` where threads are picked at random.
+    /// Steps at which the running thread gets the lowest priority; `None` if threads are picked at
+    /// random.
     changes: Option<Vec<usize>>,
-    /// Below all priorities that were given.
+    /// Lower than all priorities that were given.
     lowest: i64,
     steps: usize,
     now: Instant,
@@ -145,7 +153,7 @@ struct State {
 struct Task {
     name: String,
     status: Status,
-    /// Told when the thread may go on.
+    /// Notified when the thread may continue.
     turn: Arc<Condvar>,
     priority: i64,
     /// Whether its last wait timed out.
@@ -206,7 +214,7 @@ impl State {
         self.tasks[task].priority = self.lowest;
     }
 
-    /// Decides who goes on. `None` if nobody can.
+    /// Chooses the thread that continues. Returns `None` if none can.
     fn choose(&mut self) -> Option<usize> {
         let others_ended = self.tasks.iter().filter(|task| task.status != Status::Ended).count() == 1;
         let (mut ready, mut timed) = (Vec::new(), Vec::new());
@@ -227,7 +235,7 @@ impl State {
                 self.now = self.now.max(until);
             }
             self.tasks[chosen].timed_out = true;
-            // Who only waits and times out must not keep others from going on.
+            // A thread that only waits and times out must not prevent others from running.
             self.demote(chosen);
             chosen
         } else if ready.is_empty() {
@@ -270,7 +278,7 @@ impl Execution {
         state.tasks.len() - 1
     }
 
-    /// Lets the thread that was chosen go on. Returns when it is `me`'s turn again.
+    /// Lets the chosen thread continue. Returns when `me` is chosen again.
     fn hand_over(&self, mut state: MutexGuard<'_, State>, me: usize) {
         if state.failure.is_none() {
             match state.choose() {
@@ -303,13 +311,13 @@ thread_local! {
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
-/// The current thread as a thread of a model, if it is one.
+/// The current thread's place in a model, if it belongs to one.
 fn current() -> Option<Current> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
 impl Current {
-    /// Others may go on before this thread does.
+    /// A point where another thread may be chosen before this one continues.
     fn step(&self, what: &'static str, place: &'static Location<'static>) {
         let mut state = self.execution.state.lock();
         state.steps += 1;
@@ -337,7 +345,7 @@ impl Current {
         self.execution.state.lock().tasks[self.task].timed_out
     }
 
-    /// Lets up to `most` of those go on that wait for `on`, whichever.
+    /// Wakes up to `most` arbitrary threads that wait for `on`.
     fn wake(&self, on: Reason, most: usize) {
         let mut state = self.execution.state.lock();
         let waits = |task: &Task| matches!(task.status, Status::Waits { on: other, .. } if other == on);
@@ -349,7 +357,7 @@ impl Current {
     }
 }
 
-/// Starts the thread of a task, which waits for its turn.
+/// Starts the thread of a task, which waits until it is chosen.
 fn start(execution: Arc<Execution>, task: usize, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     std::thread::Builder::new().name(format!("model-{task}")).spawn(move || {
         {
@@ -384,7 +392,7 @@ fn start(execution: Arc<Execution>, task: usize, run: impl FnOnce() + Send + 'st
     Ok(())
 }
 
-/// Adds a thread to the model that the current thread is of.
+/// Adds a thread to the current thread's model.
 #[track_caller]
 pub(crate) fn thread(name: &str, run: impl FnOnce() + Send + 'static) {
     let me = current().expect("in a model");
@@ -399,12 +407,12 @@ pub(crate) fn join_others() {
     me.wait(Reason::Others, None);
 }
 
-/// A number below `bound`, which the schedule decides.
+/// A number below `bound`, chosen by the schedule.
 pub(crate) fn any(bound: usize) -> usize {
     current().expect("in a model").execution.state.lock().random.below(bound)
 }
 
-/// Lets all others go on first.
+/// Lets all other threads continue first.
 #[track_caller]
 pub(crate) fn yield_now() {
     let me = current().expect("in a model");
@@ -412,12 +420,12 @@ pub(crate) fn yield_now() {
     me.step("yield", Location::caller());
 }
 
-/// The time of the model, of which none passes by this.
+/// The model's time. Reading it does not advance it.
 pub(crate) fn time() -> Instant {
     current().expect("in a model").execution.state.lock().now
 }
 
-/// Lets time pass.
+/// Advances the model's time.
 pub(crate) fn advance(duration: Duration) {
     current().expect("in a model").execution.state.lock().now += duration;
 }
@@ -435,13 +443,14 @@ impl Wake for TaskWaker {
     }
 }
 
-/// Polls `future` until it is complete. Waits for its wakers and for the timers of [`types::sleep`] in between.
+/// Polls `future` until it is complete. In between, waits for its wakers and for the timers of
+/// [`types::sleep`].
 #[track_caller]
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     poll_times(future, usize::MAX).expect("as many polls as it takes")
 }
 
-/// As [`block_on`], but drops the future after so many polls, or when it is woken after them.
+/// As [`block_on`], but drops the future after `polls` polls, or when it is woken after them.
 #[track_caller]
 pub(crate) fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let me = current().expect("in a model");
@@ -471,7 +480,7 @@ pub(crate) fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output
     None
 }
 
-/// SplitMix64: small, and good enough to pick threads.
+/// SplitMix64: small, and sufficient for choosing threads.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! What `help()` shows: the guide, a section of it, a server's tools or one tool.
+//! The text that `help()` shows: the guide, one of its sections, a server's tools, or one tool.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// Characters of a name that an error shows.
 const MAX_SHOWN: usize = 100;
 
-/// Tools of a server that are listed, and characters of what each says it does.
+/// Maximum number of a server's tools to list, and of characters of each description.
 const MAX_TOOLS: usize = 100;
 const MAX_DESCRIPTION: usize = 100;
 
-/// The text about `topic`: a tool by any of its names, a server's name, or words of the guide. All of the guide without
-/// one.
+/// Returns the help text for `topic`: a tool by any of its names, a server's name, or words from
+/// the guide. Without a topic, returns the whole guide.
 ///
 /// # Errors
 ///
-/// `ToolNotFound` when there is nothing of that name, with what there is.
+/// `ToolNotFound` if nothing matches; the message says how to find valid topics.
 pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -> Result<String, ToolError> {
     let language = context.language;
     let Some(topic) = topic.map(str::trim).filter(|topic| !topic.is_empty()) else {
@@ -60,7 +60,7 @@ pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -
     })
 }
 
-/// How the script writes a tool.
+/// The expression that calls a tool in the script's language.
 fn call_form(tool: &ResolvedTool, language: Language) -> String {
     let form = match language {
         Language::TypeScript => typescript_name,
@@ -76,7 +76,7 @@ fn tool_text(tool: &ResolvedTool, language: Language) -> String {
         Language::Python => format!("await {call}(…), the fields of args as keyword arguments"),
     };
     let declaration = tool.declaration();
-    // Written as a member of an interface, which is not shown.
+    // The declaration is indented as a member of an interface; the interface itself is not shown.
     let lines = declaration.lines().map(|line| line.strip_prefix("  ").unwrap_or(line));
     format!("{written}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
 }

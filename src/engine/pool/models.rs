@@ -1,4 +1,5 @@
-//! Models of the hand-over between those who submit runs, workers, the slots and the watchdog: see [`crate::sync`].
+//! Models of the interaction between clients that submit runs, workers, the slots and the watchdog:
+//! see [`crate::sync`].
 
 use std::sync::OnceLock;
 
@@ -8,13 +9,13 @@ use super::tests::{Answer, Fake, job};
 use super::*;
 use crate::sync::model::{self, Timeouts, any, block_on, join_others};
 
-/// What the deadline of runs that hang is: over after some ticks of the watchdog.
+/// Deadline of runs that hang. It passes after some ticks of the watchdog.
 const SOON: Duration = Duration::from_millis(100);
 
-/// A deadline that no schedule comes to.
+/// A deadline that no schedule reaches.
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
-/// For contexts, which want one. Nothing runs on it.
+/// Runtime handle for contexts, which require one. Nothing runs on it.
 fn handle() -> tokio::runtime::Handle {
     static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| tokio::runtime::Builder::new_current_thread().build().unwrap()).handle().clone()
@@ -29,7 +30,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A pool without a watchdog: nothing happens in it by itself.
+    /// A pool without a watchdog: nothing happens in it without a call.
     fn quiet(fake: Fake) -> Self {
         let (capacity, warm) = (1 + any(2), any(3));
         let slots = Arc::new(ComputeSlots::new(capacity));
@@ -41,7 +42,7 @@ impl Scene {
         Self { fake, capacity, slots, shared, pool }
     }
 
-    /// A whole pool.
+    /// A complete pool, with a watchdog.
     fn watched() -> Self {
         let fake = Fake::default();
         let (capacity, warm) = (1 + any(2), any(3));
@@ -55,7 +56,7 @@ impl Scene {
         submit(&self.pool, source, wall_time)
     }
 
-    /// Closes the pool and waits for its threads: nothing may be left of them.
+    /// Closes the pool, waits for its threads, and checks that none of them is left.
     fn close(self) {
         let Self { capacity, slots, shared, pool, .. } = self;
         drop(pool);
@@ -77,7 +78,7 @@ fn submit(pool: &Pool<Fake>, source: &str, wall_time: Duration) -> (Answer, Canc
     (answer, cancel)
 }
 
-/// Waits for a run's reply. Not to get one is what must not happen.
+/// Waits for a run's reply. Every run must get one.
 fn answer(reply: Answer) -> Result<ExecuteResult, Error> {
     block_on(reply).expect("every run is answered")
 }
@@ -86,7 +87,7 @@ fn one_of<'a>(sources: &[&'a str]) -> &'a str {
     sources[any(sources.len())]
 }
 
-/// Nothing times out and no watchdog looks after anything: each free slot and each worker has to find the next run.
+/// There are no timeouts and no watchdog: each free slot and each worker has to find the next run.
 #[test]
 fn v_355_every_run_gets_a_worker_and_a_slot_without_timeouts() {
     model::check(1_000, Timeouts::Never, || {
@@ -142,7 +143,7 @@ fn v_356_a_pool_that_is_closed_answers_all_its_runs() {
     });
 }
 
-/// The watchdog gives runs up, takes slots back and asks for workers, and every wait may time out.
+/// The watchdog abandons runs, reclaims slots and requests workers, and every wait may time out.
 #[test]
 fn v_357_runs_that_hang_are_answered_once_and_leave_nothing() {
     model::check(400, Timeouts::Random, || {
@@ -165,7 +166,7 @@ fn v_357_runs_that_hang_are_answered_once_and_leave_nothing() {
     });
 }
 
-/// A run that was given up computes on without a slot, whatever it does.
+/// An abandoned run continues to compute without a slot, whatever it does.
 #[test]
 fn v_358_a_run_that_was_given_up_keeps_no_slot() {
     model::check(400, Timeouts::Random, || {
@@ -176,11 +177,11 @@ fn v_358_a_run_that_was_given_up_keeps_no_slot() {
         }
         let fake = &scene.fake.shared;
         fake.relapsed.store(1, std::sync::atomic::Ordering::Relaxed);
-        // A run whose deadline was over before it began was answered without hanging.
+        // A run whose deadline had passed before it started was answered without hanging.
         while fake.hanging.load(std::sync::atomic::Ordering::Relaxed) < scene.pool.stats().lost {
             model::yield_now();
         }
-        // Without an end if one of them has a slot: nobody takes it back.
+        // Loops forever if one of them holds a slot, because nothing reclaims it.
         while scene.slots.free() < scene.capacity {
             model::yield_now();
         }

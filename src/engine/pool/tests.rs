@@ -9,13 +9,22 @@ use crate::run::result::Language;
 use crate::tools::catalog::{Catalog, CatalogOptions};
 use crate::tools::policy::Policy;
 
-/// What fails a test that would hang.
+/// Timeout of tests that would otherwise hang.
 const TOO_LONG: Duration = Duration::from_secs(20);
 
-/// An engine that does what its sources say: `block` blocks while it is prepared, `hang` while it is executed, until
-/// `released`; `panic` panics while it is prepared, `refuse` is refused, `wait` waits for what never comes, `tool` waits
-/// twice for what comes at once. In models only: `polite` waits until it is cancelled, `deaf` until `released`, and both
-/// give their slot up meanwhile; `relapse` does so until `relapsed` and hangs then. Anything else returns at once.
+/// An engine whose sources name its behaviour:
+///
+/// - `block` blocks in `prepare` until `released`;
+/// - `hang` blocks in `execute` until `released`;
+/// - `panic` panics in `prepare`;
+/// - `refuse` is refused by `prepare`;
+/// - `wait` waits for a future that never completes;
+/// - `tool` waits twice for a future that completes at once;
+/// - `polite`, in models only, releases its slot and waits until it is cancelled;
+/// - `deaf`, in models only, releases its slot and waits until `released`;
+/// - `relapse`, in models only, releases its slot until `relapsed`, then hangs.
+///
+/// Any other source returns at once.
 #[derive(Clone, Default)]
 pub(super) struct Fake {
     pub(super) shared: Arc<FakeShared>,
@@ -28,12 +37,12 @@ pub(super) struct FakeShared {
     made: AtomicUsize,
     pub(super) relapsed: AtomicUsize,
     pub(super) hanging: AtomicUsize,
-    /// How many instances cannot be made, and how many threads.
+    /// Number of instances whose creation fails, and of threads that are refused.
     pub(super) failing_instances: AtomicUsize,
     pub(super) failing_threads: AtomicUsize,
 }
 
-/// Takes one of `left`, if there is one.
+/// Decrements `left` and returns `true`, or returns `false` if it is zero.
 fn is_next(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
@@ -80,7 +89,7 @@ impl Engine for Fake {
     fn prepare(&self, _context: &ExecutionContext, source: &str) -> Result<(), Box<ScriptError>> {
         match source {
             "block" => self.block(),
-            // Not `panic!`, whose message would be shown for each schedule of a model.
+            // Not `panic!`, which would print its message for each schedule of a model.
             "panic" => std::panic::resume_unwind(Box::new("while it is prepared")),
             "refuse" => return Err(Box::new(ScriptError::new(ErrorCode::SyntaxError, "refused"))),
             _ => {}
@@ -175,7 +184,8 @@ impl Stage {
         Self { fake, pool }
     }
 
-    /// Submits a run that may take so long. Returns where its reply comes, and what cancels it.
+    /// Submits a run with this wall-clock limit. Returns its reply channel and its cancellation
+    /// token.
     fn submit(&self, source: &str, wall_time: Duration) -> (Answer, CancellationToken) {
         let (job, answer) = job(source, wall_time, tokio::runtime::Handle::current());
         let cancel = job.context.cancel.clone();
@@ -187,7 +197,7 @@ impl Stage {
         answer(self.submit(source, wall_time).0).await
     }
 
-    /// Waits for something that another thread brings about.
+    /// Waits for a condition that another thread makes true.
     async fn until(&self, condition: impl Fn(PoolStats) -> bool) {
         let waiting = async {
             while !condition(self.pool.stats()) {
@@ -265,7 +275,8 @@ async fn v_262_hung_workers_that_come_back_are_workers() {
     assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
 }
 
-/// Many runs at once are served by the workers that there are: starting more takes longer than the runs.
+/// Many concurrent runs are served by the existing workers, because starting more takes longer than
+/// the runs.
 #[tokio::test]
 async fn v_263_workers_are_kept_and_used_again() {
     let stage = Stage::new();
@@ -280,7 +291,7 @@ async fn v_263_workers_are_kept_and_used_again() {
     assert!(started <= 20, "{started} threads for 1,000 runs");
 }
 
-/// Runs that wait hold nobody up, however many there are.
+/// Runs that wait do not delay other runs, however many there are.
 #[tokio::test]
 async fn v_263_runs_that_wait_have_no_slot() {
     let stage = Stage::new();
@@ -292,7 +303,7 @@ async fn v_263_runs_that_wait_have_no_slot() {
     }
 }
 
-/// Runs that compute without end have no slot for long.
+/// A run that computes without end loses its slot soon.
 #[tokio::test]
 async fn v_263_runs_that_hang_hold_nobody_up() {
     let stage = Stage::new();

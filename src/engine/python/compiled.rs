@@ -1,9 +1,11 @@
-//! The component as machine code: compiled once for a machine and kept in the cache.
+//! Cache of the component's machine code, which is compiled once per machine.
 //!
-//! wasmtime runs what is in such a file, so a file is as trusted as the program itself. Nothing is loaded that another
-//! user could have written: not through a link, not from a directory that others can write to, not from a file that
-//! somebody else owns; and what was checked is what is mapped, because both go through one descriptor. A file that
-//! does not pass is a warning and a fresh compilation, never an error.
+//! wasmtime executes what such a file contains, so the file must be as trustworthy as the program
+//! itself. Nothing is loaded that another user could have written: after the path is resolved, no
+//! symbolic links are followed, the directory must not be writable for others, and the file must
+//! belong to this user. The file that was checked is the file that is mapped, because both use the
+//! same descriptor. A file that fails a check leads to a warning and a new compilation, never to an
+//! error.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::hash::{Hash as _, Hasher};
@@ -22,62 +24,70 @@ use super::image::{self, Parts};
 use super::memory::Image;
 use crate::engine::pool::return_freed_memory;
 
-/// In the cache directory, of mode 0700.
+/// Subdirectory of the cache directory, of mode 0700.
 const DIRECTORY: &str = "python";
 
 const SUFFIX: &str = ".cwasm";
 const LOCK: &str = "compile.lock";
 
-/// One for all, used by the holder of the lock only: what a killed process left is overwritten by the next.
+/// Name of the temporary file, the same for all processes. Only the holder of the lock uses it, so
+/// a file left by a killed process is overwritten by the next one.
 const UNFINISHED: &str = ".unfinished";
 
-/// The component has 22 MB. A stream that goes on beyond this is not ours.
+/// Maximum size of the decompressed component in bytes; the real one has 41 MB. A longer stream is
+/// not ours.
 const MAX_COMPONENT: u64 = 128 * 1024 * 1024;
 
-/// Code of other versions that nobody has loaded for so long is removed. Two versions on one machine, of which each removed
-/// the other's code, would compile at every start.
+/// Code of other versions is removed when no process has loaded it for this long. If two versions
+/// on one machine removed each other's code at once, both would compile at every start.
 const MAX_UNUSED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// Another process compiles for seconds, on a slow machine for a minute. Who waits longer compiles for itself.
+/// How long to wait for another process that compiles, which takes seconds, or a minute on a slow
+/// machine. After this, the process compiles for itself.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// At the end of the file, behind the code and the image: what it is, how long the code is with what fills its last page
-/// and the image is, a digest of samples of them.
+/// Size in bytes of the trailer, which follows the code and the image: a magic number, the length
+/// of the code with its padding, the length of the image, and a digest of samples of both.
 const TRAILER: usize = 8 + 8 + 8 + 32;
 const MAGIC: &[u8; 8] = b"cx-code2";
 
-/// What the image is aligned to in the file: the largest page size that there is on the systems that wasmtime knows.
+/// Alignment of the image in the file, in bytes: the largest page size of the systems that wasmtime
+/// supports.
 const PAGE: usize = 64 * 1024;
 
-/// One page in so many bytes goes into the digest. All 36 MB take 33 ms, at every start, and all else together 10. Cut and emptied files are found so, a single bit that turned is not: that is the file system's work.
+/// Distance in bytes between the sampled pages that the digest covers. Hashing all of a 36 MB file
+/// took 33 ms at every start, and everything else together 10 ms. Samples detect truncated and
+/// zeroed files, but not a single flipped bit, which is left to the file system.
 const SAMPLE_DISTANCE: u64 = 256 * 1024;
 const SAMPLE: usize = 4096;
 
-/// The component as it is in the program.
+/// The component as embedded in the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
-    /// Compressed by zstd.
+    /// The component, compressed with zstd.
     pub(crate) compressed: &'a [u8],
-    /// Of `compressed`, in hexadecimal. Made ahead of time, because to hash 6 MB takes milliseconds at every start.
+    /// Output of `sha256sum` for `compressed`: the hexadecimal digest and a file name. Computed at
+    /// build time, because hashing 10 MB would take milliseconds at every start.
     pub(crate) sha256: &'a str,
 }
 
-/// What happens when Python has to be compiled for this machine, once. Nothing is reported when it need not.
+/// Progress of compiling Python for this machine, which happens once. Nothing is reported if the
+/// code is in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileProgress {
-    /// The cache directory cannot be used, for this reason: every process will compile.
+    /// The cache directory cannot be used, for this reason. Every process will compile.
     NotKept(String),
-    /// This process compiles; it takes seconds.
+    /// This process compiles, which takes seconds.
     Started,
-    /// Another process compiles; this one waits for it.
+    /// Another process compiles, and this one waits for it.
     Waiting,
-    /// It is compiled, and took so long.
+    /// The compilation has finished, after this time.
     Done(Duration),
 }
 
-/// Why there is no compiled code at all. That it could not be kept is a warning in the log only.
+/// Why there is no compiled code at all. A failure to store it is only logged as a warning.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompileError {
     #[error("cannot set up WebAssembly on this system; is its address space limited (`ulimit -v`)?")]
@@ -94,21 +104,21 @@ impl CompileError {
     }
 }
 
-/// A component that can be run.
+/// A component that is ready to be instantiated.
 pub(super) struct Runnable {
     pub(super) component: Component,
-    /// What its memory begins with, if that is not in the component.
+    /// The initial memory image, if it is not part of the component.
     pub(super) image: Option<Image>,
 }
 
-/// What a compilation gives, and a file has.
+/// The result of a compilation, and the content of a cache file.
 struct Compiled {
     code: Vec<u8>,
     /// May be empty.
     image: Vec<u8>,
 }
 
-/// Loads the code of `source` from `cache`, or compiles and keeps it.
+/// Loads the code of `source` from `cache`, or compiles and stores it.
 pub(super) fn load(
     engine: &Engine,
     source: &Source<'_>,
@@ -132,7 +142,7 @@ pub(super) fn load(
         return Ok(runnable);
     }
     let lock = directory.lock(on_progress);
-    // Whoever held the lock may have just written it.
+    // Another process that held the lock may have just written it.
     if lock.is_some()
         && let Some(runnable) = directory.load(engine, &name)
     {
@@ -151,11 +161,12 @@ pub(super) fn load(
     adopt(engine, &compiled)
 }
 
-/// Removes all compiled code from `cache` and returns how many files that were. Processes that use it keep it.
+/// Removes all compiled code from `cache` and returns the number of files removed. Processes that
+/// have mapped the code keep it.
 ///
 /// # Errors
 ///
-/// When a file cannot be removed.
+/// If a file cannot be removed.
 pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
     let directory = cache.join(DIRECTORY);
     let entries = match fs::read_dir(&directory) {
@@ -166,7 +177,7 @@ pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
     let mut count = 0;
     for entry in entries {
         let entry = entry?;
-        // The lock stays, and what its holder writes: another process may be compiling.
+        // The lock file and the unfinished file stay, because another process may be compiling.
         if entry.file_name().to_string_lossy().ends_with(SUFFIX) {
             fs::remove_file(entry.path())?;
             count += 1;
@@ -175,7 +186,8 @@ pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Names all that the code depends on: the component, wasmtime's version, the processor's features, the settings.
+/// File name that depends on everything the code depends on: the component, wasmtime's version, the
+/// processor's features, and the settings.
 fn name(engine: &Engine, source: &Source<'_>) -> String {
     let mut hasher = KeyHasher(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -183,14 +195,16 @@ fn name(engine: &Engine, source: &Source<'_>) -> String {
     format!("{}{settings}{SUFFIX}", version(source))
 }
 
-/// What a name begins with. Code of one version for several settings stays side by side: two processes, of which one
-/// may use less address space, would otherwise remove each other's again and again.
+/// Prefix of the name, which identifies the version. Code of one version for different settings is
+/// kept side by side: otherwise two processes, one of which has less address space, would
+/// repeatedly remove each other's code.
 fn version(source: &Source<'_>) -> String {
     let version = [env!("CARGO_PKG_VERSION"), source.sha256.trim()].join(" ");
     format!("{}-", hexadecimal(&Sha256::digest(version)[..16]))
 }
 
-/// The standard library's hasher may change with the compiler, and has 64 bits.
+/// Hashes with SHA-256. The standard library's hasher may change with the compiler, and has only 64
+/// bits.
 struct KeyHasher(Sha256);
 
 impl Hasher for KeyHasher {
@@ -223,7 +237,7 @@ fn compile(
         .precompile_component(&component)
         .map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
     drop(component);
-    // Of the compiler; some 270 MB.
+    // Frees the compiler's memory, about 270 MB.
     return_freed_memory();
     on_progress(CompileProgress::Done(started.elapsed()));
     Ok(Compiled { code, image: image.unwrap_or_default() })
@@ -241,28 +255,32 @@ fn decompress(compressed: &[u8]) -> Result<Vec<u8>, CompileError> {
     Ok(component)
 }
 
-/// Makes code that this process has compiled or verified runnable, in its own memory.
+/// Makes code runnable that this process has compiled or verified. The code stays in this process's
+/// memory.
 fn adopt(engine: &Engine, compiled: &Compiled) -> Result<Runnable, CompileError> {
     #[expect(unsafe_code, reason = "compiled code has no safe way in")]
-    // SAFETY: every caller has the code from `compile` of this process, or from a file that passed `Directory::open`
-    // and `check_file`: written by this very function's counterpart, and only this user can write there.
+    // SAFETY: every caller has the code from `compile` of this process, or from a file that passed
+    // `Directory::open` and `check_file`: `Directory::write` wrote it, and only this user can write
+    // there.
     let component = unsafe { Component::deserialize(engine, &compiled.code) };
     let component = component.map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
     let image = (!compiled.image.is_empty()).then(|| Image::in_memory(&compiled.image)).transpose();
     Ok(Runnable { component, image: image.map_err(|error| CompileError::Engine(error.into()))? })
 }
 
-/// The directory of compiled code, opened and found to be nobody's but ours.
+/// The directory of compiled code, opened after checking that only this user can write to it.
 struct Directory {
     descriptor: OwnedFd,
 }
 
 impl Directory {
-    /// Makes the directory if it is missing and opens it, with every directory above it checked on the way.
+    /// Creates the directory if it is missing and opens it. Checks every directory above it on the
+    /// way.
     fn open(cache: &Path) -> io::Result<Self> {
         let path = cache.join(DIRECTORY);
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-        // Links above are common (`/home`, `/tmp` on macOS). They are resolved once, and then followed no more.
+        // Symbolic links above are common (`/home`, `/tmp` on macOS). They are resolved once here,
+        // and no link is followed after that.
         let path = path.canonicalize()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut descriptor = rustix::fs::open("/", flags, Mode::empty())?;
@@ -290,13 +308,13 @@ impl Directory {
     }
 
     fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
-        // A pipe of that name must not make the caller wait.
+        // `NONBLOCK`, because opening a pipe of that name must not block the caller.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
         Ok(File::from(file))
     }
 
-    /// The code of that name, or `None` if there is none that can be used.
+    /// Loads the code with this name. Returns `None` if there is none, or none that can be used.
     fn load(&self, engine: &Engine, name: &str) -> Option<Runnable> {
         match self.try_load(engine, name) {
             Ok(runnable) => Some(runnable),
@@ -311,33 +329,36 @@ impl Directory {
     fn try_load(&self, engine: &Engine, name: &str) -> io::Result<Runnable> {
         let file = self.file(name, OFlags::RDONLY)?;
         let lengths = check_file(&file)?;
-        // Says that it is in use. Where the disk can only be read nothing is removed either.
+        // Marks the file as used. On a read-only disk this fails, but nothing is removed there
+        // either.
         let _ = file.set_modified(SystemTime::now());
-        // The descriptor itself as a path, so that it is this file that is mapped whatever the name now means.
+        // The path refers to the descriptor, so that this file is mapped even if the name now
+        // refers to another one.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         if Path::new(&path).exists() {
             #[expect(unsafe_code, reason = "compiled code has no safe way in")]
-            // SAFETY: the file is what `Directory::write` wrote, for `check_file` has found our trailer, and only this
-            // user could have written it: `Directory::open` has checked every directory on the way, `check_file` its
-            // owner and mode. Nobody changes it while it is mapped: it is replaced by renaming, never written to.
+            // SAFETY: the file is what `Directory::write` wrote, because `check_file` has found our
+            // trailer, and only this user could have written it: `Directory::open` has checked
+            // every directory on the way, and `check_file` the owner and mode. The file is not
+            // changed while it is mapped: it is replaced by renaming, never written to.
             let component = unsafe { Component::deserialize_file(engine, &path) };
             let component = component.map_err(|error| io::Error::other(error.into_boxed_dyn_error()))?;
             let Lengths { code, image } = lengths;
             let image = (image > 0).then_some(Image { file, offset: code as u64, length: image });
             return Ok(Runnable { component, image });
         }
-        // No `/proc`: read instead of mapped.
+        // Without `/proc` the file is read instead of mapped.
         let mut compiled = Compiled { code: vec![0; lengths.code], image: vec![0; lengths.image] };
         file.read_exact_at(&mut compiled.code, 0)?;
         file.read_exact_at(&mut compiled.image, lengths.code as u64)?;
         adopt(engine, &compiled).map_err(io::Error::other)
     }
 
-    /// Writes the whole file or nothing. Only for the holder of the lock.
+    /// Writes the complete file or nothing. Only the holder of the lock may call it.
     fn write(&self, name: &str, compiled: &Compiled) -> io::Result<()> {
         self.remove(UNFINISHED)?;
         let mut file = self.file(UNFINISHED, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
-        // The mode at creation is less what the umask takes, which may be what the owner needs.
+        // The umask may have removed permissions that the owner needs.
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
         let Compiled { code, image } = compiled;
         let padding = vec![0; code.len().next_multiple_of(PAGE) - code.len()];
@@ -352,12 +373,12 @@ impl Directory {
             file.write_all(&digest)?;
             file.sync_all()?;
             rustix::fs::renameat(&self.descriptor, UNFINISHED, &self.descriptor, name)?;
-            // Makes the new name last. Some file systems cannot, and lose only time.
+            // Makes the new name durable. If that fails, the code may have to be compiled again.
             let _ = rustix::fs::fsync(&self.descriptor);
             Ok(())
         });
         if written.is_err() {
-            // A full disk is not helped by half a file.
+            // Removes the incomplete file, for example when the disk is full.
             let _ = self.remove(UNFINISHED);
         }
         written
@@ -370,8 +391,8 @@ impl Directory {
         }
     }
 
-    /// Removes all code whose name does not begin so and that nobody has loaded for long. Processes that have mapped it
-    /// keep it.
+    /// Removes all code of other versions that no process has loaded for [`MAX_UNUSED`]. Processes
+    /// that have mapped it keep it.
     fn remove_other_versions(&self, version: &str) {
         let removed = rustix::fs::Dir::read_from(self.descriptor.as_fd()).map_err(io::Error::from).and_then(
             |entries| {
@@ -393,15 +414,16 @@ impl Directory {
         }
     }
 
-    /// How long ago the file was loaded last, or written.
+    /// Time since the file was last loaded or written.
     fn age(&self, name: &str) -> io::Result<Duration> {
         let modified = self.file(name, OFlags::RDONLY)?.metadata()?.modified()?;
-        // A time in the future is none.
+        // A modification time in the future counts as now.
         Ok(modified.elapsed().unwrap_or_default())
     }
 
-    /// The lock of those who compile; the kernel releases it when its holder dies. `None` after a long wait or when
-    /// the file system has no locks: then each compiles for itself and keeps nothing.
+    /// Acquires the lock for compiling; the kernel releases it when its holder dies. Returns `None`
+    /// after [`MAX_WAIT`], or if the file system has no locks. Then each process compiles for
+    /// itself and stores nothing.
     fn lock(&self, on_progress: &dyn Fn(CompileProgress)) -> Option<File> {
         let file = match self.file(LOCK, OFlags::RDWR | OFlags::CREATE) {
             Ok(file) => file,
@@ -435,8 +457,8 @@ fn refused(path: &Path, why: &str) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, format!("{} {why}", path.display()))
 }
 
-/// Why a directory is refused that others can write to. Whether it is right to take that permission away depends on what
-/// the directory is for; of `/tmp` it would be wrong.
+/// Why a directory that others can write to is refused. The message does not suggest removing the
+/// permission, because for some directories, such as `/tmp`, that would be wrong.
 const WRITABLE: &str =
     "can be written by others: set `cache.directory` to a directory that only you can write to";
 
@@ -445,12 +467,14 @@ const WRITABLE: &str =
 enum Writers {
     /// This user, or root.
     Us,
-    /// Everybody may add entries, but remove and rename only those that are theirs: the directory is sticky, as `/tmp` is.
+    /// Everybody may add entries, but remove and rename only their own: the directory is sticky,
+    /// like `/tmp`.
     EverybodyTheirOwn,
 }
 
-/// Who can write to a directory can put another one in the place of what is in it. Where it is sticky, others cannot do
-/// that to what is ours (`man 7 inode`), so the next directory on the way must be.
+/// Checks who can write to a directory on the path. Those users can replace its entries. In a
+/// sticky directory others cannot replace entries that belong to this user (`man 7 inode`), so the
+/// next directory on the path must belong to this user.
 fn check_directory(descriptor: &OwnedFd, path: &Path) -> io::Result<Writers> {
     let status = rustix::fs::fstat(descriptor)?;
     if status.st_uid != 0 && status.st_uid != rustix::process::geteuid().as_raw() {
@@ -470,14 +494,14 @@ fn is_ours(descriptor: &OwnedFd) -> io::Result<bool> {
     Ok(rustix::fs::fstat(descriptor)?.st_uid == rustix::process::geteuid().as_raw())
 }
 
-/// Bytes of the parts of a file.
+/// Lengths of the parts of a file, in bytes.
 struct Lengths {
-    /// With what fills its last page.
+    /// Includes the padding.
     code: usize,
     image: usize,
 }
 
-/// Checks that the file is ours alone and, as far as samples show, what was written.
+/// Checks that only this user can write to the file, and that the samples match the digest.
 fn check_file(file: &File) -> io::Result<Lengths> {
     let metadata = file.metadata()?;
     let of_others = metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0;
@@ -501,7 +525,8 @@ fn check_file(file: &File) -> io::Result<Lengths> {
     Ok(Lengths { code: bytes(code)?, image: bytes(image)? })
 }
 
-/// Of a page in each [`SAMPLE_DISTANCE`] of the first `length` bytes, and of the last page.
+/// Digest of one page in each [`SAMPLE_DISTANCE`] of the first `length` bytes, and of the last
+/// page.
 fn digest_of_samples(file: &File, length: u64) -> io::Result<[u8; 32]> {
     let mut digest = Sha256::new();
     let mut page = [0; SAMPLE];

@@ -1,4 +1,4 @@
-//! The wasmtime engine: its settings, and the stores that it makes.
+//! The wasmtime engine: its settings, and the stores that it creates.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -12,28 +12,32 @@ use super::compiled::{self, CompileError, CompileProgress, Runnable, Source};
 use super::memory::{self, Memories};
 use super::wasi::{self, State};
 
-/// Stack of WebAssembly code. So large that CPython comes to the end of its own stack first, 1 MB in linear memory,
-/// which it counts and ends as a `RecursionError`; with 8 MiB, nested JSON and the destruction of a long chain of
-/// objects were traps. Mapped lazily: what a guest touches of it is not counted as its memory, but is bounded by this.
+/// Stack size of WebAssembly code, in bytes. It is large enough that CPython exhausts its own stack
+/// first: 1 MB in linear memory, which CPython checks and reports as a `RecursionError`. With 8
+/// MiB, nested JSON and the destruction of a long chain of objects trapped. The stack is mapped
+/// lazily: what a guest touches of it is not counted as its memory, but is bounded by this size.
 const WASM_STACK: usize = 32 * 1024 * 1024;
 
-/// Stack of a guest and of the host functions that it calls; what these have is the difference.
+/// Stack size of a guest together with the host functions that it calls, in bytes. Host functions
+/// have the difference to [`WASM_STACK`].
 const ASYNC_STACK: usize = WASM_STACK + 2 * 1024 * 1024;
 
-/// Address space below which memories are not reserved whole: each takes 4 GiB of it, untouched.
+/// Limit of the address space, in bytes, below which full reservations for memories are not made.
+/// Each full reservation takes 4 GiB of address space that is never touched.
 const AMPLE_ADDRESS_SPACE: u64 = 64 * 1024 * 1024 * 1024;
 
-/// Bytes reserved for a memory where address space is scarce. One that grows beyond moves, and each access to it is
-/// checked, which costs a third of the speed.
+/// Bytes reserved for a memory where address space is scarce. A memory that grows beyond this
+/// moves. Each access to it is bounds-checked, which costs a third of the speed.
 const SCARCE_RESERVATION: u64 = 64 * 1024 * 1024;
 
-/// Bytes that one call of a guest may bring to the host: the largest value that a run can be allowed, and a little.
+/// Maximum size in bytes of the arguments of one host call: the largest value that any run's limits
+/// allow, plus 64 KiB.
 const HOSTCALL_BYTES: usize = crate::run::limits::Limits::CEILING.result_bytes + 64 * 1024;
 
-/// Handles of resources that one guest may hold. CPython holds fewer than ten.
+/// Maximum number of resource handles that one guest may hold. CPython holds fewer than ten.
 const MAX_HANDLES: usize = 256;
 
-/// CPython, compiled for this machine. One for each process.
+/// CPython, compiled for this machine. There is one per process.
 #[derive(Clone)]
 pub(crate) struct PythonEngine {
     engine: Engine,
@@ -48,12 +52,13 @@ impl std::fmt::Debug for PythonEngine {
 }
 
 impl PythonEngine {
-    /// Loads the compiled code from the cache directory, or compiles it first. Blocks: for some milliseconds, or for
-    /// seconds the first time. Without a directory it is compiled in every process.
+    /// Loads the compiled code from the cache directory, or compiles it first. Blocks for some
+    /// milliseconds, or for seconds when it compiles. Without a cache directory every process
+    /// compiles.
     ///
     /// # Errors
     ///
-    /// When the system has no room for the engine or the component is not one.
+    /// If the system has no memory for the engine, or if the component is not valid.
     pub(crate) fn load(
         source: &Source<'_>,
         cache: Option<&Path>,
@@ -69,7 +74,7 @@ impl PythonEngine {
         Ok(Self { engine, component, memories })
     }
 
-    /// The engine with another component in the place of CPython.
+    /// The engine with another component instead of CPython.
     #[cfg(test)]
     pub(super) fn with_component(binary: &[u8]) -> wasmtime::Result<Self> {
         let memories = Memories::default();
@@ -78,8 +83,8 @@ impl PythonEngine {
         Ok(Self { engine, component, memories })
     }
 
-    /// As [`load`](Self::load), but once for the whole process: later calls share what the first has loaded,
-    /// whatever their cache directory, and wait for it.
+    /// As [`load`](Self::load), but once per process: later calls wait for the first one and share
+    /// its result, even with another cache directory.
     pub(crate) fn shared(
         source: &Source<'_>,
         cache: Option<&Path>,
@@ -94,11 +99,11 @@ impl PythonEngine {
         Ok(loaded.insert(engine).clone())
     }
 
-    /// A linker with everything that the component needs except the host functions.
+    /// Creates a linker with everything that the component imports except the host functions.
     ///
     /// # Errors
     ///
-    /// When the component imports something that cannot be refused.
+    /// If the component imports something that cannot be refused.
     pub(crate) fn linker<R: Send + 'static>(&self) -> wasmtime::Result<Linker<State<R>>> {
         wasi::linker(&self.engine, &self.component)
     }
@@ -107,8 +112,9 @@ impl PythonEngine {
         &self.component
     }
 
-    /// A store for one interpreter and one run. The guest yields to the async runtime at each [`PythonEngine::tick`],
-    /// so that its future can be dropped; who wants it to trap there sets another `epoch_deadline_callback`.
+    /// Creates a store for one interpreter and one run. The guest yields to the async runtime at
+    /// each [`PythonEngine::tick`], so that its future can be dropped. A caller that needs a trap
+    /// there instead sets another `epoch_deadline_callback`.
     pub(crate) fn store<R: Send + 'static>(&self, state: State<R>) -> Store<State<R>> {
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.memory);
@@ -119,38 +125,39 @@ impl PythonEngine {
         store
     }
 
-    /// Gives back the memories that are kept for interpreters to come.
+    /// Releases the idle memories that are kept for later interpreters.
     pub(crate) fn trim(&self) {
         self.memories.forget_idle();
     }
 
-    /// Gives back what is kept for interpreters to come, and CPython's code as far as it is in a file. Interpreters that
-    /// run meanwhile read theirs again.
+    /// Idle trim: releases the memories that are kept for later interpreters, and the pages of
+    /// CPython's code if they are backed by a file. Interpreters that run meanwhile read those
+    /// pages again.
     pub(super) fn rest(&self) {
         self.memories.forget_idle();
         let code = self.component.image_range();
         let length = code.end as usize - code.start as usize;
-        // Nobody writes to code.
+        // Code pages are never written to.
         if let Err(error) = memory::give_back(code.start.cast_mut(), length) {
             tracing::debug!(%error, "idle code stays in memory");
         }
     }
 
-    /// Lets all guests that run come to a point where they can be stopped.
+    /// Makes all running guests reach a point where they can be stopped.
     pub(crate) fn tick(&self) {
         self.engine.increment_epoch();
     }
 }
 
-/// Bytes of address space that this process may have (`ulimit -v`).
+/// Maximum address space of this process in bytes (`ulimit -v`).
 fn address_space() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::As).current.unwrap_or(u64::MAX)
 }
 
-/// The settings, which are part of what the code is compiled for.
+/// The wasmtime settings. The compiled code depends on them.
 ///
-/// Measured with two cores and `sum(i*i for i in range(10**6))`: 160 ms without interruption, 187 ms with epochs,
-/// 206 ms with fuel.
+/// Measured with two cores and `sum(i*i for i in range(10**6))`: 160 ms without interruption, 187
+/// ms with epochs, 206 ms with fuel.
 fn config(address_space: u64, memories: Memories) -> Config {
     let mut config = Config::new();
     config
@@ -160,13 +167,13 @@ fn config(address_space: u64, memories: Memories) -> Config {
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(ASYNC_STACK)
         .wasm_backtrace_max_frames(NonZeroUsize::new(20))
-        // Nobody unwinds through the guest but wasmtime, which has its own tables.
+        // Only wasmtime unwinds through the guest, and it has its own tables.
         .native_unwind_info(false)
         .generate_address_map(false)
-        // The guest starts from a picture of its memory, which is not in the component.
+        // The guest starts from an initial memory image that is not part of the component.
         .with_host_memory(Arc::new(memories))
         .memory_init_cow(false)
-        // The component needs none of these. What cannot be compiled cannot be attacked.
+        // The component needs none of these features. Disabled features reduce the attack surface.
         .concurrency_support(false)
         .wasm_memory64(false)
         .wasm_relaxed_simd(false)

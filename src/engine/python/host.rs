@@ -1,4 +1,4 @@
-//! The host functions of Python: what an interpreter's imports do for its run.
+//! The host functions of Python: they implement an interpreter's imports for its run.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
@@ -17,37 +17,39 @@ use crate::run::context::{ExecutionContext, ToolName};
 use crate::run::result::LogLevel;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Answers that one `wait` may bring into the guest at once, in bytes; with so many waiting no call is polled any more.
-/// One answer may be larger; the guest's memory would not hold many such.
+/// Maximum size in bytes of the answers that one `wait` returns to the guest. While this much is
+/// pending, no call is polled. One answer alone may be larger; the guest's memory would not hold
+/// many such answers.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 
-/// Calls of every kind that may be under way at once. Tool calls have a bound of their own, below this one.
+/// Maximum number of calls of every kind in flight at once. Tool calls have their own, lower bound.
 const MAX_CALLS: usize = 11_000;
 
-/// Bytes of names and questions that calls under way may hold: as many as arguments of tools, which have a bound of
-/// their own. Questions are small, but what a script keeps between runs is in them.
+/// Maximum bytes of names and queries that calls in flight may hold: the same as for the arguments
+/// of tools, which have a bound of their own. Queries are small, except those that write the
+/// script's persistent state.
 const MAX_HELD_BYTES: usize = 32 << 20;
 
-/// Bytes that a server's or a tool's name may have. No real one comes near.
+/// Maximum length in bytes of a server's or a tool's name. Real names are far below it.
 const MAX_NAME: usize = 4 << 10;
 
-/// What the host keeps for an answer beside its text.
+/// Bytes that are counted for each answer in addition to its text.
 const ANSWER_OVERHEAD: usize = 64;
 
-/// What the imports work on. An interpreter that only waits has no run.
+/// The state that the imports use. An idle interpreter has no run.
 pub(crate) struct Host {
     run: Option<Run>,
     raw: Arc<Mutex<RawOutput>>,
 }
 
-/// What a script writes to the descriptors 1 and 2 themselves, past `sys.stdout`.
+/// Output that a script writes directly to the file descriptors 1 and 2, bypassing `sys.stdout`.
 #[derive(Default)]
 struct RawOutput {
     context: Option<Arc<ExecutionContext>>,
 }
 
 impl RawOutput {
-    /// Prints it piece by piece: such output has no lines.
+    /// Logs each piece as it comes, because such output is not split into lines.
     fn write(&self, stream: StandardStream, bytes: &[u8]) {
         let Some(context) = &self.context else { return };
         let level = match stream {
@@ -62,15 +64,15 @@ impl RawOutput {
 struct Run {
     host: HostCalls,
     started: u64,
-    /// Calls under way. Polled when they are started and while the guest waits.
+    /// Calls in flight. Polled when they are started and while the guest waits.
     calls: FuturesUnordered<Call>,
-    /// Bytes of names and questions of the calls under way.
+    /// Bytes of names and queries of the calls in flight.
     held_bytes: usize,
-    /// Ended calls that the guest has not heard of.
+    /// Completed calls whose answers the guest has not received yet.
     ended: VecDeque<Completion>,
     /// Bytes of their answers.
     ended_bytes: usize,
-    /// The codes of all errors that the guest was ever given.
+    /// The codes of all errors that were ever returned to the guest.
     codes: BTreeSet<&'static str>,
 }
 
@@ -80,7 +82,7 @@ struct Ended {
     call: u64,
     answer: String,
     code: Option<ToolErrorCode>,
-    /// What the call held of [`MAX_HELD_BYTES`].
+    /// The call's share of [`MAX_HELD_BYTES`].
     held_bytes: usize,
 }
 
@@ -92,7 +94,7 @@ impl Ended {
 }
 
 impl Host {
-    /// A host without a run, and where its guest writes.
+    /// Creates a host without a run, and the sink for its guest's output.
     pub(crate) fn new() -> (Self, Sink) {
         let raw = Arc::new(Mutex::new(RawOutput::default()));
         let written = Arc::clone(&raw);
@@ -100,7 +102,7 @@ impl Host {
         (Self { run: None, raw }, sink)
     }
 
-    /// Gives the interpreter its run.
+    /// Assigns a run to the interpreter.
     pub(crate) fn start(&mut self, context: &Arc<ExecutionContext>) {
         self.raw.lock().context = Some(Arc::clone(context));
         self.run = Some(Run {
@@ -114,8 +116,8 @@ impl Host {
         });
     }
 
-    /// Whether one of the run's calls has failed with this code. What a guest says of an error is only
-    /// believed if it was so.
+    /// Whether one of the run's calls has failed with this code. A guest's report of a tool error
+    /// is trusted only if this is true.
     pub(crate) fn has_given(&self, code: ToolErrorCode) -> bool {
         self.run.as_ref().is_some_and(|run| run.codes.contains(code.as_str()))
     }
@@ -134,13 +136,13 @@ impl Run {
         Completion { call: ended.call, answer: ended.answer }
     }
 
-    /// The guest is given the answer now.
+    /// Completes a call whose answer the guest receives immediately.
     fn answer(&mut self, ended: Ended) -> (u64, Option<String>) {
         let Completion { call, answer } = self.complete(ended);
         (call, Some(answer))
     }
 
-    /// The answer is kept until the guest waits.
+    /// Completes a call whose answer is kept until the guest waits.
     fn end(&mut self, ended: Ended) {
         let completion = self.complete(ended);
         self.ended_bytes += completion.answer.len() + ANSWER_OVERHEAD;
@@ -151,12 +153,12 @@ impl Run {
         self.answer(Ended::new(call, 0, Err(ToolError::new(code, message))))
     }
 
-    /// Whether so much waits for the guest that nothing more should come.
+    /// Whether the answers that are pending for the guest have reached the bound.
     fn is_full(&self) -> bool {
         self.ended_bytes >= MAX_ANSWER_BYTES
     }
 
-    /// Takes over every call that has ended, as long as there is room.
+    /// Collects completed calls until the bound is reached.
     fn collect(&mut self, task: &mut Context<'_>) {
         while !self.is_full()
             && let Poll::Ready(Some(ended)) = self.calls.poll_next_unpin(task)
@@ -165,7 +167,7 @@ impl Run {
         }
     }
 
-    /// Ended calls, as many as fit.
+    /// Removes and returns completed calls, as many as fit.
     fn take(&mut self) -> Vec<Completion> {
         let mut bytes = 0;
         let mut taken = Vec::new();
@@ -196,7 +198,7 @@ impl Run {
         }
         let question = if operation == Operation::Query { arguments.len() } else { 0 };
         let held_bytes = server.len() + name.len() + question;
-        // One large question is none too many.
+        // A single query is accepted even if it alone exceeds the bound.
         let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MAX_HELD_BYTES;
         if self.calls.len() >= MAX_CALLS || too_much {
             let message = format!("{} calls are under way; await some of them first", self.calls.len());
@@ -217,8 +219,9 @@ impl Run {
             self.calls.push(future);
             return (call, None);
         }
-        // Now, so that the call is on its way while the script computes. Whoever waits polls it again. Most tools of
-        // this process have answered then, and the guest need not ask a second time.
+        // Polled now, so that the call starts while the script computes. `wait` polls it again.
+        // Most tools of this process complete at this first poll, and the guest need not call
+        // `wait` for them.
         match Pin::new(&mut future).poll(&mut Context::from_waker(std::task::Waker::noop())) {
             Poll::Ready(ended) => self.answer(ended),
             Poll::Pending => {
@@ -252,7 +255,7 @@ impl GuestImports for State<Host> {
     async fn wait(&mut self, timeout_ms: Option<f64>) -> wasmtime::Result<Vec<Completion>> {
         let run = self.run.run()?;
         if !run.ended.is_empty() {
-            // What else has ended comes along, but nobody waits for it.
+            // Other calls that have completed are returned too, but nothing is awaited for them.
             run.collect(&mut Context::from_waker(std::task::Waker::noop()));
             return Ok(run.take());
         }
@@ -263,7 +266,7 @@ impl GuestImports for State<Host> {
             run.collect(task);
             if run.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
         });
-        // A script may name any time; the run's deadline ends it anyway.
+        // A script may pass any timeout; the run's deadline ends the wait in any case.
         let timeout = timeout_ms.map(|milliseconds| {
             Duration::try_from_secs_f64(milliseconds.max(0.0) / 1000.0).unwrap_or(Duration::MAX)
         });

@@ -1,8 +1,9 @@
-//! Takes the picture of the memory out of a component.
+//! Extracts the initial memory image from a component.
 //!
-//! componentize-py runs the interpreter at build time and writes what its memory became, 33 MB, as data segments into the
-//! module that defines the memory. Without them the component can be compiled as before, and the memory be made by
-//! `memory.rs`, which knows how to make it begin with the picture at next to no cost.
+//! componentize-py runs the interpreter at build time and stores the resulting memory, 33 MB, as
+//! data segments in the module that defines the memory. Without these segments the component
+//! compiles as before. `memory.rs` then creates the memory, and can make it start from the image at
+//! almost no cost.
 
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ use wasmparser::{
 /// Bytes of a component's or a module's header: the magic number, the version, the layer.
 const HEADER: usize = 8;
 
-/// Sections by their numbers in the binary formats of [components] and [modules].
+/// Section ids in the binary formats of [components] and [modules].
 ///
 /// [components]: https://github.com/WebAssembly/component-model/blob/main/design/mvp/Binary.md
 /// [modules]: https://webassembly.github.io/spec/core/binary/modules.html
@@ -22,23 +23,26 @@ const MEMORY: u8 = 5;
 const DATA: u8 = 11;
 const DATA_COUNT: u8 = 12;
 
-/// Pages that 32 bits can address. Nothing has been validated here, so a memory may be declared with more.
+/// Number of pages that 32 bits can address. The component is not validated yet, so a memory may be
+/// declared with more.
 const MAX_PAGES: u64 = 1 << 16;
 
-/// A component that was taken apart.
+/// A component split into code and memory image.
 pub(super) struct Parts {
-    /// The component, without the data of its memory if there is an image.
+    /// The component, without its memory's data segments if there is an image.
     pub(super) component: Vec<u8>,
-    /// What the memory begins with, all of it, if the component has one memory whose data can be moved.
+    /// The complete initial content of the memory, if the component has one memory whose data can
+    /// be moved.
     pub(super) image: Option<Vec<u8>>,
 }
 
-/// Takes the data out of the one module that defines a memory and fills it. A component with no such module, with
-/// several, or with data that its code looks at later, stays as it is.
+/// Extracts the data from the one module that defines and initializes a memory. A component is
+/// returned unchanged if it has no such module, several of them, or data that its code may use
+/// later.
 ///
 /// # Errors
 ///
-/// When it is not a component, or not a whole one.
+/// If the input is not a component or is truncated.
 pub(super) fn take_apart(component: Vec<u8>) -> Result<Parts, BinaryReaderError> {
     let mut found = None;
     for section in sections(&component, HEADER..component.len())? {
@@ -64,12 +68,12 @@ pub(super) fn take_apart(component: Vec<u8>) -> Result<Parts, BinaryReaderError>
 
 struct Section {
     id: u8,
-    /// With its number and length.
+    /// The section including its id and length.
     whole: Range<usize>,
     body: Range<usize>,
 }
 
-/// All sections in a range, which lies behind the header.
+/// Parses all sections in a range, which starts after the header.
 fn sections(binary: &[u8], range: Range<usize>) -> Result<Vec<Section>, BinaryReaderError> {
     let mut reader = BinaryReader::new(binary.get(range.clone()).unwrap_or_default(), range.start);
     let mut sections = Vec::new();
@@ -82,17 +86,17 @@ fn sections(binary: &[u8], range: Range<usize>) -> Result<Vec<Section>, BinaryRe
     Ok(sections)
 }
 
-/// A module's memory and its data section.
+/// A module's memory image, and the range of its data section.
 struct Memory {
     data: Range<usize>,
     image: Vec<u8>,
 }
 
-/// The memory of a module, if the module defines one that its data fills.
+/// The memory of a module, if the module defines one that its data initializes.
 fn memory(binary: &[u8], module: &Range<usize>) -> Result<Option<Memory>, BinaryReaderError> {
     let sections = sections(binary, module.start + HEADER..module.end)?;
     let of = |id| sections.iter().find(|section| section.id == id);
-    // With a count of the segments, code may copy from them at any time.
+    // If there is a count of the segments, code may copy from them at any time.
     let (Some(memories), Some(data), None) = (of(MEMORY), of(DATA), of(DATA_COUNT)) else { return Ok(None) };
     let reader = |section: &Section| BinaryReader::new(&binary[section.body.clone()], section.body.start);
     let memories: Vec<_> =
@@ -101,7 +105,7 @@ fn memory(binary: &[u8], module: &Range<usize>) -> Result<Option<Memory>, Binary
     if memory.memory64 || memory.shared || memory.page_size_log2.is_some() || memory.initial > MAX_PAGES {
         return Ok(None);
     }
-    // At most 4 GiB, which a component can ask for without data as well; the limit of a run is below that.
+    // At most 4 GiB, which a component can also request without data. A run's limit is below that.
     let Ok(length) = usize::try_from(memory.initial << 16) else { return Ok(None) };
     let mut image = vec![0; length];
     for segment in DataSectionReader::new(reader(data))? {
@@ -110,14 +114,14 @@ fn memory(binary: &[u8], module: &Range<usize>) -> Result<Option<Memory>, Binary
         let mut operators = offset_expr.get_operators_reader();
         let Operator::I32Const { value } = operators.read()? else { return Ok(None) };
         let offset = value.cast_unsigned() as usize;
-        // Beyond the end: wasmtime shall say so.
+        // The segment lies beyond the end of the memory. wasmtime reports that error.
         let Some(place) = image.get_mut(offset..offset + segment.data.len()) else { return Ok(None) };
         place.copy_from_slice(segment.data);
     }
     Ok(Some(Memory { data: data.whole.clone(), image }))
 }
 
-/// LEB128, as all lengths are.
+/// Writes a length as LEB128, the encoding of all lengths in these formats.
 fn write_length(to: &mut Vec<u8>, mut length: usize) {
     while length > 0x7f {
         to.push((length & 0x7f) as u8 | 0x80);

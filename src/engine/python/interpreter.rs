@@ -1,4 +1,4 @@
-//! One interpreter: made ahead of time, used for one script, dropped.
+//! One interpreter: made ahead of time, used for one script, and dropped.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,34 +20,35 @@ use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::names::python_name;
 
-/// CPython and the guest half of the host interface, as `python-wasm/build.sh` made them.
+/// CPython and the guest half of the host interface, as built by `python-wasm/build.sh`.
 const COMPONENT: Source<'static> = Source {
     compressed: include_bytes!("../../../python-wasm/python.wasm.zst"),
     sha256: include_str!("../../../python-wasm/python.wasm.zst.sha256"),
 };
 
-/// Bytes that a run must be allowed beside what an interpreter has from its start, or even its error does not fit.
+/// Bytes that a run's limit must allow beyond what an interpreter uses from its start. With less,
+/// not even the error message fits.
 const MIN_ROOM: usize = 1 << 20;
 
-/// What an interpreter may use before it has a run, in bytes, if the executor's runs may use less: then only our own
-/// code runs, and what it needs is no question of a limit.
+/// Minimum memory limit in bytes of an interpreter that has no run yet, even if runs may use less.
+/// At that point only our own code runs, so a script's limit does not apply.
 const MIN_TO_START: usize = 64 << 20;
 
-/// Makes interpreters.
+/// Creates interpreters.
 pub(crate) struct Interpreters {
     engine: PythonEngine,
     linked: GuestPre<State<Host>>,
-    /// What an interpreter may use until it has a run, in bytes.
+    /// Memory limit in bytes of an interpreter that has no run yet.
     memory_bytes: usize,
 }
 
 impl Interpreters {
-    /// Loads the compiled component from the cache directory, or compiles it; see [`PythonEngine::shared`].
-    /// Blocks.
+    /// Loads the compiled component from the cache directory, or compiles it; see
+    /// [`PythonEngine::shared`]. Blocks.
     ///
     /// # Errors
     ///
-    /// When there is no room for the engine, or the component cannot be compiled or linked.
+    /// If there is no memory for the engine, or if the component cannot be compiled or linked.
     pub(crate) fn load(
         cache: Option<&Path>,
         memory_bytes: usize,
@@ -75,7 +76,7 @@ impl Engine for Interpreters {
         let (host, sink) = Host::new();
         let mut store = self.engine.store(State::new(host, self.memory_bytes, &sink));
         let order = Arc::clone(&stop);
-        // A trap and not only a yield: what looks at nothing else must end here.
+        // Traps instead of only yielding: code that calls no host function must be stopped here.
         store.epoch_deadline_callback(move |_| match order.reason() {
             Some(_) => Err(wasmtime::format_err!("the run has to stop")),
             None => Ok(UpdateDeadline::Continue(1)),
@@ -106,13 +107,14 @@ impl Engine for Interpreters {
     }
 }
 
-/// A CPython that has run nothing of a script yet.
+/// A CPython that has not run any script code yet.
 pub(crate) struct Interpreter {
     store: Store<State<Host>>,
     guest: Guest,
     stop: Arc<Stop>,
     engine: PythonEngine,
-    /// Of its memory, if that began as the image. Nothing runs in it unless `store` is borrowed.
+    /// The location of its memory, if that started from the image. No guest code runs unless
+    /// `store` is borrowed.
     place: Option<Arc<Place>>,
 }
 
@@ -135,7 +137,7 @@ impl Instance<Interpreters> for Interpreter {
             () = context.cancel.cancelled() => Ending::Stopped,
             ending = run(&self.guest, &mut self.store, context, source) => ending,
         };
-        // A cancelled call fails in the script, which may have ended on that error just now.
+        // A cancelled call raises an error in the script, which may have ended the script just now.
         let ending = if self.stop.reason().is_some() || context.cancel.is_cancelled() {
             Ending::Stopped
         } else {
@@ -167,7 +169,7 @@ impl Instance<Interpreters> for Interpreter {
 }
 
 impl Interpreter {
-    /// The error for a run that may use less than the interpreter has already.
+    /// The error for a run whose limit is below what the interpreter already uses.
     fn too_little_memory(&self, context: &ExecutionContext) -> Option<ScriptError> {
         let used = self.store.data().memory.used();
         let limit = context.limits.memory_bytes;

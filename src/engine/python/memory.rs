@@ -1,9 +1,11 @@
-//! Linear memories: each begins as the image, serves one interpreter, is made the image again, and serves the next.
+//! Pool of linear memories. After a run, dirty pages are restored from the initial memory image, so
+//! that the mapping can be reused.
 //!
-//! A run writes to some 700 of the 9,000 pages. A memory made anew pays for each of them with a page fault that copies
-//! the page, and with interrupts to other cores where it was read before; that was half of the time of all processors.
-//! In a memory that was used before, these pages are there already. What one run wrote never reaches another: the
-//! kernel says which pages are not the image's own any more, and each of them is read from the image again.
+//! A run writes to about 700 of the 9,000 pages. In a new mapping, each of them costs a page fault
+//! that copies the page, and interrupts to other cores if the page was read before; that was half
+//! of the time of all processors. In a reused mapping these pages exist already. What one run wrote
+//! never reaches another: the kernel reports which pages differ from the image's own, and each of
+//! them is read from the image again.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -18,40 +20,42 @@ use parking_lot::Mutex;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
-/// Memories that wait for an interpreter. More come from a crowd of runs, and are given back.
+/// Maximum number of idle memories. Bursts of runs create more, which are unmapped afterwards.
 const MAX_IDLE: usize = 4;
 
-/// Bytes of pages that a memory may keep while it is idle. One that a run has written more to starts from nothing.
+/// Maximum bytes of written pages that an idle memory may keep. If a run has written more, all its
+/// pages are discarded.
 const MAX_KEPT: usize = 6 << 20;
 
-/// Address space beside what it needs for a memory that has to move, so that it does not move at each growth.
+/// Additional address space for a memory that has to move, so that it does not move at each growth.
 const MOVED_RESERVATION: usize = 64 << 20;
 
-/// Bytes of an entry of `/proc/self/pagemap`.
+/// Size in bytes of an entry of `/proc/self/pagemap`.
 const ENTRY: usize = 8;
 
-/// Of such an entry, as the kernel's `Documentation/admin-guide/mm/pagemap.rst` has them: the page is in memory; it is
-/// in swap; it is a page of a file, so nothing was written to it in a private mapping.
+/// Flags of such an entry, from the kernel's `Documentation/admin-guide/mm/pagemap.rst`: the page
+/// is in memory; it is in swap; it is a page of a file, so nothing was written to it in a private
+/// mapping.
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const OF_A_FILE: u64 = 1 << 61;
 
-/// What every memory begins with: a part of a file that nobody changes.
+/// The initial memory image: a part of a file that is never modified.
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) file: File,
-    /// Where it begins in the file. A multiple of the page size.
+    /// Offset of the image in the file. A multiple of the page size.
     pub(super) offset: u64,
     /// A multiple of the page size.
     pub(super) length: usize,
 }
 
 impl Image {
-    /// An image in a file that has no name and ends with the process.
+    /// Creates an image in an unnamed file that is removed when the process ends.
     ///
     /// # Errors
     ///
-    /// When the system gives no such file.
+    /// If the system cannot create such a file.
     pub(super) fn in_memory(bytes: &[u8]) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         let file = File::from(rustix::fs::memfd_create("cx-python", rustix::fs::MemfdFlags::CLOEXEC)?);
@@ -62,7 +66,7 @@ impl Image {
     }
 }
 
-/// Makes memories, and takes them back. Clones share them.
+/// Creates memories and takes them back. Clones share the pool.
 #[derive(Clone, Default)]
 pub(super) struct Memories {
     shared: Arc<Shared>,
@@ -75,15 +79,15 @@ struct Shared {
 }
 
 impl Memories {
-    /// From now on, memories of the image's length begin with it.
+    /// Sets the image. From now on, memories of the image's length start from it.
     pub(super) fn set_image(&self, image: Image) {
-        // A second one would be the same: there is one component.
+        // A second image would be identical, because there is only one component.
         let _ = self.shared.image.set(image);
     }
 
-    /// Gives back the memories that wait for an interpreter.
+    /// Unmaps the idle memories.
     pub(super) fn forget_idle(&self) {
-        // Unmapped after the lock is open again.
+        // Unmapped after the lock is released.
         let _idle = std::mem::take(&mut *self.shared.idle.lock());
     }
 
@@ -113,31 +117,34 @@ impl Memories {
 }
 
 thread_local! {
-    /// Of the memory that this thread made last. wasmtime does not tell whose memory it makes.
+    /// The location of the memory that this thread created last. wasmtime does not tell a
+    /// [`MemoryCreator`] which instance a memory is for.
     static NEWEST: RefCell<Option<Arc<Place>>> = const { RefCell::new(None) };
 }
 
-/// Where a memory is that began as the image, as long as it lives and has not moved.
+/// The location of a memory that started from the image, while it exists and has not moved.
 #[derive(Default)]
 pub(super) struct Place {
-    /// Its address and the image's length.
+    /// The memory's address and the image's length.
     span: Mutex<Option<(usize, usize)>>,
 }
 
 impl Place {
-    /// Of the memory that this thread made last, if it began as the image. Asked once for each.
+    /// The location of the memory that this thread created last, if it started from the image. Can
+    /// be taken once for each memory.
     pub(super) fn newest() -> Option<Arc<Self>> {
         NEWEST.take()
     }
 
-    /// Takes the pages out of memory that are still the image's: they are read from the file again when they are
-    /// needed. Nothing changes for the guest, but it must not run meanwhile: what it wrote to such a page would be lost.
+    /// Removes unmodified image pages from resident memory. They are read from the file again when
+    /// they are accessed. The guest sees no change, but it must not run meanwhile: a concurrent
+    /// write to such a page would be lost.
     ///
     /// # Errors
     ///
-    /// When the system does not tell which pages these are.
+    /// If the system does not report which pages were modified.
     pub(super) fn give_back(&self) -> io::Result<()> {
-        // Locked while it is done, so that the memory is not unmapped meanwhile.
+        // Held until the call returns, so that the memory is not unmapped meanwhile.
         let span = self.span.lock();
         let Some((address, length)) = *span else { return Ok(()) };
         give_back(ptr::without_provenance_mut(address), length)
@@ -145,9 +152,10 @@ impl Place {
 }
 
 #[expect(unsafe_code, reason = "the trait is: code for WebAssembly relies on guarded memory")]
-// SAFETY: a memory has `reserved` bytes of address space, or its minimum if that is more, between two guards of at least
-// the size asked for, of which only `size` bytes can be accessed; nobody else has its address. What is beyond is
-// `Mapping`'s, which no other memory has at the same time.
+// SAFETY: a memory has `reserved` bytes of address space, or its minimum if that is more, between
+// two guards of at least the requested size. Only `size` bytes of it can be accessed, and nothing
+// else has its address. The address space belongs to a `Mapping`, which no other memory has at the
+// same time.
 unsafe impl MemoryCreator for Memories {
     fn new_memory(
         &self,
@@ -168,9 +176,9 @@ struct Memory {
     mapping: Mapping,
     /// Bytes that can be accessed.
     size: usize,
-    /// Where it goes back to, if it began as the image.
+    /// The pool that the mapping returns to, if the memory started from the image.
     origin: Option<Arc<Shared>>,
-    /// For its interpreter.
+    /// Shared with the interpreter.
     place: Arc<Place>,
 }
 
@@ -187,7 +195,7 @@ unsafe impl LinearMemory for Memory {
 
     fn grow_to(&mut self, size: usize) -> wasmtime::Result<()> {
         if size > self.mapping.capacity {
-            // Where address space is scarce; see `engine.rs`.
+            // Happens only where address space is scarce; see `engine.rs`.
             let mut larger = Mapping::new(size.saturating_add(MOVED_RESERVATION), self.mapping.guard)?;
             larger.open(0, size)?;
             larger.copy_from(&self.mapping, self.size);
@@ -222,39 +230,40 @@ impl Drop for Memory {
                     idle.push(mapping);
                 }
             }
-            // No `/proc`, or no memory. The next one is made anew.
+            // `/proc` is missing, or there is no memory. The next memory is mapped anew.
             Err(error) => tracing::debug!(%error, "the memory of a Python script is not used again"),
         }
     }
 }
 
-/// Address space that belongs to nobody else: a guard, what can be accessed, what it can grow to, a guard.
+/// An exclusive address range: a guard, the accessible part, the part it can grow into, and a
+/// guard.
 struct Mapping {
     start: *mut u8,
-    /// Bytes from the one guard to the other.
+    /// Bytes between the two guards.
     capacity: usize,
     /// Bytes of each guard.
     guard: usize,
 }
 
 #[expect(unsafe_code, reason = "it is an address")]
-// SAFETY: what is there is no thread's own, and only `&mut self` changes it.
+// SAFETY: the mapping belongs to no thread, and only `&mut self` changes it.
 unsafe impl Send for Mapping {}
 #[expect(unsafe_code, reason = "it is an address")]
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// What is left behind where a mapping was taken from.
+    /// Placeholder left where a mapping was moved out.
     const NONE: Self = Self { start: ptr::null_mut(), capacity: 0, guard: 0 };
 
-    /// Reserves address space of which nothing can be accessed.
+    /// Reserves an address range of which nothing can be accessed.
     fn new(capacity: usize, guard: usize) -> io::Result<Self> {
         let length = guard.checked_mul(2).and_then(|guards| guards.checked_add(capacity));
         let length = length.ok_or(io::ErrorKind::OutOfMemory)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         #[expect(unsafe_code, reason = "memory is mapped")]
-        // SAFETY: the kernel chooses the place, so nothing else is there.
+        // SAFETY: the kernel chooses the address, so the range overlaps nothing else.
         let start =
             unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), flags) }?;
         Ok(Self { start: start.cast(), capacity, guard })
@@ -264,7 +273,7 @@ impl Mapping {
         self.start.wrapping_add(self.guard)
     }
 
-    /// Lets the bytes from `from` to `to`, which are multiples of the page size, be accessed.
+    /// Makes the bytes from `from` to `to` accessible. Both are multiples of the page size.
     fn open(&mut self, from: usize, to: usize) -> io::Result<()> {
         self.protect(from, to, MprotectFlags::READ | MprotectFlags::WRITE)
     }
@@ -279,7 +288,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Lets the first bytes be accessed, and be the image's until they are written to.
+    /// Makes the first bytes accessible, as a private copy-on-write mapping of the image.
     fn map(&mut self, image: &Image) -> io::Result<()> {
         if image.length > self.capacity {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -287,15 +296,16 @@ impl Mapping {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
         #[expect(unsafe_code, reason = "a file is mapped")]
-        // SAFETY: it replaces the beginning of this mapping only, as was checked. The file does not change and does not
-        // get shorter: it is replaced by renaming, never written to.
+        // SAFETY: it replaces only the beginning of this mapping, as was checked. The file is
+        // neither changed nor truncated: it is replaced by renaming, never written to.
         unsafe {
             rustix::mm::mmap(self.base().cast(), image.length, protection, flags, &image.file, image.offset)
         }?;
         Ok(())
     }
 
-    /// Makes everything that can be accessed, `size` bytes, the image again, and takes away what is beyond it.
+    /// Restores the image in the first `size` bytes, and makes everything beyond the image
+    /// inaccessible.
     fn restore(&mut self, image: &Image, size: usize) -> io::Result<()> {
         if size > image.length {
             self.forget(image.length, size)?;
@@ -307,7 +317,8 @@ impl Mapping {
         }
         for range in written {
             #[expect(unsafe_code, reason = "memory is overwritten")]
-            // SAFETY: the range lies in the part that was mapped for reading and writing, and nothing borrows from it.
+            // SAFETY: the range lies in the part that is mapped for reading and writing, and
+            // nothing borrows from it.
             let pages =
                 unsafe { slice::from_raw_parts_mut(self.base().wrapping_add(range.start), range.len()) };
             image.file.read_exact_at(pages, image.offset + range.start as u64)?;
@@ -315,15 +326,15 @@ impl Mapping {
         Ok(())
     }
 
-    /// Lets a range be again what it was when it was mapped: the image, or zeros.
+    /// Resets a range to its content when it was mapped: the image, or zeros.
     fn forget(&mut self, from: usize, to: usize) -> io::Result<()> {
         forget(self.base(), from, to)
     }
 
-    /// Copies the first `length` bytes, which can be accessed in both.
+    /// Copies the first `length` bytes, which must be accessible in both mappings.
     fn copy_from(&mut self, other: &Self, length: usize) {
         #[expect(unsafe_code, reason = "memory moves")]
-        // SAFETY: different mappings do not overlap, and both have as many bytes.
+        // SAFETY: different mappings do not overlap, and both have `length` bytes.
         unsafe {
             ptr::copy_nonoverlapping(other.base(), self.base(), length);
         }
@@ -336,16 +347,17 @@ impl Drop for Mapping {
             return;
         }
         #[expect(unsafe_code, reason = "memory is unmapped")]
-        // SAFETY: the whole mapping, of which nobody has an address any more.
+        // SAFETY: it is the whole mapping, and nothing holds an address in it any more.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.capacity + 2 * self.guard) };
     }
 }
 
-/// Takes those pages of a private mapping out of memory that are still the file's. Nobody may write there meanwhile.
+/// Removes the unmodified pages of a private file mapping from resident memory. Nothing may write
+/// to the range meanwhile.
 ///
 /// # Errors
 ///
-/// When the system does not tell which pages these are.
+/// If the system does not report which pages were modified.
 pub(super) fn give_back(base: *mut u8, length: usize) -> io::Result<()> {
     let mut from = 0;
     for written in written(base, length)?.into_iter().chain(std::iter::once(length..length)) {
@@ -357,15 +369,17 @@ pub(super) fn give_back(base: *mut u8, length: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets a range of a mapping be again what it was when it was mapped: the image, or zeros.
+/// Resets a range of a mapping to its content when it was mapped: the image, or zeros.
 fn forget(base: *mut u8, from: usize, to: usize) -> io::Result<()> {
     #[expect(unsafe_code, reason = "memory is given back")]
-    // SAFETY: every caller has the range from a private mapping that nobody reads or writes as Rust values meanwhile.
+    // SAFETY: every caller takes the range from a private mapping that nothing reads or writes as
+    // Rust values meanwhile.
     unsafe { rustix::mm::madvise(base.wrapping_add(from).cast(), to - from, Advice::LinuxDontNeed) }?;
     Ok(())
 }
 
-/// The pages of the first `length` bytes of a mapping that are not the file's any more, in ranges of bytes.
+/// The pages among the first `length` bytes of a mapping that differ from the file's own, as byte
+/// ranges.
 fn written(base: *const u8, length: usize) -> io::Result<Vec<Range<usize>>> {
     static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
     let pagemap = PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok());

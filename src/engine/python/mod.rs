@@ -1,7 +1,8 @@
-//! Python: CPython, compiled to WebAssembly, under wasmtime.
+//! Python: CPython, compiled to WebAssembly, run by wasmtime.
 //!
-//! The only room that names wasmtime. An [`engine::PythonEngine`] lives as long as the process and holds the
-//! compiled code; an [`interpreter::Interpreter`] is made of it ahead of time, serves one run and is dropped.
+//! This is the only module that uses wasmtime. An [`engine::PythonEngine`] lives as long as the
+//! process and holds the compiled code. An [`interpreter::Interpreter`] is made from it ahead of
+//! time, serves one run, and is dropped.
 
 pub(crate) mod compiled;
 pub(crate) mod engine;
@@ -13,7 +14,7 @@ mod memory;
 mod report;
 mod wasi;
 
-/// The host interface as `python-wasm/wit` has it.
+/// The host interface as declared in `python-wasm/wit`.
 mod bindings {
     wasmtime::component::bindgen!({
         path: "python-wasm/wit",

@@ -1,7 +1,8 @@
-//! From what the guest and wasmtime say to an [`Outcome`]: codes from the host.
+//! Turns what the guest and wasmtime report into an [`Outcome`]. The host assigns the error codes.
 //!
-//! A script can overwrite all of the guest half, so a report is only text. What it says of a tool's error is believed
-//! if the host has given the run such an error, what it says of memory if the host has refused some.
+//! A script can overwrite the whole guest half, so a report is untrusted text. A reported tool
+//! error is trusted only if the host has returned such an error to the run; a reported memory
+//! error, only if the host has refused memory.
 
 use serde::Deserialize;
 
@@ -12,30 +13,30 @@ use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::ToolErrorCode;
 
-/// The longest texts of a report, in bytes. The guest keeps below them.
+/// Maximum lengths of a report's texts in bytes. The guest half stays below them.
 const MAX_TEXT: usize = 32 << 10;
 const MAX_NAME: usize = 1 << 10;
 
-/// How a guest came to its end.
+/// How a guest's run ended.
 pub(super) enum Ending {
-    /// The script is not Python. Said before any of it ran.
+    /// The script is not valid Python. Reported before any of it ran.
     Refused(String),
     /// What `run` returned.
     Answered(String),
-    /// WebAssembly ended: the stack, an exit, or an import that nobody may call.
+    /// WebAssembly trapped: stack overflow, an exit, or an import that must not be called.
     Trapped(wasmtime::Error),
     /// The run was stopped.
     Stopped,
 }
 
-/// What explains an end beside the guest's word.
+/// What the host knows about a run's end, in addition to the guest's report.
 pub(super) struct Evidence<'a> {
     pub(super) context: &'a ExecutionContext,
     pub(super) source: &'a str,
     pub(super) stopped: Option<StopReason>,
     /// Whether memory was refused during the run.
     pub(super) memory_refused: bool,
-    /// Whether the run was given a tool's error of this code.
+    /// Whether the run was given a tool error with this code.
     pub(super) has_given: &'a dyn Fn(ToolErrorCode) -> bool,
 }
 
@@ -52,7 +53,7 @@ struct Report {
     hint: Option<String>,
 }
 
-/// Whether a source is short enough to be looked at.
+/// Checks that a source is at most `most` bytes.
 pub(super) fn check_size(source: &str, most: usize) -> Result<(), Box<ScriptError>> {
     if source.len() <= most {
         return Ok(());
@@ -106,7 +107,7 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
         code
     };
     let message = match report.name.as_deref() {
-        // CPython says so, without a word, of what is too large to be asked for at all.
+        // CPython raises it without a message for a request that is too large to try.
         Some("MemoryError") if report.message.is_empty() => {
             "more memory was asked for at once than there can be".to_owned()
         }
@@ -136,21 +137,23 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
         };
     }
     if trap.downcast_ref::<wasmtime_wasi::I32Exit>().is_some() {
-        // WASI passes on only whether the code was zero.
+        // WASI reports only whether the exit code was zero.
         return ScriptError::new(ErrorCode::RuntimeError, "the script ended its interpreter")
             .with_hint("`os._exit` and `os.abort` lose the value; end with `return` or the last line");
     }
-    // C code that cannot go on without memory aborts, and so may a script that has caught its `MemoryError`.
+    // C code that cannot continue without memory aborts. A script that has caught its `MemoryError`
+    // may do so too.
     if evidence.memory_refused {
         return memory_limit(evidence.context);
     }
     if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::UnreachableCodeReached) {
-        // What C's `abort` comes to: the script's, or CPython's own after it has printed why.
+        // The result of C's `abort`: called by the script, or by CPython after it has printed the
+        // reason.
         return ScriptError::new(ErrorCode::RuntimeError, "the script aborted its interpreter")
             .with_hint("`os._exit` and `os.abort` lose the value; end with `return` or the last line");
     }
     tracing::debug!(?trap, "a Python script trapped");
-    // The first line; the rest is places in the interpreter.
+    // Only the first line; the others are locations in the interpreter.
     let reason = trap.root_cause().to_string();
     let message = format!("the script broke its interpreter: {}", shortened(reason, MAX_NAME));
     ScriptError::new(ErrorCode::RuntimeError, message)

@@ -1,9 +1,11 @@
-//! What an interpreter sees of WASI: clocks, random numbers, a closed stdin and two outputs.
+//! The part of WASI that an interpreter gets: clocks, random numbers, a closed stdin and two
+//! outputs.
 //!
-//! There is no file system, no network and no environment. Every function of `wasi:sockets` and `wasi:filesystem` is
-//! ours and does nothing, so that none of the code that could open a file or a socket is linked to the guest at all.
-//! Where such a function can fail it fails as "access denied", which is an `OSError` in Python; the others take a
-//! handle that nobody can have, and trap. An import that is not named here is an error when the component is linked.
+//! There is no file system, no network and no environment. Every function of `wasi:sockets` and
+//! `wasi:filesystem` is implemented here and does nothing, so that no code that could open a file
+//! or a socket is linked to the guest. Such a function returns "access denied" if its type allows
+//! an error, which is an `OSError` in Python. The others take a handle that no guest can hold, and
+//! trap. An import that is not named here is an error when the component is linked.
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,40 +26,42 @@ use wasmtime_wasi::p2::{
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-/// Bytes of one request for random numbers. CPython asks for 256 at a time.
+/// Maximum size in bytes of one request for random numbers. CPython requests 256 at a time.
 const MAX_RANDOM_SIZE: u64 = 64 * 1024;
 
-/// Streams and pollables that a guest may hold at once. CPython holds three and one for each `sleep`.
+/// Maximum number of streams and pollables that a guest may hold. CPython holds three, plus one for
+/// each `sleep`.
 const MAX_RESOURCES: usize = 256;
 
-/// Bytes that one write may have. What is larger comes in several.
+/// Maximum size of one write in bytes. Larger output arrives in several writes.
 const MAX_WRITE: usize = 64 * 1024;
 
-/// What the component consists of, as measured: 14 core instances, 2 tables and 1 memory. Some more, because
-/// another build of CPython may be cut otherwise.
+/// Upper bounds for the component's parts. Measured: 14 core instances, 2 tables and 1 memory. The
+/// bounds are higher, because another build of CPython may be split differently.
 const MAX_INSTANCES: usize = 40;
 const MAX_TABLES: usize = 8;
 const MAX_MEMORIES: usize = 2;
 
-/// Elements of one table. CPython's functions that have an address are 5,674.
+/// Maximum number of elements of one table. 5,674 of CPython's functions have their address taken.
 const MAX_TABLE_ELEMENTS: usize = 20_000;
 
-/// Where the guest writes.
+/// An output stream of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StandardStream {
     Stdout,
     Stderr,
 }
 
-/// Takes what the guest writes, at most [`MAX_WRITE`] bytes at a time. It must not block; to drop is allowed, and
-/// the guest does not learn of it: a stream that refuses would be a trap or an `OSError` in the middle of a `print`.
+/// Receives what the guest writes, at most [`MAX_WRITE`] bytes at a time. It must not block. It may
+/// drop output without telling the guest: a stream that refuses a write would cause a trap or an
+/// `OSError` in the middle of a `print`.
 pub(crate) type Sink = Arc<dyn Fn(StandardStream, &[u8]) + Send + Sync>;
 
-/// All that belongs to one interpreter on the host's side. `R` is what the host functions keep about the run.
+/// The host's state of one interpreter. `R` is what the host functions keep about the run.
 pub(crate) struct State<R> {
     wasi: WasiCtx,
     table: ResourceTable,
-    /// The memory that the guest has and may have.
+    /// Counts and limits the guest's memory.
     pub(crate) memory: MemoryLimiter,
     /// The run that the interpreter serves.
     pub(crate) run: R,
@@ -70,14 +74,14 @@ impl<R> fmt::Debug for State<R> {
 }
 
 impl<R> State<R> {
-    /// A guest with at most `memory_bytes` of memory, which writes to `sink`.
+    /// State for a guest with at most `memory_bytes` of memory, which writes to `sink`.
     pub(crate) fn new(run: R, memory_bytes: usize, sink: &Sink) -> Self {
         let output = |stream| Output { stream, sink: Arc::clone(sink) };
         let wasi = WasiCtx::builder()
             .stdout(output(StandardStream::Stdout))
             .stderr(output(StandardStream::Stderr))
             .max_random_size(MAX_RANDOM_SIZE)
-            // Nothing that asks these is linked. They are here for the day on which something is.
+            // Nothing that uses these settings is linked. They are set in case something is later.
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false)
@@ -94,8 +98,9 @@ impl<R: Send> WasiView for State<R> {
     }
 }
 
-/// Counts the bytes of all linear memories of a guest together and refuses what goes beyond the limit. CPython makes
-/// a `MemoryError` of that. Not counted: what the host holds for the guest.
+/// Counts the bytes of all linear memories of a guest together and refuses growth beyond the limit,
+/// which CPython turns into a `MemoryError`. Memory that the host holds for the guest is not
+/// counted.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     limit: usize,
@@ -110,12 +115,13 @@ impl MemoryLimiter {
         Self { limit, used: 0, before: 0, refused: false }
     }
 
-    /// Bytes that the guest has. Memory never shrinks: at the end it is the highest.
+    /// Bytes that the guest has. Linear memory never shrinks, so at the end this is the peak.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// Whether the guest has asked for more than it may have, or than the system gives.
+    /// Whether the guest has requested more memory than its limit, or than the system could
+    /// provide.
     pub(crate) fn was_refused(&self) -> bool {
         self.refused
     }
@@ -172,11 +178,12 @@ impl ResourceLimiter for MemoryLimiter {
     }
 }
 
-/// A linker with everything that `component` needs of WASI. The caller adds the host functions.
+/// Creates a linker with everything that `component` needs of WASI. The caller adds the host
+/// functions.
 ///
 /// # Errors
 ///
-/// When the component imports a function of files or sockets in a form that cannot be refused.
+/// If the component imports a function for files or sockets whose type cannot be refused.
 pub(crate) fn linker<R: Send + 'static>(
     engine: &Engine,
     component: &Component,
@@ -195,7 +202,7 @@ pub(crate) fn linker<R: Send + 'static>(
                     refused.resource(function, resource(function), |_, _| Ok(()))?;
                 }
                 ComponentItem::ComponentFunc(signature) => refuse(&mut refused, function, &signature)?,
-                // Types; there is nothing to define.
+                // Types need no definition.
                 _ => {}
             }
         }
@@ -203,7 +210,7 @@ pub(crate) fn linker<R: Send + 'static>(
     Ok(linker)
 }
 
-/// The interfaces that are real.
+/// Links the interfaces that have a real implementation.
 fn allow<R: Send + 'static>(linker: &mut Linker<State<R>>) -> wasmtime::Result<()> {
     use wasmtime_wasi::p2::bindings::io::{error, poll, streams};
 
@@ -233,7 +240,8 @@ impl HasData for Table {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// The type behind a resource. The interfaces of files and sockets name again what `wasi:io` has.
+/// The host type of a resource. The interfaces for files and sockets re-export resources of
+/// `wasi:io`.
 fn resource(name: &str) -> ResourceType {
     match name {
         "error" => ResourceType::host::<IoError>(),
@@ -244,7 +252,7 @@ fn resource(name: &str) -> ResourceType {
     }
 }
 
-/// What stands behind every handle of a file, a directory or a socket: there are none.
+/// The type of every file, directory and socket handle. No such handle exists.
 struct Nothing;
 
 /// Defines a function that opens nothing and finds nothing.
@@ -254,7 +262,8 @@ fn refuse<R: 'static>(
     signature: &ComponentFunc,
 ) -> wasmtime::Result<()> {
     match function {
-        // Without it there is no address lookup to be refused. The handle has no state.
+        // Without a network handle the guest could not call the address lookup that is refused. The
+        // handle has no state.
         "instance-network" => {
             let nothing = |_: StoreContextMut<'_, State<R>>, ()| Ok((Resource::<Nothing>::new_own(0),));
             return linker.func_wrap(function, nothing);
@@ -277,14 +286,14 @@ fn refuse<R: 'static>(
     })
 }
 
-/// The name of "access denied" in a result of this type.
+/// The name of the "access denied" error in a result of this type.
 fn denied(result: &Type) -> Option<String> {
     let Type::Result(result) = result else { return None };
     let Some(Type::Enum(error)) = result.err() else { return None };
     error.names().find(|name| matches!(*name, "access-denied" | "access")).map(str::to_owned)
 }
 
-/// One of the two outputs. Always ready, never full.
+/// One of the two output streams. It is always ready and never full.
 #[derive(Clone)]
 struct Output {
     stream: StandardStream,
@@ -299,7 +308,7 @@ impl IsTerminal for Output {
 
 impl StdoutStream for Output {
     fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
-        // Asked for by the third version of WASI only, which is not linked.
+        // Used only by the third version of WASI, which is not linked.
         Box::new(tokio::io::sink())
     }
 

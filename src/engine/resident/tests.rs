@@ -45,7 +45,7 @@ fn memory_that_others_touch_is_not_blamed_on_a_run() {
 #[test]
 fn a_thread_counts_its_own_faults() {
     let before = own_faults();
-    // So much that the allocator maps it anew.
+    // Large enough that the allocator maps new memory for it.
     let touched = vec![1_u8; 64 << 20];
     let pages = (64 << 20) / rustix::param::page_size();
     assert!(own_faults() - before >= pages / PAGES_OF_A_FAULT, "{} of {pages}", own_faults() - before);

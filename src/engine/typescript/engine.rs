@@ -1,4 +1,4 @@
-//! V8 as an engine: TypeScript is transpiled, then runs in an isolate.
+//! The V8 engine: TypeScript is transpiled and then runs in an isolate.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,10 +18,10 @@ use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::names::nearest;
 
-/// Makes isolates.
+/// Creates isolates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct V8Engine {
-    /// Heap that isolates are made with. A run that may use more gets more.
+    /// Heap limit in bytes with which isolates are created. A run with a higher limit gets more.
     pub(crate) memory_bytes: usize,
 }
 
@@ -93,7 +93,8 @@ async fn check_imports(
     source: &str,
     transpiled: &Transpiled,
 ) -> Result<(), ScriptError> {
-    // Each server's names are made once: a script may import from it in thousands of lines.
+    // Each server's export names are computed once: a script may import from it in thousands of
+    // lines.
     let mut exported: HashMap<&str, Vec<String>> = HashMap::new();
     for import in &transpiled.imports {
         let server = import.specifier.strip_prefix("mcp:").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The host functions that ops call, for one run.
+//! Implements the ops' host interface for one run.
 
 use futures::FutureExt as _;
 use futures::executor::block_on;
@@ -34,7 +34,7 @@ impl HostInterface for HostCalls {
         let results = join_all(calls.into_iter().map(|Call { server, tool, arguments }| {
             Self::call(self, ToolName::Pair { server, tool }, arguments)
         }));
-        // Ends at the run's deadline: every call does.
+        // Ends at the run's deadline at the latest, because every call does.
         let results = block_on(self.turn().compute(results));
         let mut answer = String::from("[");
         for (position, result) in results.into_iter().enumerate() {
@@ -42,7 +42,7 @@ impl HostInterface for HostCalls {
                 answer.push(',');
             }
             match result {
-                // Already JSON text; parsing it to print it again would be waste.
+                // The value is JSON text already and need not be parsed and printed again.
                 Ok(value) => {
                     answer.push_str(r#"{"ok":true,"result":"#);
                     answer.push_str(&value);
@@ -82,24 +82,24 @@ impl HostInterface for HostCalls {
     }
 
     fn random(&self, bytes: &mut [u8]) {
-        // A system without random numbers cannot run much; zeroes instead would be worse.
+        // Without random numbers the run is cancelled; zeros would be insecure.
         if getrandom::fill(bytes).is_err() {
             self.cancel();
         }
     }
 }
 
-/// One call of `call_tools`.
+/// One call of a list of blocking calls.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Call {
     server: String,
     tool: String,
-    /// JSON text, so that each call's arguments are parsed, and refused, on their own.
+    /// JSON text, so that each call's arguments are parsed, and refused, separately.
     arguments: String,
 }
 
-/// What `start` in `js/90_bootstrap.js` takes, as JSON text.
+/// The argument of `start` in `js/90_bootstrap.js`, as JSON text.
 pub(crate) fn start_options(context: &ExecutionContext) -> String {
     let names = context.server_names();
     let servers: Vec<[String; 3]> = names

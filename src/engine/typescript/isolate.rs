@@ -1,4 +1,5 @@
-//! One isolate: made warm, used for one script, dropped on its thread.
+//! One isolate: created and warmed up ahead of time, used for one script, and dropped on its
+//! thread.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -16,11 +17,11 @@ use crate::engine::host_calls::HostCalls;
 use crate::engine::watchdog::Stop;
 use crate::run::context::ExecutionContext;
 
-/// The startup snapshot that build.rs made from `js/`.
+/// The startup snapshot that build.rs makes from `js/`.
 static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
 
-/// The ops that scripts' globals need at run time. Every other op of deno_core and deno_web throws:
-/// some print to stdout, abort the process or evaluate text.
+/// The ops that scripts' globals need at run time. Every other op of deno_core and deno_web is
+/// replaced by one that throws: some print to stdout, abort the process or evaluate text.
 const ALLOWED_OPS: &[&str] = &[
     // cx
     "op_cx_call",
@@ -43,14 +44,14 @@ const ALLOWED_OPS: &[&str] = &[
     "op_timer_now",
     "op_ref_op",
     "op_unref_op",
-    // the formatting of values (js/35_inspect.js): they only look at values, and what they make is in the guest's heap,
-    // no larger than what they look at
+    // the formatting of values (js/35_inspect.js): these ops only read values, and their results
+    // are in the guest's heap, no larger than what they read
     "op_cx_kind",
     "op_cx_keys",
     "op_cx_details",
     "op_cx_constructor_name",
     "op_preview_entries",
-    // checks of deno_web's and ours
+    // type checks of deno_web and of ours
     "op_is_any_array_buffer",
     "op_is_array_buffer",
     "op_is_array_buffer_view",
@@ -91,25 +92,25 @@ const ALLOWED_OPS: &[&str] = &[
     "op_url_stringify_search_params",
 ];
 
-/// What a script came to, before its positions are those of the author.
+/// How a script ended, before locations are mapped to the author's text.
 pub(crate) enum RawOutcome {
     /// The value as JSON text.
     Value(String),
     /// The report of `describe` in `js/40_errors.js`, as JSON text.
     Threw(String),
-    /// V8 refuses the transpiled source; generated line and column, from 1.
+    /// V8 rejects the transpiled source; line and column of the generated code, from 1.
     Refused { message: String, line: u32, column: u32 },
-    /// The script waits for something that nothing can bring about.
+    /// The script awaits a promise that nothing can settle.
     NeverSettles,
     /// The script's value is this many bytes of JSON or more.
     TooLarge(usize),
     /// The run was stopped; the reason is in its [`Stop`].
     Stopped,
-    /// Something that cannot be. Reported, never panicked over.
+    /// An internal inconsistency. It is reported instead of causing a panic.
     Broken(String),
 }
 
-/// A warm isolate with its globals made and nothing run in it yet.
+/// A warm isolate whose globals exist and that has run no script yet.
 pub(crate) struct Isolate {
     runtime: JsRuntime,
     start: v8::Global<v8::Function>,
@@ -120,12 +121,12 @@ pub(crate) struct Isolate {
 }
 
 impl Isolate {
-    /// Makes an isolate on the current thread, which must have a tokio runtime entered: V8 posts
-    /// delayed tasks there and aborts without one.
+    /// Creates an isolate on the current thread. A tokio runtime must be entered there: V8 posts
+    /// delayed tasks to it and aborts without one.
     ///
     /// # Errors
     ///
-    /// When the snapshot does not fit the engine.
+    /// If the snapshot does not fit the engine.
     pub(crate) fn new(memory_bytes: usize) -> Result<Self, String> {
         let stop = Arc::new(Stop::default());
         let meter = Arc::new(MemoryMeter::new(memory_bytes, Arc::clone(&stop)));
@@ -143,8 +144,8 @@ impl Isolate {
         Ok(isolate)
     }
 
-    /// Goes the way of a run once, up to where the script would be called. What V8 and the processor
-    /// do for the first time here, a run need not wait for: it is a third of a trivial run's time.
+    /// Executes the path of a run once, up to the call of the script. This moves first-time work of
+    /// V8 and the processor out of the run: it is a third of a trivial run's time.
     fn warm_up(&mut self) -> Result<(), String> {
         let transpiled = transpile("0", 1, &|| false).map_err(|error| error.to_string())?;
         deno_core::scope!(scope, self.runtime);
@@ -162,14 +163,15 @@ impl Isolate {
     /// Runs `code`, an expression that evaluates to an async function, to its end.
     ///
     /// Returns when the function's promise settles, when nothing can settle it any more, or soon
-    /// after the run's token is cancelled. What else the script started is abandoned.
+    /// after the run's token is cancelled. Everything else that the script started is abandoned.
     pub(crate) async fn run(&mut self, context: &Arc<ExecutionContext>, code: String) -> RawOutcome {
         let host: Rc<dyn HostInterface> = Rc::new(HostCalls::new(Arc::clone(context)));
         {
             let state = self.runtime.op_state();
             let mut state = state.borrow_mut();
             state.put(host);
-            // `performance.now()` counts from the run's start, not from when the isolate was warmed.
+            // `performance.now()` counts from the run's start, not from when the isolate was warmed
+            // up.
             state.put(deno_web::StartTime::default());
         }
         self.modules.start(Arc::clone(context));
@@ -183,7 +185,7 @@ impl Isolate {
             settled = poll_fn(|task| self.poll_settled(&promise, task)) => settled,
         };
         self.meter.check_at_end(self.runtime.v8_isolate());
-        // A cancelled call fails in the script, which may have ended on that error just now.
+        // A cancelled call raises an error in the script, which may have ended the script just now.
         if self.stop.reason().is_some() || context.cancel.is_cancelled() {
             return RawOutcome::Stopped;
         }
@@ -193,11 +195,11 @@ impl Isolate {
         }
     }
 
-    /// Polls the event loop until `promise` settles, and gives its value.
+    /// Polls the event loop until `promise` settles, and returns its value.
     ///
-    /// deno_core's `resolve` does this too, but what it hangs on a promise that never settles is never freed: a waker,
-    /// which keeps the thread's runtime and its two descriptors. Each run that is stopped while it waits would leave
-    /// them behind.
+    /// deno_core's `resolve` does this too, but for a promise that never settles it leaks a waker,
+    /// which keeps the thread's runtime and its two descriptors. Each run that is stopped while it
+    /// waits would leak them.
     fn poll_settled(
         &mut self,
         promise: &v8::Global<v8::Promise>,
@@ -225,8 +227,8 @@ impl Isolate {
         }
     }
 
-    /// Compiles the script and calls it. Everything of the guest that throws is caught in the
-    /// guest; what comes out here is the promise of its outcome.
+    /// Compiles the script and calls it. Exceptions of guest code are caught in the guest; this
+    /// returns the promise of the run's outcome.
     fn begin(
         &mut self,
         context: &ExecutionContext,
@@ -256,19 +258,19 @@ impl Isolate {
         let Ok(promise) = v8::Local::<v8::Promise>::try_from(promise) else {
             return Err(RawOutcome::Broken("the bootstrap's answer is no promise".to_owned()));
         };
-        // Whether it is rejected is looked at here.
+        // Rejections are checked by the caller.
         promise.mark_as_handled();
         Ok(v8::Global::new(scope, promise))
     }
 
-    /// The outcome that `run` in `js/90_bootstrap.js` promised.
+    /// Reads the outcome that `run` in `js/90_bootstrap.js` promised.
     fn read(&mut self, value: &v8::Global<v8::Value>, most: usize) -> RawOutcome {
         deno_core::scope!(scope, self.runtime);
         let value = v8::Local::new(scope, value);
         let Ok(text) = v8::Local::<v8::String>::try_from(value) else {
             return RawOutcome::Broken("the bootstrap's outcome is not text".to_owned());
         };
-        // Before a copy is made. One more for the mark.
+        // Checked before the text is copied. One character more for the mark.
         if text.length() > most + 1 {
             return RawOutcome::TooLarge(text.length() - 1);
         }
@@ -280,14 +282,14 @@ impl Isolate {
         if mark == '+' { RawOutcome::Value(text) } else { RawOutcome::Threw(text) }
     }
 
-    /// Bytes of heap and buffers at this moment.
+    /// Bytes of heap and buffers now.
     pub(crate) fn count_memory(&mut self) -> usize {
         self.meter.read(self.runtime.v8_isolate());
         self.meter.used()
     }
 }
 
-/// Restores the snapshot. Everything of deno_core is still on the global object.
+/// Restores the snapshot. All of deno_core is still reachable from the global object.
 fn restore(
     meter: &Arc<MemoryMeter>,
     modules: &Rc<ServerModules>,
@@ -318,16 +320,18 @@ fn restore(
     .map_err(|error| error.to_string())
 }
 
-/// Globals that no script may see. Absent rather than refused, so that nothing can be forgotten:
-/// the engine's own namespace, memory outside the heap limit, threads, and code that is not
-/// JavaScript. `Atomics` goes with the shared memory it is for.
+/// Globals that scripts must not see. They are removed instead of refused, so that none of their
+/// members can be overlooked: the engine's own namespace, memory outside the heap limit, threads,
+/// and code that is not JavaScript. `Atomics` is removed with the shared memory that it operates
+/// on.
 const HIDDEN_GLOBALS: &[&str] =
     &["__cx", "Deno", "__bootstrap", "WebAssembly", "SharedArrayBuffer", "Atomics"];
 
-/// Takes the bootstrap's two functions, lets it guard what V8 has added, and removes [`HIDDEN_GLOBALS`].
+/// Takes the bootstrap's two functions, lets the bootstrap guard what V8 has added, and removes
+/// [`HIDDEN_GLOBALS`].
 ///
-/// This cannot be part of the snapshot: deno_core makes `Deno.core` again when it restores one, and
-/// V8 adds new members to `Atomics` then and aborts if it is gone.
+/// This cannot be part of the snapshot: deno_core creates `Deno.core` again when it restores one,
+/// and V8 adds new members to `Atomics` then and aborts if it is missing.
 fn take_entry_points(
     runtime: &mut JsRuntime,
 ) -> Result<(v8::Global<v8::Function>, v8::Global<v8::Function>), String> {
@@ -357,19 +361,19 @@ fn take_entry_points(
     Ok(entry_points)
 }
 
-/// The global is gone already; this holds if a way to it is found.
+/// The global has been removed; this applies if a script finds another way to it.
 #[expect(unsafe_code, reason = "V8 takes the callback as a C function")]
 unsafe extern "C" fn refuse_wasm(_context: v8::Local<v8::Context>, _source: v8::Local<v8::String>) -> bool {
     false
 }
 
 fn string<'s>(scope: &v8::PinScope<'s, '_, ()>, text: &str) -> Result<v8::Local<'s, v8::String>, RawOutcome> {
-    // Only fails beyond V8's longest string, far above every limit.
+    // Fails only beyond V8's maximum string length, which is far above every limit.
     v8::String::new(scope, text).ok_or_else(|| RawOutcome::Broken("text too long for V8".to_owned()))
 }
 
-/// Why a call out of the host failed: the run was stopped, or V8 refuses the source. A guest's own
-/// errors never get here.
+/// Why a call into V8 failed: the run was stopped, or V8 rejects the source. Errors of guest code
+/// never get here.
 fn failure(scope: &mut v8::PinnedRef<'_, v8::TryCatch<v8::HandleScope>>, stop: &Stop) -> RawOutcome {
     if stop.reason().is_some() || scope.has_terminated() {
         return RawOutcome::Stopped;

@@ -1,4 +1,4 @@
-//! The module loader: knows `mcp:<server>` and refuses everything else.
+//! The module loader: it loads `mcp:<server>` and refuses every other specifier.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -15,17 +15,17 @@ use crate::run::context::ExecutionContext;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::names::typescript_name;
 
-/// The scheme of the only modules that there are.
+/// The scheme of the only modules that exist.
 const SCHEME: &str = "mcp:";
 
-/// Loads the modules of one isolate. Before it has a run it refuses these too.
+/// Loads the modules of one isolate. Without a run it refuses all of them.
 #[derive(Default)]
 pub(crate) struct ServerModules {
     context: RefCell<Option<Arc<ExecutionContext>>>,
 }
 
 impl ServerModules {
-    /// Gives the loader its run.
+    /// Assigns a run to the loader.
     pub(crate) fn start(&self, context: Arc<ExecutionContext>) {
         *self.context.borrow_mut() = Some(context);
     }
@@ -84,9 +84,10 @@ fn server_of(specifier: &ModuleSpecifier) -> String {
     specifier.as_str().strip_prefix(SCHEME).unwrap_or_default().to_owned()
 }
 
-/// Under which names a module exports a tool: its own and the camelCase form.
+/// The names under which a module exports a tool: its own name and the camelCase form.
 ///
-/// Not `then`, which would make the module a promise, and not `default`, which is the server.
+/// `then` is left out because it would make the module a thenable, and `default` because it is the
+/// server.
 pub(crate) fn export_names(tool: &ResolvedTool) -> Vec<String> {
     let mut names = vec![tool.tool.to_string(), typescript_name(&tool.tool)];
     names.dedup();
@@ -95,7 +96,7 @@ pub(crate) fn export_names(tool: &ResolvedTool) -> Vec<String> {
 }
 
 /// The source of a server's module. Every name is written as a JSON string, which is also a
-/// JavaScript string, so that no name can become code.
+/// JavaScript string literal, so that no name can become code.
 fn module_source(server: &str, tools: &[ResolvedTool]) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut source = format!("const server = tools[{}];\nexport default server;\n", quoted(server));

@@ -1,8 +1,9 @@
-//! One isolate's memory: V8's heap, array buffers, external strings and what V8 allocates beside its heap, counted
-//! together against the run's limit.
+//! Memory accounting for one isolate: V8's heap, array buffers, external strings and the memory
+//! that V8 allocates beside its heap, counted together against the run's limit.
 //!
-//! Buffers are counted as they are allocated. The rest is read from V8's statistics after each collection, and while a
-//! script runs at each tick of the watchdog, because external memory grows without a collection.
+//! Buffers are counted when they are allocated. The rest is read from V8's statistics after each
+//! collection, and while a script runs at each tick of the watchdog, because external memory grows
+//! without a collection.
 #![expect(unsafe_code, reason = "V8 takes its allocator and its callbacks as C functions")]
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
@@ -16,34 +17,34 @@ use deno_core::{JsRuntime, v8};
 
 use crate::engine::watchdog::{Stop, StopReason};
 
-/// What V8 may allocate beyond the limit while it unwinds a script that passed it.
+/// Additional heap in bytes that V8 may use while it unwinds a script that exceeded the limit.
 ///
 /// A single allocation can be as large as V8's largest string or array (1 GB each), and V8 aborts
-/// the process if that does not fit. It is address space: only what is touched becomes memory.
+/// the process if that does not fit. This is address space: only touched pages become memory.
 const HEADROOM_BYTES: usize = 2 << 30;
 
-/// Allocations up to this size are never refused: every small typed array goes through the
-/// allocator, V8's own included, and V8 aborts where it does not expect a refusal.
+/// Allocations up to this size in bytes are never refused: every small typed array uses the
+/// allocator, including V8's own, and V8 aborts where it does not expect a refusal.
 const NEVER_REFUSED_BYTES: usize = 64;
 
-/// This part of the limit is the heap's alone, so that a script that catches the refusal of a buffer
-/// can go on for a while.
+/// Buffers may not use this fraction (1/16) of the limit, so that a script that catches the refusal
+/// of a buffer can continue for a while.
 const HEAP_RESERVE: usize = 16;
 
-/// Every buffer is aligned as V8's own allocator aligns.
+/// Alignment of every buffer in bytes, as in V8's own allocator.
 const ALIGNMENT: usize = 16;
 
 /// Counts one isolate's memory and stops its run at the limit.
 pub(crate) struct MemoryMeter {
     limit: AtomicUsize,
-    /// The heap and what V8 allocates beside it, as of when they were last read.
+    /// Bytes of the heap and of V8's allocations beside it, when last read.
     heap: AtomicUsize,
-    /// External strings, and buffers that are not ours, as of when they were last read. For a while after a collection
-    /// the buffers that it has freed are among them.
+    /// Bytes of external strings, and of buffers from other allocators, when last read. For a while
+    /// after a collection this includes the buffers that the collection freed.
     external: AtomicUsize,
     buffers: AtomicUsize,
     refused: AtomicBool,
-    /// Whether the isolate has been asked to read its statistics and has not yet.
+    /// Whether the isolate has been asked to read its statistics and has not done so yet.
     is_reading: AtomicBool,
     stop: Arc<Stop>,
 }
@@ -61,12 +62,12 @@ impl MemoryMeter {
         }
     }
 
-    /// Sets the limit of the run that takes the isolate.
+    /// Sets the limit in bytes for the run that uses the isolate.
     pub(crate) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Buffers as of now, and the rest as of when it was last read.
+    /// Bytes used: the buffers now, and the rest when it was last read.
     pub(crate) fn used(&self) -> usize {
         [&self.heap, &self.external, &self.buffers].iter().map(|part| part.load(Ordering::Relaxed)).sum()
     }
@@ -76,25 +77,28 @@ impl MemoryMeter {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Reads the isolate's statistics. Returns whether they are beyond the limit.
+    /// Reads the isolate's statistics. Returns whether the memory is beyond the limit.
     pub(crate) fn read(&self, isolate: &mut v8::Isolate) -> bool {
         let statistics = isolate.get_heap_statistics();
-        // V8 counts the buffers of our allocator as external memory too, beside those that it was handed.
+        // V8's external memory includes the buffers of our allocator as well as those that V8 was
+        // given.
         let external = statistics.external_memory().saturating_sub(self.buffers.load(Ordering::Relaxed));
         self.external.store(external, Ordering::Relaxed);
         self.heap.store(statistics.used_heap_size() + statistics.malloced_memory(), Ordering::Relaxed);
         self.used() > self.limit.load(Ordering::Relaxed)
     }
 
-    /// Looks at a run that has ended before anything else did, and stops it, too late, if it is beyond the limit.
+    /// Checks a run that ended before any other check, and stops it, belatedly, if it is beyond the
+    /// limit.
     pub(crate) fn check_at_end(&self, isolate: &mut v8::Isolate) {
         if self.read(isolate) {
             self.collect_and_check(isolate);
         }
     }
 
-    /// Stops the run if it is beyond the limit without its garbage. What is external is freed after the collection that
-    /// found it; this collects at least twice, so that it is gone.
+    /// Stops the run if it is beyond the limit after a garbage collection. External memory is freed
+    /// after the collection that found it unused; this collects at least twice, so that it is
+    /// freed.
     fn collect_and_check(&self, isolate: &mut v8::Isolate) {
         isolate.low_memory_notification();
         if self.read(isolate) {
@@ -102,7 +106,7 @@ impl MemoryMeter {
         }
     }
 
-    /// Stops the run if what a collection has left of the heap, and buffers, are beyond the limit.
+    /// Stops the run if the heap after a collection and the buffers are together beyond the limit.
     fn note_collected(&self, heap: usize) {
         self.heap.store(heap, Ordering::Relaxed);
         if heap + self.buffers.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) {
@@ -124,11 +128,11 @@ impl MemoryMeter {
     }
 }
 
-/// The allocator of an isolate whose buffers `meter` counts.
+/// Creates the allocator of an isolate; `meter` counts its buffers.
 pub(crate) fn buffer_allocator(meter: &Arc<MemoryMeter>) -> v8::SharedRef<v8::Allocator> {
     static CALLBACKS: v8::RustAllocatorVtable<MemoryMeter> =
         v8::RustAllocatorVtable { allocate, allocate_uninitialized, free, drop: drop_meter };
-    // SAFETY: the handle is an owned reference that the vtable's `drop` gives back, and the vtable's
+    // SAFETY: the handle is an owned reference that the vtable's `drop` releases, and the vtable's
     // functions take exactly this type.
     unsafe { v8::new_rust_allocator(Arc::into_raw(Arc::clone(meter)), &CALLBACKS) }.make_shared()
 }
@@ -149,7 +153,7 @@ unsafe extern "C" fn allocate_uninitialized(meter: &MemoryMeter, bytes: usize) -
     let Some(layout) = layout(bytes).filter(|_| meter.take(bytes)) else {
         return ptr::null_mut();
     };
-    // SAFETY: the layout's size is not zero. V8 asks for this only where it writes every byte.
+    // SAFETY: the layout's size is not zero. V8 calls this only where it writes every byte.
     unsafe { alloc(layout) }.cast()
 }
 
@@ -158,8 +162,8 @@ unsafe extern "C" fn free(meter: &MemoryMeter, data: *mut c_void, bytes: usize) 
         && !data.is_null()
     {
         meter.buffers.fetch_sub(bytes, Ordering::Relaxed);
-        // SAFETY: V8 gives back what one of the two functions above returned, with the same size,
-        // so this is the layout it was made with.
+        // SAFETY: V8 passes a pointer that one of the two functions above returned, with the same
+        // size, so this is the layout of the allocation.
         unsafe { dealloc(data.cast(), layout) };
     }
 }
@@ -169,34 +173,39 @@ unsafe extern "C" fn drop_meter(meter: *const MemoryMeter) {
     drop(unsafe { Arc::from_raw(meter) });
 }
 
-/// Watches the heap of a fresh isolate.
+/// Installs the memory checks of a new isolate.
 pub(crate) fn watch_heap(runtime: &mut JsRuntime, meter: &Arc<MemoryMeter>) {
     let near_limit_meter = Arc::clone(meter);
     runtime
         .add_near_heap_limit_callback(move |current, _initial| near_heap_limit(&near_limit_meter, current));
     let isolate = runtime.v8_isolate();
     let handle = isolate.thread_safe_handle();
-    // Weak, because the meter owns what owns this function.
+    // Weak, because the meter owns the `Stop` that owns this function.
     let read_meter = Arc::downgrade(meter);
     meter.stop.attach_measure(move || {
         let Some(meter) = read_meter.upgrade() else { return };
-        // One request at a time: an isolate that waits for a tool looks at none, and they would add up.
+        // One request at a time: an isolate that waits for a tool processes none, so they would
+        // accumulate.
         if !meter.is_reading.swap(true, Ordering::Relaxed) {
-            // The isolate, which owns a reference to the meter, is gone before it, and takes its requests along.
+            // The isolate owns a reference to the meter, so it is dropped before the meter,
+            // together with its pending interrupt requests.
             handle.request_interrupt(read_statistics, Arc::as_ptr(&meter).cast_mut().cast());
         }
     });
-    // The isolate holds an allocator that holds a reference to the meter, and is gone before it.
+    // The isolate holds an allocator that holds a reference to the meter, so it is dropped before
+    // the meter.
     let data = Arc::as_ptr(meter).cast_mut().cast();
     isolate.add_gc_epilogue_callback(after_collection, data, v8::GCType::kGCTypeAll);
     isolate.set_oom_error_handler(out_of_memory);
 }
 
-/// The new heap limit, when V8 has no room below the current one.
+/// Returns the new heap limit when the heap comes near the current one.
 fn near_heap_limit(meter: &MemoryMeter, current: usize) -> usize {
-    // What V8 needs room for cannot be told from here, and if this is not enough, it gives up. It asks here when a single
-    // allocation is larger than what is left, when a buffer was refused, and when the run may use more than the isolate
-    // was made with: none of these is the limit. So there is room, and what the collections find decides.
+    // This callback cannot tell how much V8 needs, and if the new limit is too low, V8 aborts. V8
+    // also calls it when a single allocation is larger than what is left, when a buffer was
+    // refused, and when the run's limit is above the isolate's initial one; none of these means
+    // that the run is beyond its limit. So the heap limit is always raised, and the statistics
+    // after collections decide.
     if !meter.has_refused() && current >= meter.limit.load(Ordering::Relaxed) {
         meter.stop.request(StopReason::Memory);
     }
@@ -214,13 +223,13 @@ unsafe extern "C" fn after_collection(
     let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
     // SAFETY: see `watch_heap`: the meter outlives the isolate.
     let meter = unsafe { &*data.cast::<MemoryMeter>() };
-    // What is external is freed after the collection, on another thread, and still counted here.
+    // External memory is freed after the collection, on another thread, and is still counted here.
     meter.note_collected(isolate.get_heap_statistics().used_heap_size());
 }
 
 unsafe extern "C" fn read_statistics(isolate: v8::UnsafeRawIsolatePtr, data: *mut c_void) {
-    // SAFETY: V8 calls this on the isolate's own thread between two instructions of a script, where it may collect
-    // garbage.
+    // SAFETY: V8 calls this on the isolate's own thread between two instructions of a script, where
+    // garbage collection is allowed.
     let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
     // SAFETY: see `watch_heap`: the meter outlives the isolate.
     let meter = unsafe { &*data.cast::<MemoryMeter>() };
@@ -230,8 +239,9 @@ unsafe extern "C" fn read_statistics(isolate: v8::UnsafeRawIsolatePtr, data: *mu
     }
 }
 
-/// V8 has found no way out. Returning would abort the process, unwinding is not possible here; the
-/// thread stops for good instead. The watchdog answers for it and counts it as lost.
+/// Called when V8 is out of memory. Returning would abort the process, and unwinding is not
+/// possible here, so the thread is parked forever. The watchdog replies in its place and counts the
+/// worker as hung.
 unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomDetails) {
     loop {
         thread::park();

@@ -1,7 +1,8 @@
-//! The V8 room: TypeScript in, an outcome out. The only place that names deno_core, v8 or swc.
+//! TypeScript: transpiled with swc and run in V8. This is the only module that uses deno_core, v8
+//! and swc.
 //!
-//! [`engine::V8Engine`] makes isolates for the pool's threads. A run is transpiled and executed there, and
-//! the isolate is dropped on that thread.
+//! [`engine::V8Engine`] creates isolates for the pool's worker threads. A run is transpiled and
+//! executed on such a thread, and its isolate is dropped there.
 
 pub(crate) mod engine;
 

@@ -1,10 +1,10 @@
-//! The ops: the only functions of the host that a script's code can reach.
+//! The ops: the only host functions that a script's code can reach.
 //!
-//! Thin on purpose. Each takes text, hands it to the [`HostInterface`] and returns text; an answer that
-//! begins with `!` is an error (no JSON text does). Four look at a value for the formatting of values
-//! and say what JavaScript cannot see of it. build.rs compiles this file too, because the
-//! startup snapshot is made with the very ops that read it; hence the trait, which keeps the rest
-//! of the crate out of build.rs.
+//! They are thin on purpose. Each takes text, passes it to the [`HostInterface`], and returns text;
+//! an answer that begins with `!` is an error (no JSON text does). Four ops inspect a value for the
+//! formatting of values and report what JavaScript cannot see of it. build.rs compiles this file
+//! too, because the startup snapshot must be made with the same ops that restore it. The trait
+//! keeps the rest of the crate out of build.rs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,27 +13,27 @@ use deno_core::{Extension, OpState, op2, v8};
 use deno_error::JsErrorBox;
 use futures::future::LocalBoxFuture;
 
-/// What the ops do, as the host implements it for one run.
+/// The host functions behind the ops, implemented for one run.
 pub(crate) trait HostInterface {
     /// Calls `server.tool`.
     fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String>;
     /// Calls `mcp__server__tool`.
     fn call_full(&self, name: String, arguments: String) -> LocalBoxFuture<'static, String>;
-    /// Makes calls at the same time and waits for all of them.
+    /// Makes several calls concurrently and waits for all of them.
     fn call_blocking(&self, calls: &str) -> String;
-    /// Answers a question about tools.
+    /// Answers a query about servers, tools or state.
     fn query(&self, request: &str) -> LocalBoxFuture<'static, String>;
-    /// The same, waiting for the answer.
+    /// As `query`, but blocks until the answer is there.
     fn query_blocking(&self, request: &str) -> String;
-    /// Prints text of a level from 0 (debug) to 3 (error).
+    /// Logs text at a level from 0 (debug) to 3 (error).
     fn log(&self, level: u32, text: String);
-    /// Emits a content block; an empty answer is success.
+    /// Emits a content block. An empty answer means success.
     fn emit(&self, block: &str) -> String;
-    /// Fills `bytes` with random ones.
+    /// Fills `bytes` with random bytes.
     fn random(&self, bytes: &mut [u8]);
 }
 
-/// The run's host functions, if there is a run. An isolate that only waits has none.
+/// The run's host functions, if there is a run. An idle isolate has none.
 type CurrentHost = Rc<dyn HostInterface>;
 
 fn host(state: &RefCell<OpState>) -> Result<CurrentHost, JsErrorBox> {
@@ -111,8 +111,8 @@ fn op_cx_random(state: Rc<RefCell<OpState>>, #[buffer] bytes: &mut [u8]) -> Resu
     Ok(())
 }
 
-/// What kind of value V8 says this is, in the numbers of `js/32_objects.js`. Runs nothing of a script and allocates
-/// nothing, whatever the value.
+/// The kind of a value according to V8, in the numbers of `js/32_objects.js`. Runs no script code
+/// and allocates nothing, whatever the value is.
 #[op2(fast, no_side_effects)]
 fn op_cx_kind(value: &v8::Value) -> u32 {
     if !value.is_object() {
@@ -160,11 +160,12 @@ fn op_cx_kind(value: &v8::Value) -> u32 {
 
 /// Only enumerable properties.
 const KEYS_ENUMERABLE: u32 = 1;
-/// No indices.
+/// Without indices.
 const KEYS_WITHOUT_INDICES: u32 = 2;
 
-/// The keys of an object's own properties, names before symbols. An index is a number, so that no text is made for each
-/// element of a long list. The list is in the guest's heap, as the properties are. Not for proxies, whose traps would run.
+/// The keys of an object's own properties, names before symbols. An index is returned as a number,
+/// so that no string is allocated for each element of a long list. The list is in the guest's heap,
+/// like the properties. Not for proxies, because their traps would run.
 #[op2]
 fn op_cx_keys<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -190,9 +191,10 @@ fn op_cx_keys<'s>(
     keys.unwrap_or_else(|| v8::Array::new(scope, 0)).into()
 }
 
-/// What is inside of a proxy (its target and its handler, or null twice) or of a promise (0 for pending, 1 for fulfilled,
-/// 2 for rejected; and what it came to). The array is made whole: setting its elements would call a setter that a script
-/// has put on `Array.prototype`.
+/// The internals of a proxy (its target and its handler, or null twice) or of a promise (0 for
+/// pending, 1 for fulfilled, 2 for rejected; and its value or reason). The array is created with
+/// its elements: setting them later would call a setter that a script has defined on
+/// `Array.prototype`.
 #[op2]
 fn op_cx_details<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -213,7 +215,8 @@ fn op_cx_details<'s>(
     v8::Array::new_with_elements(scope, &details).into()
 }
 
-/// The class that V8 made an object of, whatever its prototype has become. V8's own text, not a copy.
+/// The name of the class with which V8 created an object, even if its prototype has changed. It is
+/// V8's own string, not a copy.
 #[op2]
 fn op_cx_constructor_name<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -222,7 +225,7 @@ fn op_cx_constructor_name<'s>(
     v8::Local::new(scope, object.get_constructor_name()).into()
 }
 
-/// Stands in for every op that scripts must not have.
+/// Replaces every op that scripts must not have.
 #[op2(fast)]
 fn op_cx_refused() -> Result<(), JsErrorBox> {
     Err(JsErrorBox::type_error("this is not available to scripts"))

@@ -1,4 +1,4 @@
-//! The process's V8 platform, and the one thread from which all isolate threads descend.
+//! The process's V8 platform, and the thread from which all isolate threads are spawned.
 
 use std::io;
 use std::sync::OnceLock;
@@ -19,14 +19,14 @@ struct Request {
 
 /// Runs `task` on a new thread that may hold isolates.
 ///
-/// V8 protects its memory by keys that a thread inherits from the one that made the platform, so
-/// isolate threads must descend from it. A library does not own `main`; hence a thread of our own
-/// that makes the platform and starts all others. It lives as long as the process, as V8 does: V8
-/// cannot be started a second time.
+/// V8 protects its memory with keys that a thread inherits from the thread that created the
+/// platform, so isolate threads must descend from that thread. A library does not own `main`, so a
+/// separate root thread creates the platform and starts all others. It lives as long as the
+/// process, like V8, which cannot be started a second time.
 ///
 /// # Errors
 ///
-/// When the operating system refuses a thread.
+/// If the operating system refuses a thread.
 pub(crate) fn spawn(name: String, task: Task) -> io::Result<()> {
     static ROOT: OnceLock<Sender<Request>> = OnceLock::new();
     let lost = || io::Error::other("the V8 root thread is gone");
@@ -42,21 +42,22 @@ pub(crate) fn spawn(name: String, task: Task) -> io::Result<()> {
     answer.recv().map_err(|_| lost())?
 }
 
-/// Starts a root thread. If two callers race, the loser's thread ends without having done anything:
-/// the platform is made at the first request.
+/// Starts a root thread. If two callers race, the thread of the loser ends without an effect,
+/// because the platform is created at the first request.
 fn start_root() -> io::Result<Sender<Request>> {
     let (root, requests) = channel::<Request>();
     thread::Builder::new().name("cx-v8-root".to_owned()).spawn(move || {
         for Request { name, task, started } in requests {
-            // Does nothing after the first time.
-            // V8 keeps the pages of isolates that are gone for the next ones, by default for 8 seconds. The next run of a
-            // busy server comes sooner than this; what a large run leaves behind is given back.
+            // The flag and `init_platform` have no effect after the first time. V8 keeps the pages
+            // of dropped isolates for later ones, for 8 seconds by default. With 1 second, the next
+            // run of a busy server still finds them, and memory that a large run left is released
+            // soon.
             v8::V8::set_flags_from_string("--memory-pool-timeout=1");
             JsRuntime::init_platform(None);
-            // V8 uses about 1 MB of the stack; sources are parsed on the same thread and may need it
-            // all. Untouched pages cost nothing.
+            // V8 uses about 1 MB of the stack. Sources are parsed on the same thread and may need
+            // all of it. Untouched pages cost nothing.
             let spawned = thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(task);
-            // The caller waits for this answer and cannot be gone.
+            // The caller waits for this answer, so the receiver still exists.
             let _ = started.send(spawned.map(drop));
         }
     })?;

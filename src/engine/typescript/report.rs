@@ -1,4 +1,5 @@
-//! From what V8 and the guest say to an [`Outcome`]: codes from the host, places in the author's text.
+//! Turns what V8 and the guest report into an [`Outcome`]. The host assigns the error codes, and
+//! locations are mapped to the author's text.
 
 use serde::Deserialize;
 
@@ -11,20 +12,20 @@ use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::ToolErrorCode;
 
-/// What the guest's `describe` reports of a thrown value.
+/// The report of a thrown value, from `describe` in the guest.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Thrown {
     name: Option<String>,
     message: String,
     stack: Option<String>,
-    /// The code of a tool call's error that the host made itself.
+    /// Error code of a failed tool call, if the host created the error.
     code: Option<String>,
-    /// Whether the value is no error object.
+    /// Whether the thrown value is not an error object.
     thrown: bool,
 }
 
-/// Everything that explains a run's end beside the engine's word.
+/// What the host knows about a run's end, in addition to the engine's report.
 pub(crate) struct Evidence<'a> {
     pub(crate) context: &'a ExecutionContext,
     pub(crate) source: &'a str,
@@ -75,7 +76,7 @@ impl Evidence<'_> {
         let code = if tool_code == Some(ToolErrorCode::MaxToolCallsExceeded) {
             ErrorCode::MaxToolCallsExceeded
         } else if self.buffer_refused && thrown.message == "Array buffer allocation failed" {
-            // Only after the host did refuse one; the text alone proves nothing.
+            // Only if the host has refused one; a script can throw an error with the same text.
             ErrorCode::MemoryLimit
         } else {
             ErrorCode::RuntimeError
@@ -93,8 +94,8 @@ impl Evidence<'_> {
         error
     }
 
-    /// The stack with the author's positions and without frames of ours, and the place of its first
-    /// frame.
+    /// The stack with the author's locations and without internal frames, and the location of its
+    /// first frame.
     fn author_stack(&self, stack: &str) -> (String, Option<Place>) {
         let mut text = String::new();
         let mut first_place = None;
@@ -116,7 +117,7 @@ impl Evidence<'_> {
         (text, first_place)
     }
 
-    /// A frame in the author's positions, or `None` for one that is not the author's.
+    /// A frame with the author's location, or `None` for an internal frame.
     fn author_frame(&self, line: &str) -> Option<(String, Option<Place>)> {
         if line.contains("ext:") {
             return None;
@@ -147,7 +148,7 @@ pub(crate) fn transpile_failed(error: TranspileError, source: &str) -> ScriptErr
     let code = match error.kind {
         TranspileErrorKind::Syntax => ErrorCode::SyntaxError,
         TranspileErrorKind::Transpile => ErrorCode::TranspileError,
-        // The engine makes this error itself: it knows which limit was reached.
+        // The engine creates this error itself, because it knows which limit was reached.
         TranspileErrorKind::Stopped => ErrorCode::Cancelled,
     };
     let mut failed = ScriptError { hint: error.hint, ..ScriptError::new(code, error.message) };
@@ -155,7 +156,7 @@ pub(crate) fn transpile_failed(error: TranspileError, source: &str) -> ScriptErr
     failed
 }
 
-/// Writes a place of the source, and that line's text, into an error.
+/// Sets the error's source location and the text of that line.
 pub(crate) fn set_place(error: &mut ScriptError, source: &str, place: Option<Place>) {
     if let Some(place) = place {
         failure::set_place(error, source, place.line, place.column);
@@ -166,7 +167,7 @@ fn tool_error_code(text: &str) -> Option<ToolErrorCode> {
     ToolErrorCode::ALL.iter().copied().find(|code| code.as_str() == text)
 }
 
-/// What to do about an error whose cause is that something of a browser or of Node is not here.
+/// A hint for an error whose cause is a missing feature of browsers or Node.
 fn hint(thrown: &Thrown) -> Option<String> {
     if thrown.thrown {
         return Some("throw an Error to get a stack and a line".to_owned());
@@ -181,7 +182,7 @@ fn hint(thrown: &Thrown) -> Option<String> {
     }
 }
 
-/// What to use instead of a global that other hosts have.
+/// What to use instead of a global that other runtimes have.
 fn absent_global(name: &str) -> Option<&'static str> {
     Some(match name {
         "fetch" | "XMLHttpRequest" | "WebSocket" | "EventSource" => {

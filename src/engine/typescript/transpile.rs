@@ -1,14 +1,15 @@
-//! Makes JavaScript that V8 runs of the TypeScript that an author wrote.
+//! Transpiles the author's TypeScript to JavaScript for V8.
 //!
-//! The only place that names swc. What leaves is one expression, an async function without parameters: top-level
-//! `await` and `return` are then just what they are in a function, and a static import is an `await import` at its
-//! top. The author's text is parsed on its own and printed from the tree, so nothing in it can end the wrapper.
+//! This is the only module that uses swc. The output is one expression: an async function without
+//! parameters. In it, top-level `await` and `return` behave as in any function, and a static import
+//! becomes an `await import` at the top. The author's text is parsed on its own and printed from
+//! the tree, so nothing in it can close the wrapper.
 //!
-//! Nothing of the source is executed or read from elsewhere here. swc cannot be interrupted, some of its passes
-//! take quadratic time or more, and it overflows the stack on deep nesting. So `bounds` limits depth and parsing
-//! before there is a tree, `work` counts on the tree what the passes would do, `print` limits what comes out, and
-//! between passes the caller is asked whether the run goes on. Callers run [`transpile`] on a thread with a stack of
-//! [`STACK_BYTES`].
+//! No source is executed here, and nothing is read from elsewhere. swc cannot be interrupted, some
+//! of its passes take quadratic time or more, and it overflows the stack on deep nesting. So
+//! `bounds` limits nesting and parser work before there is a tree, `work` counts on the tree what
+//! the passes would do, `print` limits the output, and between passes the caller is asked whether
+//! the run has been stopped. Callers run [`transpile`] on a thread with a stack of [`STACK_BYTES`].
 
 mod bounds;
 mod constants;
@@ -39,46 +40,47 @@ pub(crate) use positions::Positions;
 use positions::{FIRST_BYTE, place_of};
 use swc_common::BytePos;
 
-/// Stack that [`transpile`] needs for the deepest source that `bounds` lets pass, in a build without optimisation.
-/// Only what is used is ever committed.
+/// Stack in bytes that [`transpile`] needs for the deepest source that `bounds` accepts, in an
+/// unoptimized build. Only touched pages are ever committed.
 pub(crate) const STACK_BYTES: usize = 256 << 20;
 
-/// Most parts inside of Markdown fences that are tried one after the other. Answers of models hold a few; each
+/// Maximum number of Markdown fences whose content is tried. Answers of models hold a few; each
 /// attempt has a fixed cost.
 const MAX_FENCES: usize = 100;
 
-/// What V8 is given, and how to find the author's place in it.
+/// The code for V8, and the data that maps its locations back to the author's text.
 #[derive(Debug)]
 pub(crate) struct Transpiled {
-    /// A JavaScript expression in parentheses: an async function, in strict mode, to be called without arguments.
+    /// A JavaScript expression in parentheses: an async function in strict mode, to be called
+    /// without arguments.
     pub(crate) code: String,
     /// Static imports, in order, to be checked before anything runs.
     pub(crate) imports: Vec<Import>,
-    /// The author's place of a place in `code`.
+    /// Maps locations in `code` to the author's text.
     pub(crate) positions: Positions,
 }
 
-/// A static import that has a use at run time.
+/// A static import that is used at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Import {
     /// `mcp:` and the name of a server.
     pub(crate) specifier: String,
-    /// What is imported by name; nothing for `import * as` and for an import without names.
+    /// The imported names; empty for `import * as` and for an import without names.
     pub(crate) names: Vec<ImportedName>,
-    /// Where the specifier stands.
+    /// Location of the specifier.
     pub(crate) place: Place,
 }
 
-/// A name that an import takes from a server.
+/// A name that is imported from a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImportedName {
-    /// As the server exports it: `default` for a default import.
+    /// The exported name: `default` for a default import.
     pub(crate) name: String,
-    /// Where the name stands.
+    /// Location of the name.
     pub(crate) place: Place,
 }
 
-/// A place in the author's text.
+/// A source location in the author's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Line, from 1.
@@ -87,27 +89,27 @@ pub(crate) struct Place {
     pub(crate) column: u32,
 }
 
-/// Whose fault it is that there is no JavaScript.
+/// The cause of a transpilation failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TranspileErrorKind {
-    /// The text is not TypeScript, or more than the bounds allow.
+    /// The text is not TypeScript, or exceeds the bounds.
     Syntax,
-    /// It is TypeScript that cannot be run here, or that would take too much work.
+    /// It is TypeScript that cannot run here, or that would take too much work.
     Transpile,
-    /// The caller's check said that the run has been stopped.
+    /// The caller's check reported that the run has been stopped.
     Stopped,
 }
 
-/// Why there is no JavaScript, for the author.
+/// Why transpilation failed, for the author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TranspileError {
-    /// Syntax or transpilation.
+    /// Syntax error, transpilation error, or stopped.
     pub(crate) kind: TranspileErrorKind,
     /// A lowercase fragment.
     pub(crate) message: String,
-    /// Where in the author's text, if the error has a place.
+    /// Location in the author's text, if the error has one.
     pub(crate) place: Option<Place>,
-    /// What to do about it.
+    /// What the author can do about it.
     pub(crate) hint: Option<String>,
 }
 
@@ -121,12 +123,13 @@ impl fmt::Display for TranspileError {
     }
 }
 
-/// Asked between passes whether the run has been stopped. A pass itself cannot be interrupted.
+/// Checked between passes: whether the run has been stopped. A pass itself cannot be interrupted.
 #[derive(Clone, Copy)]
 pub(super) struct Cancellation<'a>(&'a dyn Fn() -> bool);
 
 impl Cancellation<'_> {
-    /// Returns an error of the kind [`Stopped`](TranspileErrorKind::Stopped) once the run has been stopped.
+    /// Returns an error of the kind [`Stopped`](TranspileErrorKind::Stopped) if the run has been
+    /// stopped.
     fn check(self) -> Result<(), TranspileError> {
         if !(self.0)() {
             return Ok(());
@@ -140,10 +143,11 @@ impl Cancellation<'_> {
     }
 }
 
-/// Transpiles `source` and wraps it into an async function.
+/// Transpiles `source` and wraps it in an async function.
 ///
-/// Needs a stack of [`STACK_BYTES`]. Text inside a Markdown fence is taken out of it if the fence comes first, or if
-/// the whole is not TypeScript. `stopped` is called between passes; once it returns true, no further pass runs.
+/// Needs a stack of [`STACK_BYTES`]. The content of a Markdown fence is used instead of the whole
+/// text if the text starts with the fence, or if the whole is not TypeScript. `stopped` is called
+/// between passes; once it returns true, no further pass runs.
 pub(crate) fn transpile(
     source: &str,
     max_bytes: usize,
@@ -181,7 +185,7 @@ pub(crate) fn transpile(
     {
         return first.map_or(whole, |(_, result)| result);
     }
-    // Where it was the prose that did not parse, what is wrong with the code is of more use.
+    // If the error is in the prose before the first fence, the error in the code is more useful.
     let reported = match first {
         Some((before, result)) if line <= before => result,
         _ => whole,
@@ -193,9 +197,9 @@ fn transpile_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Tran
     cancellation.check()?;
     bounds::check(part.text).map_err(|refusal| refused(part, refusal))?;
     cancellation.check()?;
-    // A panic in swc is a defect of swc that some source found. It may cross here because nothing that is broken
-    // by it lives on: the closure owns the tree, the marks live in `Globals` of this call, and the thread-local
-    // slots that point to them are restored while unwinding.
+    // A panic in swc is a defect of swc that some source triggers. Unwinding past it is safe
+    // because no broken state survives: the closure owns the tree, the marks live in `Globals` of
+    // this call, and the thread-local slots that point to them are restored while unwinding.
     let result = catch_unwind(AssertUnwindSafe(|| {
         let parsed = parse::parse(part)?;
         emit::emit(part, parsed, cancellation)

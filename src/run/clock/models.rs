@@ -1,9 +1,9 @@
-//! A model of the clock: pauses of several questions while the watchdog reads the deadline.
+//! A model of the clock: several concurrent pauses while the watchdog reads the deadline.
 
 use super::*;
 use crate::sync::model::{self, Timeouts, advance, any, join_others, time};
 
-/// How long at least one of some spans was open: what pauses must add up to, measured beside them.
+/// Measures how long at least one of several spans was open, to compare with the clock's pauses.
 #[derive(Default)]
 struct Spans {
     open: usize,
@@ -29,7 +29,7 @@ impl Spans {
 
 #[test]
 fn v_361_pauses_count_once_and_never_beyond_their_bound() {
-    // Shared without a step, because it only measures.
+    // A lock that is not a step of the model, because it only measures.
     type Measured = Arc<parking_lot::Mutex<Spans>>;
     model::check(2_000, Timeouts::Random, || {
         let wall_time = Duration::from_secs(1);

@@ -5,7 +5,7 @@ fn clock(most_paused: Duration) -> Arc<RunClock> {
     RunClock::start(&Limits { wall_time, paused_time: most_paused, ..Limits::default() })
 }
 
-/// Lets time pass; how much does not matter.
+/// Lets some time pass; the amount does not matter.
 fn pass() {
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(5) {
@@ -22,7 +22,7 @@ fn the_deadline_moves_with_pauses_and_with_nothing_else() {
     let (pause, inner) = (clock.pause(), clock.pause());
     pass();
     assert!(clock.deadline() >= first + Duration::from_millis(5));
-    // Two at once are one stretch of time.
+    // Two concurrent pauses count once.
     drop(pause);
     let between = clock.paused();
     pass();

@@ -1,9 +1,9 @@
-//! Models of the slots: who has one, who waits, who is told.
+//! Models of the slots: who holds one, who waits, who is notified.
 
 use super::*;
 use crate::sync::model::{self, Timeouts, any, join_others};
 
-/// Runs that have not begun, as a pool has them.
+/// Runs that have not started, as in a pool.
 #[derive(Default)]
 struct Beginners {
     lock: Mutex<()>,
@@ -39,7 +39,7 @@ fn is_at_rest(slots: &ComputeSlots) {
     assert_eq!((state.taken, state.waiting), (0, 0), "taken, waiting");
 }
 
-/// Runs that begin and runs that go on, without a timeout to help them.
+/// Runs that start and runs that resume, without timeouts.
 #[test]
 fn v_359_a_free_slot_is_always_somebodys() {
     model::check(2_000, Timeouts::Never, || {
@@ -67,7 +67,7 @@ fn v_359_a_free_slot_is_always_somebodys() {
     });
 }
 
-/// The watchdog takes slots back while runs begin, go on and end.
+/// The watchdog reclaims slots while runs start, resume and end.
 #[test]
 fn v_360_no_slot_is_freed_twice() {
     model::check(2_000, Timeouts::Random, || {
@@ -99,10 +99,10 @@ fn v_360_no_slot_is_freed_twice() {
     });
 }
 
-/// How many runs there are.
+/// Number of runs.
 const RUNS: usize = 4;
 
-/// A run that goes on may compute for long. The slots that it does not need are there for others meanwhile.
+/// A resumed run may compute for long. The slots that it does not need remain available to others.
 #[test]
 fn v_359_who_goes_on_takes_one_slot_only() {
     model::check(2_000, Timeouts::Never, || {

@@ -74,7 +74,7 @@ fn a_slot_is_reclaimed_from_a_run_that_computes_on() {
     assert_eq!(slots.free(), 0, "not yet");
     turn.reclaim(begun + TIME_SLICE);
     assert_eq!(slots.free(), 1);
-    // The run goes on without it, and gives nothing back twice.
+    // The run continues without the slot and does not release it twice.
     turn.reclaim(begun + 2 * TIME_SLICE);
     turn.end();
     assert_eq!(slots.free(), 1);

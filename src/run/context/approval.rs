@@ -1,8 +1,10 @@
-//! A person's word on a call: who has to be asked, when, and what becomes of the answer.
+//! Approval of calls: which calls need one, how the approver is asked, and how its answer is
+//! applied.
 //!
-//! The question is put from a task on the executor's runtime and not from the script's thread: a script that computes,
-//! or that waits for nothing, can neither delay nor outlive it, and the run's clock stands still for exactly as long as it
-//! is open. The script sees an ordinary call that takes its time.
+//! The approver is called from a task on the executor's runtime and not from the script's thread.
+//! So a script that computes, or that awaits nothing, can neither delay the prompt nor outlive it,
+//! and the run's clock is paused for exactly as long as the prompt is open. To the script it is an
+//! ordinary call that takes time.
 
 use std::sync::Arc;
 
@@ -16,15 +18,15 @@ use crate::tools::approval::{Approval, ApprovalRequest, AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Bytes of arguments, as a person is shown them, about which can be asked: some 800 lines. What nobody can read
-/// nobody can approve.
+/// Maximum bytes of the arguments as shown in an approval prompt, about 800 lines. A user cannot
+/// reasonably approve more than they can read.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
 
-/// A call that waits for its approval.
+/// A call that needs an approval.
 pub(super) struct Question<'a> {
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
-    /// The tool, if it is one; requests for resources and prompts have none.
+    /// The tool; `None` for requests for resources and prompts.
     pub(super) resolved: Option<&'a ResolvedTool>,
     pub(super) arguments: &'a Map<String, Value>,
     /// Bytes of the arguments as the script wrote them.
@@ -32,7 +34,7 @@ pub(super) struct Question<'a> {
     pub(super) reason: AskReason,
 }
 
-/// Why there is no approval, and what the person said about that.
+/// Why a call was not approved, and the user's comment on it.
 struct NotApproved {
     refusal: Refusal,
     said: Option<String>,
@@ -45,23 +47,23 @@ impl From<Refusal> for NotApproved {
 }
 
 impl ExecutionContext {
-    /// What a call of the tool may do, for asking and for dry runs. May read a file.
+    /// The effects that a call of the tool may have, for approvals and dry runs. May read a file.
     pub(super) fn effects(&self, resolved: &ResolvedTool) -> Effects {
         self.settled(&resolved.server, &resolved.tool, resolved.effects())
     }
 
-    /// The same with what the configuration says of the tool.
+    /// Overrides these effects with what the configuration says about the tool.
     fn settled(&self, server: &str, tool: &str, effects: Effects) -> Effects {
         self.policies.iter().fold(effects, |effects, policy| policy.effects(server, tool, effects))
     }
 
-    /// Why a person has to be asked about a call, if they have.
+    /// Why a call needs an approval, or `None` if it needs none.
     pub(super) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
         self.policies.iter().find_map(|policy| policy.asks(server, tool, effects))
     }
 
-    /// The tool by its server's present word, if a call would go ahead on the strength of an annotation that is only
-    /// remembered: since then the tool may have become another one.
+    /// Resolves the tool again at its server if a call would proceed only because of a cached
+    /// annotation: the tool may have changed since.
     pub(super) async fn present(&self, resolved: ResolvedTool) -> Result<ResolvedTool, ToolError> {
         if !self.is_dry_run && !self.may_ask {
             return Ok(resolved);
@@ -77,12 +79,12 @@ impl ExecutionContext {
         Ok(again.unwrap_or(resolved))
     }
 
-    /// Asks a person about one call and returns where it is recorded. The call has to be made, if at all, with the very
-    /// arguments of the question.
+    /// Requests approval for one call and returns the index of its record. If the call is made, it
+    /// must use exactly the arguments of the request.
     ///
     /// # Errors
     ///
-    /// `ToolDenied` unless they have approved it.
+    /// `ToolDenied` unless the call is approved.
     pub(super) async fn approved(&self, question: Question<'_>) -> Result<RecordPlace, ToolError> {
         let Question { server, tool, argument_bytes, .. } = question;
         let record = self.begin_record(server, tool, argument_bytes, ToolCallStatus::AwaitingApproval);
@@ -104,7 +106,7 @@ impl ExecutionContext {
         Ok(record)
     }
 
-    /// Puts the question and waits for the answer. The outer error is the run's end.
+    /// Shows the prompt and waits for the answer. The outer error means that the run has ended.
     async fn answer(&self, question: &Question<'_>) -> Result<Result<(), NotApproved>, ToolError> {
         let Some(approver) = self.approver.clone() else { return Ok(Err(Refusal::NobodyToAsk.into())) };
         if question.argument_bytes > MAX_SHOWN_BYTES {
@@ -127,17 +129,18 @@ impl ExecutionContext {
         if !self.reserve_question() {
             return Ok(Err(Refusal::TooManyQuestions.into()));
         }
-        // One at a time, in the order in which calls are ready for it. Never closed: an error would only mean that the
-        // run is over.
+        // One prompt at a time, in the order in which the calls became ready. The semaphore is
+        // never closed; an error would only mean that the run is over.
         let turn = Arc::clone(&self.question_turn).acquire_owned().await.map_err(|_closed| over())?;
         let (clock, cancel, time) = (Arc::clone(&self.clock), self.cancel.clone(), self.limits.answer_time);
         let mut asking = JoinSet::new();
-        // Ends by the timeout, with the run, or when this future is dropped.
+        // Ends at the timeout, with the run, or when this future is dropped.
         asking.spawn_on(
             async move {
                 let _turn = turn;
                 let _pause = clock.pause();
-                // Not before the first poll: of a run that is over nobody is asked at all.
+                // Called in the first poll and not before, so that no prompt is shown for a run
+                // that is over.
                 let answer = async { approver(request).await };
                 tokio::select! {
                     biased;
@@ -168,8 +171,9 @@ impl ExecutionContext {
         is_free
     }
 
-    /// Whether the tool is still the one about which a person was asked, by its server's present word. What is called
-    /// is what was asked about in any case: nothing of this goes into the call.
+    /// Whether the server's current definition of the tool is still the one that was shown for
+    /// approval. The call is made with the approved definition in any case; this result does not
+    /// change it.
     async fn is_unchanged(&self, resolved: &ResolvedTool) -> Result<bool, ToolError> {
         let deadline = self.latest_deadline();
         let now = match self.catalog.resolve_again(resolved, deadline).await {
@@ -186,7 +190,7 @@ impl ExecutionContext {
         }
     }
 
-    /// What happened, and what to do about it.
+    /// The error message: what happened, and what to do about it.
     fn message(&self, question: &Question<'_>, refused: &NotApproved) -> String {
         let Question { server, tool, reason, .. } = question;
         match refused.refusal {

@@ -1,15 +1,15 @@
-//! Failed calls on the state, as scripts see them.
+//! Converts errors of the state storage into errors for scripts.
 
 use std::time::Duration;
 
 use crate::storage::state::StateError;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// When a file that another process holds is worth another try.
+/// Suggested delay before a retry when another process holds the file's lock.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl From<StateError> for ToolError {
-    /// As scripts see it: without what the system says of the person's files.
+    /// Leaves out the system's messages about the user's files.
     fn from(error: StateError) -> Self {
         let unavailable = |message: String| Self::new(ToolErrorCode::StateUnavailable, message);
         match error {

@@ -8,7 +8,7 @@ fn each_language_sees_its_own_examples() {
         let text = whole(language);
         assert_eq!(text.matches(own).count(), GUIDE.matches(own).count());
         assert!(!text.contains(other) && !text.contains("\n\n\n"), "{text}");
-        // Fences come in pairs, so nothing of an example is left without it.
+        // Fences come in pairs, so no part of a removed example is left.
         assert_eq!(text.matches("```").count(), 2 * text.matches(own).count());
     }
 }

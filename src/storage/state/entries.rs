@@ -1,4 +1,5 @@
-//! The tables: what one call reads and writes, and the bounds of a scope. Each change is one transaction.
+//! The tables: reads and writes of single calls, and the bounds of a scope. Each change is one
+//! transaction.
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
@@ -6,10 +7,10 @@ use super::error::StateError;
 use super::{StateScope, StateUsage};
 use crate::storage::files::sha256;
 
-/// Keys of one scope.
+/// Maximum number of keys in one scope.
 pub(super) const MAX_KEYS: i64 = 1_000;
 
-/// Bytes of one scope: its keys, and its values as JSON.
+/// Maximum bytes of one scope: its keys, and its values as JSON.
 pub(super) const MAX_BYTES: i64 = 16 << 20;
 
 /// A value as JSON text.
@@ -17,17 +18,17 @@ pub(super) const MAX_BYTES: i64 = 16 << 20;
 pub(super) struct Entry(pub(super) String);
 
 impl Entry {
-    /// Stands for the value: equal values have equal tags, and so it does not matter what was between.
+    /// A digest of the value. Equal values have equal tags, so intermediate changes do not matter.
     pub(super) fn tag(&self) -> String {
         sha256(self.0.as_bytes())
     }
 }
 
-/// What a change came to.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Yes,
-    /// There is something else than was expected, or nothing.
+    /// The current entry, or its absence, does not match what was expected.
     Differs(Option<Entry>),
 }
 
@@ -49,12 +50,13 @@ fn find(connection: &Connection, scope: &StateScope) -> Result<Option<Row>, Stat
     Ok(row.optional()?)
 }
 
-/// A scope that is about to be read, which counts as used today.
+/// Finds a scope for reading, and marks it as used today.
 fn find_used(connection: &Connection, scope: &StateScope, today: i64) -> Result<Option<Row>, StateError> {
     let found = find(connection, scope)?;
     if let Some(row) = &found
         && row.used < today
-        // Once a day, so that reading needs no writer's lock. Who reads does not fail because another one writes.
+        // At most once a day, so that reads normally need no write lock. If another process holds
+        // it, the read does not fail.
         && let Err(error) = connection.execute("UPDATE scopes SET used = ?2 WHERE id = ?1", [row.id, today])
     {
         tracing::debug!(%error, "the day of use is not written down");
@@ -81,7 +83,7 @@ pub(super) fn get(
     row.map_or(Ok(None), |row| value(connection, &row, key))
 }
 
-/// The keys that begin with `prefix`, sorted by characters.
+/// The keys that start with `prefix`, sorted by characters.
 pub(super) fn keys(
     connection: &Connection,
     scope: &StateScope,
@@ -96,7 +98,8 @@ pub(super) fn keys(
     Ok(found)
 }
 
-/// Keeps `value`, if what there is has the tag `expected`: an empty one stands for nothing, `None` for anything.
+/// Stores `value` if the current entry has the tag `expected`. An empty tag means no entry, `None`
+/// any or none.
 pub(super) fn set(
     connection: &mut Connection,
     scope: &StateScope,
@@ -163,12 +166,12 @@ fn insert_scope(
     Ok(transaction.last_insert_rowid())
 }
 
-/// What an entry counts.
+/// Bytes that an entry counts.
 fn length(key: &str, value: &str) -> i64 {
     i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX)
 }
 
-/// Forgets a key. Returns whether it was there.
+/// Deletes a key. Returns whether it existed.
 pub(super) fn delete(
     connection: &mut Connection,
     scope: &StateScope,
@@ -179,7 +182,7 @@ pub(super) fn delete(
     let Some(row) = find(&transaction, scope)? else { return Ok(false) };
     let Some(old) = value(&transaction, &row, key)? else { return Ok(false) };
     if row.keys <= 1 {
-        // With its entry: a scope without any is none.
+        // Deletes the scope and its last entry: a scope has at least one entry.
         transaction.execute("DELETE FROM scopes WHERE id = ?1", [row.id])?;
     } else {
         transaction.execute("DELETE FROM entries WHERE scope = ?1 AND key = ?2", params![row.id, key])?;
@@ -193,7 +196,7 @@ pub(super) fn delete(
     Ok(true)
 }
 
-/// Forgets the scopes that no script has used since that day.
+/// Deletes the scopes that no script has used since that day.
 pub(super) fn forget_unused(connection: &mut Connection, since: i64) -> Result<(), StateError> {
     let is_any: bool =
         connection
@@ -205,7 +208,7 @@ pub(super) fn forget_unused(connection: &mut Connection, since: i64) -> Result<(
     Ok(())
 }
 
-/// Forgets one scope, or all. Returns how many keys that were.
+/// Deletes one scope, or all. Returns the number of keys deleted.
 pub(super) fn clear(connection: &mut Connection, scope: Option<&StateScope>) -> Result<u64, StateError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let keys: i64 = match scope {
@@ -222,12 +225,13 @@ pub(super) fn clear(connection: &mut Connection, scope: Option<&StateScope>) -> 
         }
     };
     transaction.commit()?;
-    // Or the log would still have it. Another process that reads just now may keep a part of it for a while.
+    // Removes the deleted data from the write-ahead log. A concurrent reader in another process may
+    // keep a part of it for a while.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_row| Ok(()))?;
     Ok(u64::try_from(keys).unwrap_or(0))
 }
 
-/// What there is, those that were used last first.
+/// The usage of all scopes, most recently used first.
 pub(super) fn usage(connection: &mut Connection, today: i64) -> Result<Vec<StateUsage>, StateError> {
     let mut statement = connection
         .prepare("SELECT kind, name, keys, bytes, used FROM scopes ORDER BY used DESC, kind, name")?;
@@ -243,14 +247,14 @@ pub(super) fn usage(connection: &mut Connection, today: i64) -> Result<Vec<State
     Ok(usage.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// Copies a scope into a database of its own.
+/// Copies a scope into a separate database.
 pub(super) fn copy(
     from: &mut Connection,
     to: &mut Connection,
     scope: &StateScope,
     today: i64,
 ) -> Result<(), StateError> {
-    // A transaction, so that the sums are those of the entries.
+    // In one transaction, so that the sums match the entries.
     let from = from.transaction()?;
     let Some(row) = find(&from, scope)? else { return Ok(()) };
     let to = to.transaction()?;

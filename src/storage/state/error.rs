@@ -1,4 +1,4 @@
-//! Why a call on the state fails.
+//! Errors of calls on the state.
 
 use std::io;
 
@@ -7,31 +7,31 @@ use rusqlite::ErrorCode;
 /// Why a call on the state fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
-    /// The script asks for what cannot be.
+    /// The script's request is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// There is no room.
+    /// A bound on size would be exceeded.
     #[error("{0}")]
     Full(String),
-    /// Another process holds the file.
+    /// Another process holds the file's lock.
     #[error("another process holds the state file for too long; try again")]
     Busy,
-    /// The file has a format of later.
+    /// The file has a newer format.
     #[error("the state file was written by a newer version of cx; update cx, or move the file away")]
     Newer,
-    /// The file is somebody else's database.
+    /// The file is another program's database.
     #[error("the state file is a database of another program; move it away")]
     Foreign,
-    /// The file is no database, or a broken one.
+    /// The file is not a database, or is damaged.
     #[error("the state file is damaged: {0}")]
     Damaged(rusqlite::Error),
     /// The executor has ended.
     #[error("the run is over")]
     Ended,
-    /// What the system says.
+    /// An error of the operating system.
     #[error("{0}")]
     Files(#[from] io::Error),
-    /// What SQLite says of everything else.
+    /// Any other error of SQLite.
     #[error("the state file cannot be used: {0}")]
     Database(rusqlite::Error),
 }

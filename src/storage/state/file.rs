@@ -1,4 +1,4 @@
-//! The file: opened when it is first needed, checked, moved aside when it is damaged.
+//! The state file: opened when it is first needed, checked, and moved aside if it is damaged.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,25 +13,27 @@ use super::error::StateError;
 use super::{StateScope, entries};
 use crate::storage::files;
 
-/// "cxst": tells the file from other programs'.
+/// "cxst": distinguishes the file from databases of other programs.
 const APPLICATION_ID: i64 = 0x6378_7374;
 
-/// The format of [`SCHEMA`].
+/// Version of [`SCHEMA`].
 const VERSION: i64 = 1;
 
-/// All state together, 256 MB, in pages of SQLite's usual 4 KB. A person's disk is no script's.
+/// Maximum size of all state together, 256 MB, in SQLite's default pages of 4 KB. Limits how much
+/// of the user's disk scripts can use.
 const MAX_PAGES: i64 = (256 << 20) / PAGE_BYTES;
 const PAGE_BYTES: i64 = 4 << 10;
 
-/// The log of changes is cut to this size again after it has been larger.
+/// The write-ahead log is truncated to this size, in bytes, after it has been larger.
 const LOG_BYTES: i64 = 4 << 20;
 
-/// What no script has used for longer is forgotten.
+/// State that no script has used for more than this many days is deleted.
 const MAX_UNUSED_DAYS: i64 = 90;
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// `keys` and `bytes` are sums over the entries, so that a bound is checked without reading them.
+/// `keys` and `bytes` are sums over the entries, so that bounds can be checked without reading
+/// them.
 const SCHEMA: &str = "
     CREATE TABLE scopes (
         id INTEGER PRIMARY KEY,
@@ -52,7 +54,7 @@ const SCHEMA: &str = "
 
 type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// The file, whether it is open or not.
+/// The file, open or not.
 pub(super) struct StateFile {
     path: PathBuf,
     clock: Clock,
@@ -62,11 +64,11 @@ pub(super) struct StateFile {
 struct Open {
     connection: Connection,
     identity: Identity,
-    /// The day as of which nothing old is left.
+    /// The last day on which unused scopes were deleted.
     swept: i64,
 }
 
-/// Tells a file from another one in its place: device and inode.
+/// Identifies a file, to detect that it was replaced: device and inode.
 type Identity = (u64, u64);
 
 impl StateFile {
@@ -82,14 +84,15 @@ impl StateFile {
         &self.path
     }
 
-    /// Days since 1970.
+    /// Days since 1970-01-01.
     pub(super) fn today(&self) -> i64 {
         let time = (self.clock)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         i64::try_from(time.as_secs() / DAY).unwrap_or(i64::MAX)
     }
 
-    /// Does `work` on the open file, with the day. Waits for other processes as long as `wait`, and a bit longer when
-    /// the file has to be opened. A file that turns out to be damaged is moved aside, and `work` done on a new one.
+    /// Calls `work` with the open file and the current day. Waits for other processes for up to
+    /// `wait`, and slightly longer if the file has to be opened. If the file is damaged, it is
+    /// moved aside and `work` is called again with a new one.
     pub(super) fn with<R>(
         &self,
         wait: Duration,
@@ -102,12 +105,12 @@ impl StateFile {
         if let Some(Open { connection, identity: damaged, .. }) = open.take() {
             drop(connection);
             let _lock = self.lock()?;
-            // Another process may have been quicker, and the file be a good one again.
+            // Another process may already have replaced the damaged file.
             if identity(&self.path).ok() == Some(damaged) {
                 self.move_aside()?;
             }
         }
-        // Once: what is damaged again will be damaged every time.
+        // Retried only once: if the new file is damaged too, further retries would not help.
         self.on_open(&mut open, wait, &work)
     }
 
@@ -119,7 +122,7 @@ impl StateFile {
     ) -> Result<R, StateError> {
         let today = self.today();
         if open.as_ref().is_some_and(|open| identity(&self.path).ok() != Some(open.identity)) {
-            // Removed, or moved aside by another process.
+            // The file was removed, or moved aside by another process.
             *open = None;
         }
         let open = match open {
@@ -130,7 +133,7 @@ impl StateFile {
         if open.swept < today {
             match entries::forget_unused(&mut open.connection, today - MAX_UNUSED_DAYS) {
                 Ok(()) => open.swept = today,
-                // Another process writes just now. That is no reason not to read.
+                // Another process is writing. Reading is still possible.
                 Err(StateError::Busy) => {}
                 Err(error) => return Err(error),
             }
@@ -140,7 +143,8 @@ impl StateFile {
 
     fn open(&self, wait: Duration) -> Result<Open, StateError> {
         let path = self.make()?;
-        // Of several processes one makes the tables, and one moves a damaged file aside.
+        // Under the lock, so that only one process creates the tables or moves a damaged file
+        // aside.
         let _lock = self.lock()?;
         let opened = Self::open_locked(&path, wait);
         let Err(StateError::Damaged(error)) = opened else { return opened };
@@ -157,20 +161,22 @@ impl StateFile {
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let mut connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(wait)?;
-        // The file may have been written by anybody who was this person once.
+        // The file may have been written by any process that ran as this user.
         connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
         prepare(&mut connection)?;
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_mode| Ok(()))?;
-        // A crash of the process loses nothing, one of the machine the last moments. No wait for the disk.
+        // A crash of the process loses nothing; a crash of the machine loses the last transactions.
+        // Writes do not wait for the disk.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_bytes| Ok(()))?;
         connection.pragma_update_and_check(None, "max_page_count", MAX_PAGES, |_pages| Ok(()))?;
-        // What is forgotten is gone.
+        // Deleted data is overwritten.
         connection.pragma_update_and_check(None, "secure_delete", "ON", |_on| Ok(()))?;
         Ok(Open { connection, identity, swept: i64::MIN })
     }
 
-    /// Makes the directory, and returns the file's path without links in it: SQLite is told to follow none.
+    /// Creates the directory and returns the file's path without symbolic links, because SQLite is
+    /// told not to follow any.
     fn make(&self) -> Result<PathBuf, StateError> {
         let (Some(directory), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             let message = format!("{} is no path of a file", self.path.display());
@@ -180,7 +186,7 @@ impl StateFile {
         Ok(directory.canonicalize()?.join(name))
     }
 
-    /// Who opens the file or moves it aside has this lock.
+    /// The lock for opening the file or moving it aside.
     fn lock(&self) -> io::Result<fs::File> {
         files::lock(&self.beside(".lock"))
     }
@@ -191,9 +197,10 @@ impl StateFile {
         path.into()
     }
 
-    /// Puts the file where the next damaged one will replace it. Only for who has the lock.
+    /// Moves the file to the name where the next damaged file replaces it. The caller must hold the
+    /// lock.
     fn move_aside(&self) -> io::Result<()> {
-        // The log goes along: it may have what a person wants to rescue.
+        // The write-ahead log is moved too: it may contain data that the user wants to recover.
         for (from, to) in [("-wal", ".damaged-wal"), ("-shm", ".damaged-shm"), ("", ".damaged")] {
             match fs::rename(self.beside(from), self.beside(to)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -208,7 +215,7 @@ fn identity(path: &Path) -> io::Result<Identity> {
     fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Makes the tables, or checks that they are ours.
+/// Creates the tables, or checks that the database is ours.
 fn prepare(connection: &mut Connection) -> Result<(), StateError> {
     connection.pragma_update(None, "foreign_keys", "ON")?;
     let pragma =
@@ -229,7 +236,7 @@ fn prepare(connection: &mut Connection) -> Result<(), StateError> {
     }
 }
 
-/// A copy of one scope in memory.
+/// An in-memory copy of one scope.
 pub(super) fn trial(
     connection: &mut Connection,
     scope: &StateScope,

@@ -7,7 +7,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 const WAIT: Duration = Duration::from_secs(2);
 
-/// A store in a directory of its own, and the day that it believes in.
+/// A store in a directory of its own, and the simulated current day.
 struct Stage {
     directory: tempfile::TempDir,
     day: Arc<AtomicU64>,
@@ -27,7 +27,7 @@ impl Stage {
         self.directory.path().join("cx/state.sqlite3")
     }
 
-    /// As another process opens it: nothing is shared but the file.
+    /// A separate store, as in another process: only the file is shared.
     fn store(&self) -> StateStore {
         let day = Arc::clone(&self.day);
         let clock =
@@ -120,7 +120,7 @@ fn scopes_do_not_see_each_other() {
     assert_eq!((of(&a), of(&b), of(&workspace)), ("[]".to_owned(), "[2]".to_owned(), "[3]".to_owned()));
     assert_eq!(store.clear_all().unwrap(), 2);
     assert!(store.usage().unwrap().is_empty());
-    // What was forgotten is not in the files any more.
+    // Deleted data must not remain in the files.
     a.set("k", r#""a secret of somebody""#);
     store.clear_all().unwrap();
     for file in fs::read_dir(stage.path().parent().unwrap()).unwrap() {
@@ -156,7 +156,7 @@ fn every_bound_says_which_it_is() {
         run.set(&format!("more {index}"), &text(1 << 20));
     }
     assert_eq!(code(run.try_set("last", &text(1 << 20)), "at most 16777216"), ToolErrorCode::StateFull);
-    // What replaces something needs only the room of the difference.
+    // Replacing a value counts only the difference in size.
     run.set("large", "1");
     run.set("last", &text(1 << 20));
     let other = stage.run(&stage.store(), "other");
@@ -183,7 +183,7 @@ fn all_state_together_is_bounded() {
     assert!(error.message.contains("256 MB") && error.message.contains("cx state clear"), "{error}");
     let bytes = |ending: &str| fs::metadata(format!("{}{ending}", stage.path().display())).unwrap().len();
     assert!(bytes("") <= 256 << 20, "{}", bytes(""));
-    // Others can be read, and make room.
+    // Existing scopes can be read, and deleting makes room.
     assert!(stage.run(&store, "session 0").delete("0"));
     stage.run(&store, "another").set("k", "1");
 }
@@ -251,7 +251,7 @@ fn no_update_of_several_is_lost() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                // Also the first opening is a race.
+                // The first opening is part of the race.
                 let run = stage.run(&stage.store(), "a");
                 for _ in 0..50 {
                     add_one(&run);
@@ -294,7 +294,7 @@ fn only_the_person_can_read_it() {
     for file in fs::read_dir(stage.path().parent().unwrap()).unwrap() {
         assert_eq!(mode(&file.unwrap().path()), 0o600);
     }
-    // One that others could read is theirs no longer.
+    // If others can read the file, the permission is removed.
     fs::set_permissions(stage.path(), Permissions::from_mode(0o644)).unwrap();
     assert_eq!(stage.run(&stage.store(), "a").get("k"), "[1]");
     assert_eq!(mode(&stage.path()), 0o600);
@@ -380,7 +380,7 @@ fn a_file_that_is_damaged_while_it_is_used() {
         run.set(&index.to_string(), &format!("\"{}\"", "x".repeat(5_000)));
     }
     assert_eq!(other.keys("").matches(',').count(), 99);
-    // Into the file itself, and then garbage over all of it but the first page.
+    // Checkpoint into the file itself, then overwrite all of it but the first page with garbage.
     store
         .file
         .with(WAIT, |connection, _| {
@@ -395,7 +395,7 @@ fn a_file_that_is_damaged_while_it_is_used() {
         4096,
     )
     .unwrap();
-    // Closed at the end of the test only: closing it would release locks of this process.
+    // Closed only at the end of the test, because closing it would release locks of this process.
     store.file.with(WAIT, |connection, _| Ok(connection.execute_batch("PRAGMA shrink_memory")?)).unwrap();
     assert_eq!(run.keys("nothing"), "[]");
     run.set("k", "1");
@@ -430,7 +430,7 @@ fn who_holds_the_file_for_long_is_not_waited_for() {
     );
     assert!(started.elapsed() >= Duration::from_millis(1_500), "it was waited for");
     assert_eq!(run.get("k"), "[1]", "reading goes on");
-    // A run that ends sooner does not hold up the line for as long.
+    // A run that ends sooner does not block the queue for as long.
     let handle = stage.runtime.handle();
     let call = StateCall::Set { key: "k".to_owned(), value: "2".to_owned(), expected: None };
     let started = Instant::now();

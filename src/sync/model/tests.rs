@@ -1,4 +1,4 @@
-//! The checker finds what it is there for.
+//! Tests that the checker finds the defects it is made for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn locks_in_both_orders_are_found() {
     assert!(failure.contains("nobody can go on"), "{failure}");
 }
 
-/// A waiter that looks before it has the lock: the notification may come in between.
+/// A waiter that checks its condition without the lock: the notification may come in between.
 fn misses_a_notification(timeout: bool) -> impl Fn() + Send + Sync + 'static {
     move || {
         let (shared, waiter) = {

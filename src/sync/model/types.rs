@@ -1,5 +1,6 @@
-//! The types of [`crate::sync`] in tests. On threads of a model each operation is a step; on others they are what they
-//! wrap. One object must not be used by both at once.
+//! The types of [`crate::sync`] in tests. On threads of a model each operation is a step; on other
+//! threads it only calls the wrapped type. One object must not be used by both kinds of threads at
+//! once.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -14,12 +15,13 @@ pub(crate) use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Reason, Timeouts, current};
 
-/// The time of the model, or the real one.
+/// The time of the model, or the real time.
 pub(crate) fn now() -> Instant {
     let Some(me) = current() else { return Instant::now() };
     let mut state = me.execution.state.lock();
     if state.timeouts == Timeouts::Random && state.random.below(8) == 0 {
-        // Each more than one of the constants in use, so that everything is found to be over at some time.
+        // Each step is longer than one of the constants in use, so that every timeout passes at
+        // some time.
         let passed = [1, 15, 60, 500][state.random.below(4)];
         state.now += Duration::from_millis(passed);
     }
@@ -53,7 +55,7 @@ pub(crate) struct Mutex<T> {
     inner: parking_lot::Mutex<T>,
 }
 
-/// Only `None` while a condition variable has the lock.
+/// `None` only while a condition variable has released the lock.
 pub(crate) struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
     inner: Option<parking_lot::MutexGuard<'a, T>>,
@@ -90,7 +92,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Opens the lock, without a step.
+    /// Releases the lock without a step.
     fn release(&self, guard: Option<parking_lot::MutexGuard<'_, T>>) {
         drop(guard);
         if let Some(me) = current() {
@@ -192,7 +194,7 @@ impl Condvar {
 
     fn wait_in_model<T>(&self, guard: &mut MutexGuard<'_, T>, until: Option<Instant>) -> bool {
         let me = current().expect("in a model");
-        // Nobody else goes on in between, so that this is one step, as it has to be.
+        // No other thread continues in between, so that releasing and waiting are one step.
         guard.mutex.release(guard.inner.take());
         let timed_out = me.wait(self.key(), until);
         guard.inner = Some(guard.mutex.acquire());
@@ -253,7 +255,7 @@ fn step(what: &'static str, place: &'static Location<'static>) {
     }
 }
 
-/// tokio's, with a step before it is asked.
+/// tokio's semaphore, with a step before each operation.
 pub(crate) struct Semaphore {
     inner: Arc<tokio::sync::Semaphore>,
 }

@@ -9,7 +9,8 @@ use wasmtime::Config;
 
 use super::*;
 
-/// A component with nothing in it, in the form in which zstd leaves what it cannot compress: one raw block.
+/// An empty component, as a zstd frame with one raw block, which is how zstd stores what it cannot
+/// compress.
 fn compressed() -> Vec<u8> {
     let component = b"\0asm\x0d\0\x01\0";
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, component.len() as u8];
@@ -22,7 +23,8 @@ fn engine() -> Engine {
     Engine::new(Config::new().wasm_component_model(true)).unwrap()
 }
 
-/// A cache directory where nobody else can write: the tests' own program lies in such a place, `/tmp` is none.
+/// A cache directory that nobody else can write to. It is created beside the test program, because
+/// `/tmp` is not such a directory.
 fn cache() -> TempDir {
     let program = std::env::current_exe().unwrap();
     tempfile::Builder::new()
@@ -31,7 +33,7 @@ fn cache() -> TempDir {
         .unwrap()
 }
 
-/// Loads the component, says how often it was compiled.
+/// Loads the component and returns how often it was compiled.
 fn loads_with(sha256: &str, engine: &Engine, cache: Option<&Path>) -> usize {
     let compressed = compressed();
     let started = RefCell::new(0);
@@ -81,7 +83,7 @@ fn another_component_is_other_code_and_the_old_stays_until_it_is_unused_for_long
     assert_eq!(loads_other("def"), 1);
     assert_eq!((loads(&cache), loads_other("def")), (0, 0));
     let old = SystemTime::now() - MAX_UNUSED - Duration::from_secs(60);
-    // To load it is to use it.
+    // Loading counts as use.
     File::open(&first).unwrap().set_modified(old).unwrap();
     loads(&cache);
     assert_eq!(loads_other("ghi"), 1);
@@ -165,7 +167,7 @@ fn a_link_in_place_of_the_file_is_replaced_and_its_target_untouched() {
 #[test]
 fn a_directory_that_others_can_write_is_not_used() {
     for mode in [0o770, 0o707, 0o1777] {
-        // The one of the code, and the one above it, which may be sticky.
+        // The directory of the code, and the one above it, which may be sticky.
         for is_above in [false, true] {
             if is_above && mode == 0o1777 {
                 continue;
@@ -201,7 +203,7 @@ fn v_266_a_cache_below_a_sticky_directory_is_used() {
 #[test]
 fn v_266_what_is_not_ours_in_a_sticky_directory_is_not_used() {
     if !rustix::process::geteuid().is_root() {
-        // Only root can make a directory of somebody else's.
+        // Only root can create a directory that belongs to another user.
         return;
     }
     let above = cache();

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A component with these modules, in WebAssembly's text.
+/// A component with these modules, which are in WebAssembly's text format.
 fn component(modules: &str) -> Vec<u8> {
     wat::parse_str(format!("(component {modules})")).unwrap()
 }
@@ -35,13 +35,13 @@ fn what_cannot_be_moved_stays() {
     for modules in [
         String::new(),
         "(core module (memory 1))".to_owned(),
-        // Two memories that begin with something.
+        // Two memories with data.
         format!("(core module (memory 1) {data}) (core module (memory 1) {data})"),
-        // Another module's memory.
+        // The memory belongs to another module.
         format!(r#"(core module (import "a" "b" (memory 1)) {data})"#),
-        // Code that copies from the data later.
+        // Code that can use the data later.
         format!("(core module (memory 1) {data} (func (data.drop 0)))"),
-        // A place that is not known yet, and one that does not exist.
+        // An offset that is not a constant, and offsets out of bounds.
         r#"(core module (import "a" "b" (global i32)) (memory 1) (data (global.get 0) "x"))"#.to_owned(),
         r#"(core module (memory 1) (data (i32.const 65536) "x"))"#.to_owned(),
         r#"(core module (memory 1) (data (i32.const -1) "x"))"#.to_owned(),

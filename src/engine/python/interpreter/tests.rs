@@ -1,4 +1,4 @@
-//! Components made by hand: what a guest that is not CPython could do. THREATS 118, 120 and 135.
+//! Hand-written components, for what a guest other than CPython could do. THREATS 118, 120 and 135.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,9 @@ use crate::run::result::Language;
 use crate::tools::catalog::{Catalog, CatalogOptions};
 use crate::tools::policy::Policy;
 
-/// A component of the guest's form. `module` is more of its core module, `imports` what stands before that, `with` what
-/// the module is given; `load` and `run` are the bodies of these functions, each of which returns an address.
+/// A component that implements the guest's world. `module` is added to its core module, `imports`
+/// is inserted before that, and `with` is passed to the module. `load` and `run` are the bodies of
+/// these functions, each of which returns an address.
 struct Guest<'a> {
     imports: &'a str,
     with: &'a str,
@@ -21,7 +22,7 @@ struct Guest<'a> {
 
 impl Default for Guest<'_> {
     fn default() -> Self {
-        // At 64: `+7`. At 16, where nothing is: an option that is none.
+        // At 64 the text `+7`. At 16 zeros: an option that is none.
         Self { imports: "", with: "", module: "", load: "(i32.const 16)", run: "(i32.const 32)" }
     }
 }
@@ -67,7 +68,7 @@ impl Guest<'_> {
         Ok(Interpreters { engine, linked, memory_bytes: 64 << 20 })
     }
 
-    /// One run of it, as a thread of the pool does it.
+    /// Runs it once, as a worker of the pool does.
     async fn outcome(&self) -> Outcome {
         let interpreters = self.interpreters().unwrap();
         let mut interpreter = interpreters.make().await.unwrap();
@@ -92,7 +93,7 @@ impl Guest<'_> {
         interpreter.execute(&context, "source", ()).await
     }
 
-    /// The run is an error of the script's, and says something that `expected` is part of.
+    /// Checks that the run ends with a script error whose text contains `expected`.
     async fn fails(&self, expected: &str) {
         match self.outcome().await {
             Outcome::Failed(error) => {
@@ -104,7 +105,7 @@ impl Guest<'_> {
     }
 }
 
-/// So that the tests below fail for what they are about.
+/// Makes sure that the tests below fail for the reason that they test.
 #[tokio::test]
 async fn a_component_made_by_hand_runs() {
     let outcome = Guest::default().outcome().await;
@@ -114,7 +115,7 @@ async fn a_component_made_by_hand_runs() {
 /// THREATS 135: what the guest returns is checked before it is used.
 #[tokio::test]
 async fn bad_values() {
-    // The text of `run` at an address: `address` and `length` as the guest writes them.
+    // Writes the result of `run`: a text with this `address` and `length`.
     let text = |address: &str, length: &str| {
         format!(
             "(i32.store (i32.const 32) (i32.const {address})) (i32.store (i32.const 36) (i32.const {length})) (i32.const 32)"
@@ -135,21 +136,21 @@ async fn bad_values() {
     ] {
         Guest { run: &run, ..Guest::default() }.fails(expected).await;
     }
-    // An option that is neither some nor none.
+    // An option with an invalid discriminant.
     Guest { load: "(i32.store8 (i32.const 16) (i32.const 7)) (i32.const 16)", ..Guest::default() }
         .fails("discriminant")
         .await;
     Guest { load: "(i32.const 65535)", ..Guest::default() }.fails("").await;
 }
 
-/// Without a limit of its own in the module: the stack of WebAssembly ends it.
+/// The module has no limit of its own: the stack limit of WebAssembly ends the recursion.
 #[tokio::test]
 async fn endless_recursion() {
     let module = "(func $f (param i32) (result i32) (i32.add (call $f (i32.add (local.get 0) (i32.const 1))) (i32.const 1)))";
     Guest { module, run: "(call $f (i32.const 0))", ..Guest::default() }.fails("nested too deeply").await;
 }
 
-/// THREATS 120: the limit is for all memories together, and there is a bound on how many there are.
+/// THREATS 120: the limit applies to all memories together, and the number of memories is bounded.
 #[tokio::test]
 async fn several_memories_and_tables() {
     let refused = async |module: &str, expected: &str| {
@@ -184,7 +185,7 @@ const CLOCK: &str = r#"
     (core func $subscribe (canon lower (func $clock "subscribe-duration")))
     (core instance $clocks (export "subscribe" (func $subscribe)))"#;
 
-/// THREATS 118: handles that are never dropped come to an end.
+/// THREATS 118: the number of handles that are never dropped is bounded.
 #[tokio::test]
 async fn leaked_handles() {
     let guest = |count: &str| {
@@ -211,7 +212,7 @@ async fn leaked_handles() {
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
-/// An import that is not CPython's is not there.
+/// An import that CPython does not use cannot be linked.
 #[tokio::test]
 async fn unknown_imports() {
     for imports in [
@@ -222,8 +223,8 @@ async fn unknown_imports() {
     }
 }
 
-/// The imports of the host interface and those of WASI that take numbers, for a guest that is not CPython: lowered into a memory of
-/// their own, where all text and lists are.
+/// The imports of the host interface and those of WASI that take numbers, for a guest that is not
+/// CPython. They are lowered with a memory of their own, which holds all texts and lists.
 const RAW_IMPORTS: &str = r#"
     (type $operation-type (enum "tool" "full-name" "query" "emit"))
     (import "operation" (type $operation (eq $operation-type)))
@@ -279,14 +280,15 @@ const RAW_MODULE: &str = r#"
     (import "memory" "fill" (func $fill (param i32)))
     (import "memory" "bad" (global $bad (mut i32)))"#;
 
-/// A guest that took over its interpreter can call every import with any numbers. Each call comes to an end: the guest
-/// goes on or is stopped, and the host neither panics nor waits.
+/// A guest that took over its interpreter can call every import with any numbers. Each call
+/// returns: the guest continues or is stopped, and the host neither panics nor blocks.
 #[tokio::test]
 async fn v_318_raw_imports_with_hostile_numbers() {
-    // 41,943,040 bytes are there.
+    // 41,943,040 bytes are available.
     const ALL: &str = "(i32.const 0) (i32.const 41943040)";
     let bodies = [
-        // Numbers that are no operation, texts that are outside, everything as every text.
+        // An invalid operation number, texts that are out of bounds, and the whole memory as every
+        // text.
         "(call $start (i32.const 99) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
         "(call $start (i32.const 0) (i32.const -1) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
         "(call $start (i32.const 0) (i32.const 0) (i32.const -1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
@@ -296,9 +298,9 @@ async fn v_318_raw_imports_with_hostile_numbers() {
         "(call $start (i32.const 1) ALL ALL ALL (i32.const 8))",
         "(call $start (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) ALL (i32.const 8))",
         "(call $start (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) ALL (i32.const 8))",
-        // An answer that is put where the guest says, which is nowhere.
+        // The guest's allocator returns an address that is out of bounds for the answer.
         "(global.set $bad (i32.const -16)) (call $start (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 8))",
-        // Times that are none.
+        // Invalid timeouts.
         "(call $wait (i32.const 1) (f64.const nan) (i32.const 8))",
         "(call $wait (i32.const 1) (f64.const -inf) (i32.const 8))",
         "(call $wait (i32.const 1) (f64.const -1e308) (i32.const 8))",
@@ -307,7 +309,7 @@ async fn v_318_raw_imports_with_hostile_numbers() {
         "(call $log (i32.const 0) ALL)",
         "(call $log (i32.const 2) (i32.const 0) (i32.const 0))",
         "(call $log (i32.const 0) (i32.const 8) (i32.const -8))",
-        // One handle ten million times, a handle that is not there, a list that is not there.
+        // One handle ten million times, a handle that does not exist, a list that does not exist.
         "(call $fill (call $subscribe (i64.const 0))) (call $poll ALL_HANDLES (i32.const 8))",
         "(call $poll (i32.const 0) (i32.const 1) (i32.const 8))",
         "(call $poll (i32.const 0) (i32.const 0) (i32.const 8))",
@@ -328,7 +330,7 @@ async fn v_318_raw_imports_with_hostile_numbers() {
             ..Guest::default()
         };
         let started = Instant::now();
-        // Either it went on and returned its value, or it was stopped, as an error of the script's.
+        // Either it continued and returned its value, or it was stopped with a script error.
         match guest.outcome().await {
             Outcome::Returned(value) => assert_eq!(value.text(), "7", "{body}"),
             Outcome::Failed(error) => {

@@ -5,7 +5,7 @@ const IMAGE: usize = 4 * PAGE;
 const RESERVED: usize = 1 << 30;
 const GUARD: usize = 1 << 20;
 
-/// Memories that begin with bytes which are all different from zero.
+/// Memories whose initial image has no zero byte.
 fn memories() -> (Memories, Vec<u8>) {
     let bytes: Vec<u8> = (0..IMAGE).map(|place| (place % 251) as u8 + 1).collect();
     let memories = Memories::default();
@@ -19,7 +19,7 @@ fn make(memories: &Memories) -> Memory {
 
 #[expect(unsafe_code, reason = "what a guest does")]
 fn bytes(memory: &mut Memory) -> &mut [u8] {
-    // SAFETY: so many bytes can be accessed, and the memory is borrowed.
+    // SAFETY: this many bytes can be accessed, and the memory is borrowed.
     unsafe { slice::from_raw_parts_mut(memory.as_ptr(), memory.byte_size()) }
 }
 
@@ -27,7 +27,8 @@ fn idle(memories: &Memories) -> usize {
     memories.shared.idle.lock().len()
 }
 
-/// The permissions of the mapping that has this address, as `rw-p`; nothing if there is none.
+/// The permissions of the mapping that contains this address, such as `rw-p`; `None` if there is
+/// none.
 fn permissions(address: usize) -> Option<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().find_map(|line| {
@@ -56,7 +57,7 @@ fn begins_as_the_image_and_is_the_image_again_for_the_next() {
     let mut again = make(&memories);
     assert_eq!((again.as_ptr(), again.byte_size()), (address, IMAGE));
     assert_eq!(bytes(&mut again), image);
-    // What the first had grown by cannot be accessed, and is empty when this one grows.
+    // The part by which the first had grown cannot be accessed, and is zero when this one grows.
     assert_eq!(permissions(again.as_ptr() as usize + IMAGE).as_deref(), Some("---p"));
     again.grow_to(IMAGE + 3 * PAGE).unwrap();
     assert!(bytes(&mut again)[IMAGE..].iter().all(|byte| *byte == 0));
@@ -170,7 +171,7 @@ fn an_idle_guest_keeps_what_it_wrote_and_nothing_else() {
 
     drop(memory);
     assert_eq!(idle(&memories), 1);
-    // There is nothing any more that it could take away from the next.
+    // The first memory's location is gone, so this cannot affect the next memory.
     let mut next = make(&memories);
     bytes(&mut next).fill(9);
     place.give_back().unwrap();

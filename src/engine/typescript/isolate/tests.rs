@@ -22,11 +22,12 @@ fn evaluate(runtime: &mut JsRuntime, source: impl Into<String>) -> String {
     v8::Local::new(scope, value).to_rust_string_lossy(scope)
 }
 
-/// THREATS 61: an upgrade that adds an op has to be looked at.
+/// THREATS 61: an upgrade that adds an op must be reviewed.
 #[test]
 fn the_ops_are_the_checked_in_list() {
     let mut names = with_bare_runtime(|runtime| runtime.op_names());
-    // The members of deno_web's classes (matrices, style sheets, the console) have names of their own.
+    // The members of deno_web's classes (matrices, style sheets, the console) have names without
+    // this prefix.
     names.retain(|name| name.starts_with("op_"));
     names.sort_unstable();
     names.dedup();
@@ -37,10 +38,10 @@ fn the_ops_are_the_checked_in_list() {
     }
 }
 
-/// THREATS 60: every op that is not needed throws, even for whoever finds a way to it.
+/// THREATS 60: every op that is not needed throws, even if a script finds a way to call it.
 #[test]
 fn every_other_op_is_dead() {
-    // Ops that are allowed are not called: some of them rely on what their callers check.
+    // Allowed ops are not called, because some of them rely on checks by their callers.
     let allowed = serde_json::to_string(ALLOWED_OPS).unwrap();
     let source = format!(
         r#"
@@ -64,7 +65,7 @@ fn every_other_op_is_dead() {
         JSON.stringify([tried.length, alive])
     "#
     );
-    // What prints, aborts or evaluates must not even be tried if it were alive.
+    // These print, abort or evaluate, so the test must not call them even if they were enabled.
     let dangerous = [
         "op_panic",
         "op_print",

@@ -1,17 +1,19 @@
-//! Refuses source that would nest too deeply, before the parser sees it.
+//! Refuses source that would nest too deeply, before it is parsed.
 //!
 //! The parser, every pass, the printer and the destructor of the tree recurse once per level, and a
-//! stack that overflows kills the process: no `catch_unwind` helps. So the height of the tree is
-//! over-approximated here, in one pass over the bytes that does not recurse. What may nest to the right
-//! (`!`, `=>`, `?:`, `else if`, words in a row such as `await await`) weighs ten; a link of a chain that the
-//! parser reads in a loop (`+`, `.`, a call) weighs one, because only the visitors recurse over it.
+//! stack overflow kills the process; `catch_unwind` cannot prevent it. So the height of the tree is
+//! over-approximated here, in one non-recursive scan of the bytes. Constructs that may nest to the
+//! right (`!`, `=>`, `?:`, `else if`, sequences of words such as `await await`) weigh ten. A link
+//! of a chain that the parser reads in a loop (`+`, `.`, a call) weighs one, because only the
+//! visitors recurse over it.
 //!
-//! Time is bounded in the same pass, because swc has no end of it on a few constructs: see [`MAX_WORK`].
+//! The same scan bounds time, because swc takes exponential time on a few constructs: see
+//! [`MAX_WORK`].
 //!
-//! The estimate must never be too low. Whoever could make this scanner believe that code is a string
-//! would hide brackets from it, and JavaScript has one place where that can be tried: `/` is a division
-//! or opens a regular expression, depending on grammar that is not known here. Where the token before it
-//! does not decide, both readings are followed until they agree again.
+//! The estimate must never be too low. Source that made this scanner mistake code for a string
+//! could hide brackets from it. JavaScript has one token where that can be tried: `/` is a division
+//! or starts a regular expression, depending on grammar that the scanner does not know. Where the
+//! previous token does not decide, both readings are followed until they agree again.
 
 mod frame;
 mod literals;
@@ -24,22 +26,25 @@ mod tests;
 
 use scanner::{Scanner, Stop};
 
-/// Brackets and templates open at one time. Real programs stay below 40.
+/// Maximum number of brackets and templates open at one time. Real programs stay below 40.
 pub(super) const MAX_BRACKETS: usize = 1_000;
 
-/// Largest weight on one path through the tree: 20,000 links of a chain or 2,000 levels of nesting. On a
-/// 256 MB stack that leaves 13 KB a link and 130 KB a level; `transpile/tests/bounds.rs` runs each construct there.
+/// Maximum weight of one path through the tree: 20,000 links of a chain or 2,000 levels of nesting.
+/// On a 256 MB stack that leaves 13 KB per link and 130 KB per level; `transpile/tests/bounds.rs`
+/// tests each construct at this bound.
 pub(super) const MAX_WEIGHT: u32 = 20_000;
 
-/// Most bytes that swc may read, with those it reads again. It cannot be cancelled, and some constructs double its
-/// time for all that they hold: a generic arrow function that turns out to be a type assertion, an arrow function
-/// in a conditional expression, a class in the `extends` of a class. Eight times the largest source is a second.
+/// Maximum number of bytes that swc may read, including repeated reads. swc cannot be cancelled,
+/// and some constructs double its time for everything inside them: a generic arrow function that
+/// turns out to be a type assertion, an arrow function in a conditional expression, a class in the
+/// `extends` of a class. The bound is eight times the largest source, which takes about a second.
 pub(super) const MAX_WORK: u64 = 8 << 20;
 
-/// Times that both readings of a `/` are followed. Hand-written code needs none or one.
+/// Maximum number of times that both readings of a `/` are followed. Hand-written code needs none
+/// or one.
 const MAX_READINGS: u32 = 64;
 
-/// Why the source is refused, with the byte where that was noticed.
+/// Why the source is refused, with the byte offset where that was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The tree could be higher than the stack allows.
@@ -49,22 +54,22 @@ pub(super) enum Refusal {
     },
     /// The parser would read more than [`MAX_WORK`] bytes.
     TooMuchWork {
-        /// Byte offset where the bound is passed.
+        /// Byte offset where the bound is exceeded.
         at: usize,
     },
-    /// Too many `/` of which only the grammar knows whether they divide.
+    /// Too many `/` that are a division or a regular expression depending on the grammar.
     Unclear {
         /// Byte offset of the last such `/`.
         at: usize,
     },
 }
 
-/// Returns an error if parsing `source` could exhaust the stack, or would take too much work.
+/// Returns an error if parsing `source` could overflow the stack, or would take too much work.
 pub(super) fn check(source: &str) -> Result<(), Refusal> {
     weight(source).map(drop)
 }
 
-/// Returns the largest weight that a path through the tree of `source` can have, in any of its readings.
+/// Returns the maximum weight of a path through the tree of `source`, in any of its readings.
 pub(super) fn weight(source: &str) -> Result<u32, Refusal> {
     let mut readings = MAX_READINGS;
     let mut pending = vec![Scanner::new(source)];

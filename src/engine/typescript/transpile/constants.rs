@@ -1,10 +1,11 @@
-//! Limits what the TypeScript pass computes ahead of time.
+//! Limits the constants that the TypeScript pass evaluates.
 //!
-//! The pass evaluates every `const` and every member of an enum, because an enum may use them. It copies what is left
-//! of an operator once for each operator, so a sum of 4,000 numbers took twelve seconds; and it makes every string on
-//! the way, so `const b = a + a, c = b + b, …` took all memory. So the same evaluation is done here first, on lengths
-//! only: a constant that is long or took many steps is hidden from the pass by a type annotation, which the pass
-//! removes; an enum then reads it when the script runs. Members of enums cannot be hidden, and are refused.
+//! The pass evaluates every `const` and every member of an enum, because an enum may use them. It
+//! copies the remaining expression once for each operator, so a sum of 4,000 numbers took twelve
+//! seconds; and it builds every intermediate string, so `const b = a + a, c = b + b, …` took all
+//! memory. So the same evaluation is done here first, on lengths only. A constant that is long or
+//! takes many steps is hidden from the pass by a type annotation, which the pass removes; an enum
+//! then reads it when the script runs. Members of enums cannot be hidden, and are refused.
 
 use std::collections::HashMap;
 
@@ -18,27 +19,30 @@ use swc_ecma_visit::{VisitMut, VisitMutWith};
 use super::fence::Part;
 use super::{TranspileError, TranspileErrorKind, refuse, work};
 
-/// Most operators of a constant that is evaluated ahead of time. The pass copies up to the square of it.
+/// Maximum number of operators in a constant that is evaluated. The pass copies up to the square of
+/// it.
 const MAX_CONSTANT_STEPS: u32 = 32;
 
-/// Longest text of such a constant, in bytes. Names and paths are shorter; a longer text is read at run time.
+/// Maximum length of such a constant's text, in bytes. Names and paths are shorter; a longer text
+/// is read at run time.
 const MAX_CONSTANT_BYTES: usize = 4 << 10;
 
-/// Most text that the members of all enums may have together, with what is made on the way, in bytes: four times the
-/// largest source.
+/// Maximum bytes of text of all enum members together, including intermediate strings: four times
+/// the largest source.
 const MAX_MEMBER_BYTES: usize = 4 << 20;
 
-/// Operators of one member of an enum. `bounds` counts its operators as work, and refuses longer ones first.
+/// Maximum number of operators in one enum member. `bounds` counts them as work and refuses longer
+/// members first.
 const MAX_MEMBER_STEPS: u32 = 100_000;
 
-/// Hides constants in a module whose names are resolved. `unresolved` is the context of names without a declaration:
-/// in an enum, of its members.
+/// Hides constants in a module whose names are resolved. `unresolved` is the context of names
+/// without a declaration, which in an enum refer to its members.
 pub(super) fn limit(
     part: Part<'_>,
     module: &mut Module,
     unresolved: SyntaxContext,
 ) -> Result<(), TranspileError> {
-    // A constant needs one of the two words, and neither can be written with escapes.
+    // A constant needs one of these words, and neither can be written with escapes.
     let has_enums = part.text.contains("enum");
     if !has_enums && !part.text.contains("const") {
         return Ok(());
@@ -54,21 +58,21 @@ pub(super) fn limit(
     }
 }
 
-/// What an expression is evaluated to ahead of time.
+/// The result of evaluating an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Folded {
     Number,
-    /// Text of so many bytes.
+    /// Text of this length in bytes.
     Text(usize),
     /// Known only when the script runs.
     Open,
 }
 
-/// The longest that a number is as text.
+/// Maximum length of a number as text, in bytes.
 const NUMBER_BYTES: usize = 24;
 
 impl Folded {
-    /// Length in a concatenation.
+    /// Length in bytes when concatenated.
     fn bytes(self) -> Option<usize> {
         match self {
             Self::Number => Some(NUMBER_BYTES),
@@ -83,25 +87,25 @@ struct Limiter {
     has_enums: bool,
     unresolved: SyntaxContext,
     constants: HashMap<Id, Folded>,
-    /// By the enum and the member's name.
+    /// Keyed by the enum and the member's name.
     members: HashMap<(Id, String), Folded>,
     /// Bytes of the texts of members.
     bytes: usize,
     exceeded: Option<Span>,
 }
 
-/// One evaluation: what it may still cost.
+/// One evaluation and its remaining budget.
 struct Evaluation<'a> {
     limiter: &'a Limiter,
-    /// The enum whose member this is.
+    /// The enum that the member belongs to.
     enum_id: Option<&'a Id>,
     steps: u32,
-    /// Bytes of all texts that were made on the way.
+    /// Bytes of all intermediate texts.
     made: usize,
 }
 
 impl Evaluation<'_> {
-    /// Returns what `expression` is, or nothing if that takes too many steps.
+    /// Evaluates `expression`. Returns `None` if that takes too many steps.
     fn evaluate(&mut self, expression: &Expr) -> Option<Folded> {
         self.steps = self.steps.checked_sub(1)?;
         let folded = match expression {
@@ -195,7 +199,7 @@ impl VisitMut for Limiter {
             if name.type_ann.is_some() {
                 continue;
             }
-            // Without enums nobody asks for constants.
+            // Without enums no constant is used by the pass.
             let folded = self.has_enums.then(|| {
                 let mut evaluation =
                     Evaluation { limiter: self, enum_id: None, steps: MAX_CONSTANT_STEPS, made: 0 };
@@ -241,7 +245,7 @@ impl VisitMut for Limiter {
     }
 }
 
-/// Returns whether the pass copies `expression` to evaluate it, beside names and literals.
+/// Returns whether the pass copies `expression` to evaluate it. Names and literals are not copied.
 fn is_evaluated(expression: &Expr) -> bool {
     !matches!(
         expression,
@@ -258,7 +262,7 @@ fn is_evaluated(expression: &Expr) -> bool {
     )
 }
 
-/// A type annotation, which makes a constant one that is not evaluated.
+/// A type annotation. A constant that has one is not evaluated.
 fn any() -> Box<TsTypeAnn> {
     let kind = TsKeywordTypeKind::TsAnyKeyword;
     let any = TsType::TsKeywordType(TsKeywordType { span: DUMMY_SP, kind });

@@ -1,4 +1,4 @@
-//! Runs the passes. Between them it is asked whether the run goes on.
+//! Runs the passes and checks between them whether the run has been stopped.
 
 use swc_common::{GLOBALS, Globals, Mark, SyntaxContext};
 use swc_ecma_ast::{Program, Script};
@@ -16,24 +16,25 @@ use super::{
     work,
 };
 
-/// Opens the function. The directive is the first statement of the body, which makes all of it strict.
+/// Start of the wrapper. The directive is the first statement of the body, which makes all of it
+/// strict.
 const OPEN: &str = "(async () => {\"use strict\";\n";
 
-/// Closes it.
+/// End of the wrapper.
 const CLOSE: &str = "})";
 
-/// Opens the function of a script with `export default`, whose value is called if it is a function. `then` is
-/// used so that no name of the wrapper is in scope of the script.
+/// Start of the wrapper of a script with `export default`, whose value is called if it is a
+/// function. `then` is used so that no name of the wrapper is in scope of the script.
 const OPEN_EXPORT: &str = "(async () => (async () => {\"use strict\";\n";
 
-/// Closes it. A class is a function whose `prototype` cannot be written to; it is a value, and not called.
+/// End of that wrapper. A class is a function whose `prototype` is not writable; it is not called.
 const CLOSE_EXPORT: &str = "})().then((value) => typeof value === \"function\" && \
     Object.getOwnPropertyDescriptor(value, \"prototype\")?.writable !== false ? value(globalThis.input) : value))";
 
-/// Lines of either opening.
+/// Number of lines of either start.
 const OPEN_LINES: u32 = 1;
 
-/// Makes JavaScript of what was parsed.
+/// Generates JavaScript from the parsed module.
 pub(super) fn emit(
     part: Part<'_>,
     parsed: Parsed,
@@ -57,7 +58,7 @@ fn transpile(
     program.mutate(resolver(unresolved, top_level, true));
     cancellation.check()?;
     let Program::Module(module) = &mut program else { unreachable!("no pass makes a script of a module") };
-    // A namespace in two blocks is written twice.
+    // A namespace in two blocks contains the word twice.
     if ["namespace", "module"].iter().map(|word| part.text.matches(word).count()).sum::<usize>() > 1 {
         namespaces::qualify(module, unresolved);
     }
@@ -66,8 +67,8 @@ fn transpile(
     constants::limit(part, module, unresolved_names)?;
     cancellation.check()?;
 
-    // A pass costs a walk over the tree even where there is nothing to do, so the text is asked first. The
-    // words cannot be written with escapes; found in a string or a comment they cost only the walk.
+    // A pass walks the tree even if there is nothing to do, so the text is checked first. The words
+    // cannot be written with escapes; a match in a string or a comment costs only the walk.
     let decorates = part.text.contains('@') || part.text.contains("accessor");
     if decorates {
         HELPERS.set(&Helpers::new(false), || {
@@ -77,9 +78,9 @@ fn transpile(
         cancellation.check()?;
     }
     let config = Config {
-        // Fields stay the language's own.
+        // Class fields keep the language's own semantics.
         native_class_properties: true,
-        // `tsc` reads members of enums that are not const at run time, and so do we.
+        // As in `tsc`, members of enums that are not const are read at run time.
         ts_enum_is_mutable: true,
         no_empty_export: true,
         ..Config::default()
@@ -91,7 +92,8 @@ fn transpile(
     let lowered = lower::lower(part, module, &value, unresolved_names)?;
     let mut program =
         Program::Script(Script { span: swc_common::DUMMY_SP, body: lowered.body, shebang: None });
-    // Only these make names, or move an author's name to where another of the same spelling is in scope.
+    // Only these create names, or move an author's name into the scope of another of the same
+    // spelling.
     let renames = ["namespace", "module", "enum"].iter().any(|word| part.text.contains(word));
     if decorates || renames || lowered.made_up_name {
         work::check_names(part, &program)?;

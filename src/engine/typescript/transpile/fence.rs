@@ -8,7 +8,8 @@ pub(super) struct Part<'a> {
     pub(super) lines_before: u32,
 }
 
-/// Returns the code of the first fence in `source`, if the fence opens on the first line that is not blank.
+/// Returns the content of the first fence in `source`, if the fence opens on the first non-blank
+/// line.
 pub(super) fn leading(source: &str) -> Option<Part<'_>> {
     let first = source.trim_start();
     marker(first)?;
@@ -17,9 +18,9 @@ pub(super) fn leading(source: &str) -> Option<Part<'_>> {
 
 /// Returns the fenced parts of `source` in the order in which they should be tried.
 ///
-/// TypeScript and JavaScript first, then fences that name no language; others are not code for this engine. A
-/// fence that opens while a template literal may be open is part of that literal: such a source has an odd
-/// number of backticks before it.
+/// TypeScript and JavaScript come first, then fences that name no language. Fences of other
+/// languages are not code for this engine. A fence that opens after an odd number of backticks is
+/// ignored, because it may be part of an open template literal.
 pub(super) fn fenced(source: &str) -> Vec<Part<'_>> {
     let mut named = Vec::new();
     let mut unnamed = Vec::new();

@@ -1,4 +1,4 @@
-//! Turns the author's module into the statements of a function body.
+//! Lowers the author's module to the statements of a function body.
 
 use std::cell::OnceCell;
 
@@ -16,18 +16,18 @@ use super::positions::PlaceIndex;
 use super::value::{Value, begins_at, is_function};
 use super::{Import, ImportedName, Place, TranspileError, TranspileErrorKind, refuse};
 
-/// The statements of the function body, and what must be known of them.
+/// The statements of the function body, and the properties that the wrapper depends on.
 #[derive(Debug)]
 pub(super) struct Lowered {
     pub(super) body: Vec<Stmt>,
     pub(super) imports: Vec<Import>,
-    /// Whether the wrapper must call what the body returns if that is a function.
+    /// Whether the wrapper must call the returned value if it is a function.
     pub(super) calls_value: bool,
-    /// Whether a name was made up that the author may have used too.
+    /// Whether a name was generated that the author may have used too.
     pub(super) made_up_name: bool,
 }
 
-/// Lowers `module`, whose types are gone. `unresolved` marks the names of globals.
+/// Lowers `module`, whose types have been removed. `unresolved` marks the names of globals.
 pub(super) fn lower(
     part: Part<'_>,
     module: Module,
@@ -55,7 +55,8 @@ pub(super) fn lower(
                 _ if items.as_slice().iter().all(does_nothing) => {
                     body.push(returns(statement.span, statement.expr));
                 }
-                // Declarations follow, which run before the value leaves: the value waits for them.
+                // Declarations follow that run before the value is returned, so the value is stored
+                // until then.
                 _ => body.push(lowering.hold(statement.span, statement.expr)),
             }
             continue;
@@ -89,7 +90,8 @@ pub(super) fn lower(
     })
 }
 
-/// Returns whether the item has no effect when it is reached: the value may leave before it.
+/// Returns whether the item has no effect when it is reached, so that the value may be returned
+/// before it.
 fn does_nothing(item: &ModuleItem) -> bool {
     match item {
         ModuleItem::Stmt(Stmt::Empty(_) | Stmt::Decl(Decl::Fn(_))) => true,
@@ -104,18 +106,18 @@ fn does_nothing(item: &ModuleItem) -> bool {
 
 /// What the body returns at its end.
 enum End {
-    /// The result of the function.
+    /// The result of calling the function.
     Call(Box<Expr>),
-    /// What the name holds.
+    /// The value of the variable.
     Return(Ident),
-    /// What the name holds, which is called if it is a function.
+    /// The value of the variable, which is called if it is a function.
     Exported(Ident),
 }
 
 struct Lowering<'a> {
     part: Part<'a>,
     unresolved: SyntaxContext,
-    /// Made for the first import.
+    /// Built for the first import.
     places: OnceCell<PlaceIndex>,
     imports: Vec<Import>,
     hoisted: Vec<Stmt>,
@@ -175,7 +177,7 @@ impl Lowering<'_> {
                 },
                 DefaultDecl::TsInterfaceDecl(_) => None,
             },
-            // The passes leave none of these, and `refuse` none of those.
+            // None of these gets here: the passes remove some, and `refuse` rejects the others.
             ModuleDecl::ExportAll(_)
             | ModuleDecl::TsImportEquals(_)
             | ModuleDecl::TsExportAssignment(_)
@@ -183,7 +185,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// `export { a, b as default }`: the names are declared elsewhere, so only the default means anything.
+    /// Lowers `export { a, b as default }`: the names are declared elsewhere, so only the default
+    /// matters.
     fn export(&mut self, specifier: &ExportSpecifier) -> Result<(), TranspileError> {
         let ExportSpecifier::Named(named) = specifier else {
             return Ok(());
@@ -207,7 +210,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Keeps the value of `expression` in a name of its own until the end of the body.
+    /// Stores the value of `expression` in a generated variable until the end of the body.
     fn hold(&mut self, span: Span, expression: Box<Expr>) -> Stmt {
         let name = self.made_up_name();
         self.end = Some(End::Return(name.clone()));
@@ -220,7 +223,7 @@ impl Lowering<'_> {
         constant(span, Pat::Ident(BindingIdent::from(name)), expression)
     }
 
-    /// Makes a name that hygiene keeps apart from the author's, whatever those are.
+    /// Generates a name that hygiene keeps apart from all of the author's names.
     fn made_up_name(&mut self) -> Ident {
         let context = SyntaxContext::empty().apply_mark(Mark::new());
         let name = Ident::new("result".into(), DUMMY_SP, context);
@@ -228,7 +231,8 @@ impl Lowering<'_> {
         name
     }
 
-    /// Calls `function` with the input of the run, as a property: the script may have a name `input` of its own.
+    /// Calls `function` with the run's input, read as a property of the global object: the script
+    /// may have declared a name `input`.
     fn call(&self, function: Box<Expr>) -> Box<Expr> {
         let globals = Ident::new("globalThis".into(), DUMMY_SP, self.unresolved);
         let input = MemberExpr {
@@ -249,7 +253,7 @@ impl Lowering<'_> {
         self.places.get_or_init(|| PlaceIndex::new(text, lines_before)).place(text, span.lo)
     }
 
-    /// Turns an import into `const { … } = await import("mcp:…")` at the top of the body.
+    /// Lowers an import to `const { … } = await import("mcp:…")` at the top of the body.
     fn import(&mut self, import: &ImportDecl) -> Result<(), TranspileError> {
         let specifier = refuse::check_specifier(self.part, &import.src)?;
         let mut names = Vec::new();

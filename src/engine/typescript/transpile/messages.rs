@@ -1,4 +1,4 @@
-//! Says what the parser found in words for the script's author.
+//! Turns parser errors into messages for the script's author.
 
 use swc_ecma_parser::error::SyntaxError;
 
@@ -29,7 +29,7 @@ fn token(text: &str) -> String {
     }
 }
 
-/// Lowers the first letter, and takes the full stop and all but the first line away.
+/// Lowercases the first letter, and removes the full stop and all lines after the first.
 fn lower(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim_end_matches('.');
     let mut letters = line.chars();
@@ -40,7 +40,7 @@ fn lower(text: &str) -> String {
     }
 }
 
-/// Returns what to do about it, where that is known.
+/// Returns what the author can do about the error, if that is known.
 pub(super) fn hint(source: &str, kind: &SyntaxError) -> Option<String> {
     if looks_like_python(source) {
         return Some("this looks like Python: run it as Python, or write TypeScript".to_owned());
@@ -56,7 +56,7 @@ pub(super) fn hint(source: &str, kind: &SyntaxError) -> Option<String> {
     }
 }
 
-/// Returns whether a line could only be Python. Asked only about text that is not TypeScript.
+/// Returns whether some line can only be Python. Called only for text that is not TypeScript.
 fn looks_like_python(source: &str) -> bool {
     source.lines().any(|line| {
         let line = line.trim();

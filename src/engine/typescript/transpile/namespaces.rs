@@ -1,8 +1,8 @@
-//! Lets the blocks of a merged namespace see each other's exports.
+//! Makes the exports of a merged namespace visible in all its blocks.
 //!
-//! In TypeScript a name that one block exports is in scope of the others. Each block becomes a function
-//! of its own, so a bare name of another block is written as a member of the namespace here. swc's pass
-//! does not do this.
+//! In TypeScript a name that one block exports is in scope of the others. Each block becomes a
+//! function of its own, so a bare name from another block is rewritten here as a member of the
+//! namespace. swc's pass does not do this.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,15 +14,15 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{Visit, VisitMut, VisitMutWith, VisitWith};
 
-/// Qualifies the bare names of earlier blocks in a module whose names are resolved. `unresolved` marks
-/// those that have no declaration of their own in sight.
+/// Qualifies the bare names of earlier blocks in a module whose names are resolved. `unresolved`
+/// marks names that have no visible declaration.
 pub(super) fn qualify(module: &mut Module, unresolved: Mark) {
     let unresolved = SyntaxContext::empty().apply_mark(unresolved);
     qualify_items(&mut module.body, "", &mut HashMap::new(), unresolved);
 }
 
-/// `exports` has what the blocks so far export, by the namespace's path. `outer` is the path of the
-/// namespace that `items` are in.
+/// `exports` maps a namespace's path to the names that its blocks have exported so far. `outer` is
+/// the path of the namespace that contains `items`.
 fn qualify_items(
     items: &mut [ModuleItem],
     outer: &str,

@@ -15,15 +15,15 @@ use super::fence::Part;
 use super::positions::{FIRST_BYTE, place_of};
 use super::{TranspileError, TranspileErrorKind, messages};
 
-/// The author's module, and whether its own top level returns.
+/// The author's module, and whether its top level returns.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) module: Module,
     pub(super) returns: bool,
 }
 
-/// Parses `part` on its own, before anything is put around it: what would break out of the wrapper does not
-/// parse here.
+/// Parses `part` on its own, before the wrapper is added: text that would close the wrapper does
+/// not parse here.
 pub(super) fn parse(part: Part<'_>) -> Result<Parsed, TranspileError> {
     match parse_module(part.text) {
         Ok(parsed) => Ok(parsed),
@@ -34,7 +34,7 @@ pub(super) fn parse(part: Part<'_>) -> Result<Parsed, TranspileError> {
     }
 }
 
-/// The tree of `text`, with whatever is wrong in it that the parser goes on after.
+/// The tree of `text`, including errors that the parser recovers from.
 #[cfg(any(test, fuzzing))]
 pub(super) fn tree(text: &str) -> Result<Module, swc_ecma_parser::error::Error> {
     parser(text).parse_module()
@@ -57,7 +57,8 @@ fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
             return Err(first(errors).expect("one was pushed"));
         }
     };
-    // What it could not read the parser says, except in an `export abstract class`: there it only leaves a gap.
+    // The parser reports what it could not read, except in an `export abstract class`, where it
+    // only leaves a gap in the tree.
     let mut gaps = Gaps::default();
     module.visit_with(&mut gaps);
     errors.extend(gaps.found.map(|span| swc_ecma_parser::error::Error::new(span, SyntaxError::TS1109)));
@@ -68,8 +69,9 @@ fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
             finder.found.map(|span| swc_ecma_parser::error::Error::new(span, SyntaxError::InvalidExpr)),
         );
     }
-    // The parser has no setting that allows `return` at the top level of TypeScript. It reports each one and
-    // goes on, so those that do stand there are taken from the list. One in a static block stays.
+    // The parser has no setting that allows `return` at the top level of TypeScript. It reports
+    // each one and continues, so those at the top level are removed from the list. One in a static
+    // block stays.
     let mut returns = HashSet::new();
     if errors.iter().any(|error| *error.kind() == SyntaxError::ReturnNotAllowed) {
         let mut finder = TopLevelReturns::default();
@@ -89,7 +91,7 @@ fn first(errors: Vec<swc_ecma_parser::error::Error>) -> Option<swc_ecma_parser::
     errors.into_iter().min_by_key(|error| error.span().lo)
 }
 
-/// Parses a source that is a function without a name and nothing else, which is no statement.
+/// Parses a source that consists of a function without a name, which is not a statement.
 fn parse_function(text: &str) -> Option<Parsed> {
     let mut parser = parser(text);
     parser.allow_module_syntax();
@@ -104,7 +106,7 @@ fn parse_function(text: &str) -> Option<Parsed> {
     Some(Parsed { module, returns: false })
 }
 
-/// Collects where the `return` statements of the top level begin.
+/// Collects the positions of the `return` statements at the top level.
 #[derive(Default)]
 struct TopLevelReturns {
     found: HashSet<BytePos>,
@@ -115,7 +117,7 @@ impl Visit for TopLevelReturns {
         self.found.insert(statement.span.lo);
     }
 
-    // What follows cannot hold a `return` of the top level.
+    // These cannot contain a `return` of the top level.
     fn visit_expr(&mut self, _: &Expr) {}
     fn visit_decl(&mut self, _: &Decl) {}
     fn visit_function(&mut self, _: &Function) {}
@@ -123,7 +125,7 @@ impl Visit for TopLevelReturns {
     fn visit_class(&mut self, _: &Class) {}
 }
 
-/// Looks for an expression that the parser could not read.
+/// Searches for an expression that the parser could not read.
 #[derive(Default)]
 struct Gaps {
     found: Option<Span>,
@@ -135,8 +137,9 @@ impl Visit for Gaps {
     }
 }
 
-/// Looks for a template whose tag is a template. It can only fail when it runs, so nobody writes it; Markdown is
-/// read as one, when what stands before a fence is read as a label or an expression.
+/// Searches for a template whose tag is a template. It always fails at run time, so nobody writes
+/// it deliberately; Markdown parses as one if the text before a fence parses as a label or an
+/// expression.
 #[derive(Default)]
 struct TaggedByTemplate {
     found: Option<Span>,

@@ -1,4 +1,4 @@
-//! Finds the author's place of a place in the generated code.
+//! Maps locations in the generated code to locations in the author's text.
 
 use std::cell::OnceCell;
 
@@ -6,20 +6,22 @@ use swc_common::{BytePos, LineCol};
 
 use super::Place;
 
-/// Byte position that the parser gives the first byte of the source: swc keeps 0 for nodes that nobody wrote.
+/// Byte position of the first byte of the source in the parser: swc reserves 0 for generated nodes.
 pub(super) const FIRST_BYTE: BytePos = BytePos(1);
 
-/// Where the tokens of the generated code came from.
+/// The source positions of the tokens of the generated code.
 ///
-/// Kept as the printer wrote it, twelve bytes a token in order of the generated place, and searched only when
-/// an error needs a place. No source map is built: nobody but this type would read it.
+/// They are kept as the printer wrote them, twelve bytes per token in the order of the generated
+/// code, and searched only when an error needs a location. No source map is built, because only
+/// this type would read it.
 #[derive(Debug)]
 pub(crate) struct Positions {
-    /// What was parsed: the author's text, or the part of it that a Markdown fence holds.
+    /// The parsed source: the author's text, or the part of it inside a Markdown fence.
     source: Box<str>,
     /// Lines of the author's text before `source`.
     lines_before: u32,
-    /// Made at the first question. A script may write a stack of any length, and each line of it is a question.
+    /// Built at the first lookup. A script may write a stack of any length, and each line of it is
+    /// a lookup.
     index: OnceCell<PlaceIndex>,
     tokens: Vec<(BytePos, LineCol)>,
     /// Lines of the generated code before the first token.
@@ -36,15 +38,17 @@ impl Positions {
         Self { source: source.into(), lines_before, index: OnceCell::new(), tokens, prefix_lines }
     }
 
-    /// Returns the author's place of a generated place. Both count from 1, columns in UTF-16 units as V8 does.
+    /// Returns the author's location of a generated location. Both count from 1, columns in UTF-16
+    /// units as V8 does.
     ///
-    /// `None` where nobody wrote what stands there: the wrapper, and the helpers of decorators.
+    /// Returns `None` for generated code that has no source: the wrapper, and the helpers of
+    /// decorators.
     pub(crate) fn original(&self, line: u32, column: u32) -> Option<Place> {
         let line = line.checked_sub(1 + self.prefix_lines)?;
         let column = column.checked_sub(1)?;
         let after = self.tokens.partition_point(|(_, place)| (place.line, place.col) <= (line, column));
         let (byte, place) = self.tokens.get(after.checked_sub(1)?)?;
-        // A token of an earlier line says nothing about this one.
+        // A token of an earlier line does not determine the location on this one.
         (place.line == line).then(|| {
             let index = self.index.get_or_init(|| PlaceIndex::new(&self.source, self.lines_before));
             index.place(&self.source, *byte)
@@ -52,8 +56,8 @@ impl Positions {
     }
 }
 
-/// Returns the author's place of a byte of what was parsed. Reads the source up to there: for many questions there is
-/// [`PlaceIndex`].
+/// Returns the author's location of a byte of the parsed source. Reads the source up to that byte;
+/// use [`PlaceIndex`] for many lookups.
 pub(super) fn place_of(source: &str, lines_before: u32, byte: BytePos) -> Place {
     let offset = offset_of(source, byte);
     let mut line = lines_before + 1;
@@ -65,14 +69,15 @@ pub(super) fn place_of(source: &str, lines_before: u32, byte: BytePos) -> Place 
     Place { line, column: column(units(&source[line_start..offset])) }
 }
 
-/// Bytes between two places of which the index knows the UTF-16 units before: what one question reads at most.
+/// Distance in bytes between offsets whose UTF-16 units are indexed: the most that one lookup
+/// reads.
 const BLOCK: usize = 1 << 10;
 
-/// Answers where bytes of a text stand, each in the time of a search.
+/// Maps byte offsets of a text to locations, each by binary search.
 #[derive(Debug)]
 pub(super) struct PlaceIndex {
     lines_before: u32,
-    /// Where each line begins but the first, in bytes.
+    /// Byte offset of the start of each line except the first.
     starts: Vec<u32>,
     /// UTF-16 units before each multiple of [`BLOCK`].
     units: Vec<u32>,
@@ -91,7 +96,7 @@ impl PlaceIndex {
         Self { lines_before, starts, units: blocks }
     }
 
-    /// Returns the place of a byte of `source`, the text that this is the index of.
+    /// Returns the location of a byte of `source`, which must be the indexed text.
     pub(super) fn place(&self, source: &str, byte: BytePos) -> Place {
         let offset = offset_of(source, byte);
         let lines = self.starts.partition_point(|start| *start as usize <= offset);
@@ -110,7 +115,8 @@ fn offset_of(source: &str, byte: BytePos) -> usize {
     source.floor_char_boundary(byte.0.saturating_sub(FIRST_BYTE.0) as usize)
 }
 
-/// Returns where lines begin in `text`, which `source` begins with. CR LF is one end of line, at its second half.
+/// Returns where lines start in `text`, which is a prefix of `source`. CR LF is one line
+/// terminator, which ends at the LF.
 fn line_starts<'a>(text: &'a str, source: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(['\n', '\r', '\u{2028}', '\u{2029}'])
         .filter(|(index, _)| !source[*index..].starts_with("\r\n"))
@@ -121,7 +127,7 @@ fn units(text: &str) -> u32 {
     u32::try_from(text.encode_utf16().count()).unwrap_or(u32::MAX >> 1)
 }
 
-/// Returns the column, from 1, after so many units of the line.
+/// Returns the column, from 1, after this many units of the line.
 fn column(units: u32) -> u32 {
     units.saturating_add(1)
 }

@@ -1,4 +1,4 @@
-//! Prints the function, up to a bound.
+//! Prints the function, with a bound on the output size.
 
 use std::io::{self, Write};
 
@@ -10,16 +10,16 @@ use swc_ecma_codegen::{Config, Emitter};
 
 use super::{Cancellation, TranspileError, TranspileErrorKind, work};
 
-/// Most bytes of code for each byte of source, and on top. Decorators and `accessor` fields are what grows most:
-/// 4,000 of them make 3 MB. Without the bound, the name of an enum of 100 KB would be written twice for each of its
-/// 50,000 members.
+/// Maximum bytes of code: this many per byte of source, plus a constant. Decorators and `accessor`
+/// fields grow most: 4,000 of them make 3 MB. Without the bound, an enum's name of 100 KB would be
+/// written twice for each of its 50,000 members.
 const MAX_GROWTH: usize = 8;
 const MAX_GROWTH_ON_TOP: usize = 4 << 20;
 
-/// Bytes between two looks at whether the run has been stopped: a few milliseconds.
+/// Bytes between two checks whether the run has been stopped, which take a few milliseconds.
 const CHECK_EVERY: usize = 1 << 18;
 
-/// Code, and where each of its tokens came from.
+/// The code, and the source position of each of its tokens.
 pub(super) type Printed = (String, Vec<(BytePos, LineCol)>);
 
 /// Prints `program` between `open` and `close`.
@@ -31,7 +31,8 @@ pub(super) fn print(
     cancellation: Cancellation<'_>,
 ) -> Result<Printed, TranspileError> {
     let map: Lrc<SourceMap> = Lrc::default();
-    // The printer asks the map which nodes shared a line. Its first file begins where the parser began to count.
+    // The printer asks the map which nodes shared a line. Its first file starts at the parser's
+    // first position.
     map.new_source_file(Lrc::new(FileName::Anon), source.to_owned());
     let mut code = Vec::with_capacity(source.len() + source.len() / 4 + open.len() + close.len());
     code.extend_from_slice(open.as_bytes());
@@ -40,7 +41,7 @@ pub(super) fn print(
     let mut bounded =
         Bounded { code: &mut code, max_bytes, check_at: CHECK_EVERY, cancellation, refusal: None };
     let mut writer = JsWriter::new(map.clone(), "\n", &mut bounded, Some(&mut tokens));
-    // Indented code would grow with the square of its depth: a thousand blocks would take 4 MB.
+    // Indentation would grow with the square of the depth: a thousand blocks would take 4 MB.
     writer.set_indent_str("");
     let mut emitter = Emitter { cfg: Config::default(), cm: map, comments: None, wr: writer };
     let written = emitter.emit_program(program);
@@ -53,13 +54,13 @@ pub(super) fn print(
     Ok((String::from_utf8(code).expect("the printer writes UTF-8"), tokens))
 }
 
-/// Memory to write to, which refuses what is too much.
+/// An in-memory writer with a maximum size.
 struct Bounded<'a> {
     code: &'a mut Vec<u8>,
     max_bytes: usize,
     check_at: usize,
     cancellation: Cancellation<'a>,
-    /// Why nothing more is written.
+    /// Why writing has stopped.
     refusal: Option<TranspileError>,
 }
 
@@ -83,7 +84,7 @@ impl Write for Bounded<'_> {
 }
 
 impl Bounded<'_> {
-    /// Keeps `error` for the author. What is returned only makes the printer stop.
+    /// Records `error` for the author. The returned error only makes the printer stop.
     fn refuse(&mut self, error: TranspileError) -> io::Error {
         self.refusal.get_or_insert(error);
         io::ErrorKind::FileTooLarge.into()

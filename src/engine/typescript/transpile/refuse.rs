@@ -1,4 +1,4 @@
-//! Refuses what parses as TypeScript but cannot be run here.
+//! Refuses TypeScript that parses but cannot run here.
 
 use swc_common::{Span, Spanned};
 use swc_ecma_ast::{
@@ -11,10 +11,10 @@ use super::fence::Part;
 use super::positions::place_of;
 use super::{TranspileError, TranspileErrorKind};
 
-/// What servers are imported by.
+/// The scheme with which servers are imported.
 pub(super) const SERVER_PREFIX: &str = "mcp:";
 
-/// Returns an error of the kind at a span of `part`.
+/// Returns an error of this kind at a span of `part`.
 pub(super) fn error(
     part: Part<'_>,
     kind: TranspileErrorKind,
@@ -30,7 +30,7 @@ pub(super) fn error(
     }
 }
 
-/// Returns the first thing in `module` that cannot be run.
+/// Returns an error for the first construct in `module` that cannot run.
 pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileError> {
     let mut default: Option<Span> = None;
     for item in &module.body {
@@ -48,7 +48,7 @@ pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileErro
             ));
         }
     }
-    // The words cannot be written with escapes, so text that lacks them needs no look at the tree.
+    // These words cannot be written with escapes, so text without them needs no walk over the tree.
     if part.text.contains('@') || part.text.contains("import") {
         let mut finder = Finder::default();
         module.visit_with(&mut finder);
@@ -160,7 +160,7 @@ fn exports_default(declaration: &ModuleDecl) -> bool {
     }
 }
 
-/// Looks for what has no form in a script.
+/// Searches for constructs that a script cannot use.
 #[derive(Default)]
 struct Finder {
     found: Option<(Span, &'static str, &'static str)>,

@@ -1,4 +1,4 @@
-//! What the stripper promises, by source and the code, place or error that must come out.
+//! Tests of the transpiler: a source, and the expected code, location or error.
 
 mod bounds;
 mod code;
@@ -8,10 +8,10 @@ mod work;
 
 use super::{STACK_BYTES, TranspileError, Transpiled, transpile};
 
-/// Largest source in these tests.
+/// Maximum source size in these tests, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Transpiles on a thread with the stack that callers promise.
+/// Transpiles on a thread with the stack size that callers must provide.
 fn run(source: &str) -> Result<Transpiled, TranspileError> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
@@ -23,7 +23,7 @@ fn run(source: &str) -> Result<Transpiled, TranspileError> {
     })
 }
 
-/// The function body of what comes out, on one line.
+/// The function body of the output, on one line.
 fn body(source: &str) -> String {
     let transpiled = run(source).unwrap_or_else(|error| panic!("{source:?} must transpile: {error:?}"));
     let code = transpiled.code.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Decides what the value of a script is, from its syntax tree alone.
+//! Decides from the syntax tree alone which expression gives the script's value.
 
 use swc_common::{BytePos, Spanned};
 use swc_ecma_ast::{
@@ -7,10 +7,10 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
-/// Where the value of a script comes from.
+/// The source of a script's value.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
-    /// Nothing gives one: the value is `undefined`.
+    /// Nothing: the value is `undefined`.
     Nothing,
     /// A `return` at the top level.
     Returned,
@@ -18,13 +18,14 @@ pub(super) enum Value {
     Exported,
     /// The function of this name, called with the run's input.
     Call(Ident),
-    /// The expression statement that begins here.
+    /// The expression statement that starts at this position.
     Expression(BytePos),
-    /// The function that is the expression statement that begins here, called with the run's input.
+    /// A function in the expression statement that starts at this position, called with the run's
+    /// input.
     CallExpression(BytePos),
 }
 
-/// Decides the value of `module`, whose names are resolved and whose types are still there.
+/// Decides the value of `module`, whose names are resolved and whose types are still present.
 pub(super) fn decide(module: &Module, returns: bool) -> Value {
     if returns {
         return Value::Returned;
@@ -81,7 +82,7 @@ fn exported_name(specifier: &ExportSpecifier) -> Option<&str> {
     }
 }
 
-/// Returns the function `main`, or else `run`, if nothing but itself refers to it.
+/// Returns the function `main`, or else `run`, unless other code refers to it.
 fn entry_point(module: &Module) -> Option<&Ident> {
     ["main", "run"].into_iter().find_map(|wanted| {
         let named = |item: &&ModuleItem| function_name(item).is_some_and(|name| name.sym == wanted);
@@ -89,7 +90,7 @@ fn entry_point(module: &Module) -> Option<&Ident> {
         let name = function_name(item)?;
         let mut uses = Uses { of: name, found: false };
         for other in module.body.iter().filter(|other| !std::ptr::eq(*other, item)) {
-            // To export it is not to use it, and an overload is the function itself.
+            // An export is not a use, and an overload belongs to the function itself.
             let exports = matches!(other, ModuleItem::ModuleDecl(ModuleDecl::ExportNamed(_)));
             let overloads =
                 function_declaration(other).is_some_and(|(other, _)| other.to_id() == name.to_id());
@@ -101,7 +102,7 @@ fn entry_point(module: &Module) -> Option<&Ident> {
     })
 }
 
-/// Looks for a use of a name.
+/// Searches for a use of a name.
 struct Uses<'a> {
     of: &'a Ident,
     found: bool,
@@ -113,7 +114,7 @@ impl Visit for Uses<'_> {
     }
 }
 
-/// Returns the name and whether it has a body, of a function declaration, exported or not.
+/// Returns the name of a function declaration, exported or not, and whether it has a body.
 fn function_declaration(item: &ModuleItem) -> Option<(&Ident, bool)> {
     match declaration(item)? {
         Decl::Fn(function) => Some((&function.ident, function.function.body.is_some())),
@@ -121,9 +122,10 @@ fn function_declaration(item: &ModuleItem) -> Option<(&Ident, bool)> {
     }
 }
 
-/// Returns the name of a function that the item declares and that may be called for the script's value.
+/// Returns the name of a function that the item declares and that may be called for the script's
+/// value.
 ///
-/// Not a generator: calling it gives an iterator, which nobody wants as a value.
+/// Generators are excluded: calling one returns an iterator, which is never the intended value.
 fn function_name(item: &ModuleItem) -> Option<&Ident> {
     match declaration(item)? {
         Decl::Fn(function) if function.function.body.is_some() && !function.function.is_generator => {
@@ -152,7 +154,7 @@ fn declaration(item: &ModuleItem) -> Option<&Decl> {
     }
 }
 
-/// Returns whether `expression` is a function to call, written out.
+/// Returns whether `expression` is a function expression that should be called.
 pub(super) fn is_function(expression: &Expr) -> bool {
     match expression {
         Expr::Arrow(_) => true,
@@ -167,7 +169,7 @@ pub(super) fn is_function(expression: &Expr) -> bool {
     }
 }
 
-/// Returns whether anything of the item is there at run time, imports and directives apart.
+/// Returns whether any of the item exists at run time. Imports and directives do not count.
 fn runs(item: &ModuleItem) -> bool {
     match item {
         ModuleItem::ModuleDecl(ModuleDecl::Import(_) | ModuleDecl::ExportNamed(_))
@@ -185,7 +187,7 @@ fn runs(item: &ModuleItem) -> bool {
     }
 }
 
-/// Returns whether the item is a declaration that may stand after the last expression.
+/// Returns whether the item is a declaration that may follow the last expression.
 fn is_declaration(item: &ModuleItem) -> bool {
     match item {
         ModuleItem::Stmt(Stmt::Empty(_)) => true,
@@ -198,7 +200,7 @@ fn is_declaration(item: &ModuleItem) -> bool {
     }
 }
 
-/// Returns whether `item` is the expression statement that begins at `at`.
+/// Returns whether `item` is the expression statement that starts at `at`.
 pub(super) fn begins_at(item: &ModuleItem, at: BytePos) -> bool {
     matches!(item, ModuleItem::Stmt(Stmt::Expr(statement)) if statement.span_lo() == at)
 }

@@ -1,10 +1,11 @@
-//! Counts on the tree what the passes would do, and refuses what would take too long.
+//! Counts on the tree what the passes would do, and refuses sources that would take too long.
 //!
-//! swc's passes cannot be interrupted, and these are not linear: the pass for enums walks all members of all enums
-//! once for each enum; the pass for decorators looks at the whole class for each decorated member, and writes some
-//! 500 bytes for each; the pass that renames compares a name with all others of the same spelling. Each bound below
-//! is about a quarter of a second of its pass in a build with optimisation (`fuzz/examples/growth.rs` measures it).
-//! Scripts that people or models write stay a hundred times below.
+//! swc's passes cannot be interrupted, and three are not linear: the pass for enums walks all
+//! members of all enums once for each enum; the pass for decorators visits the whole class for each
+//! decorated member, and writes about 500 bytes for each; the renaming pass compares a name with
+//! all others of the same spelling. Each bound below allows about a quarter of a second of its pass
+//! in an optimized build (`fuzz/examples/growth.rs` measures it). Scripts written by people or
+//! models stay a hundred times below.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,23 +16,24 @@ use swc_ecma_visit::{Visit, VisitWith};
 use super::fence::Part;
 use super::{TranspileError, TranspileErrorKind, refuse};
 
-/// What the author is told, here and where the parser's work is bounded.
+/// The error message, used here and where the parser's work is bounded.
 pub(super) const MESSAGE: &str = "this source takes too much work to transpile";
 
-/// Largest product of the number of enums and the number of all their members: 4,000 enums of one member each, or
-/// 500 of 64. A step takes up to 16 ns, if all enums are one that was declared in parts.
+/// Maximum product of the number of enums and the number of all their members: 4,000 enums of one
+/// member each, or 500 of 64. A step takes up to 16 ns, if all enums are parts of one merged enum.
 const MAX_ENUM_STEPS: u64 = 16_000_000;
 
-/// Most decorators and `accessor` fields. In a class of its own each takes 30 µs; in one class 4,000 take 0.3 s.
+/// Maximum number of decorators and `accessor` fields. In a class of its own each takes 30 µs;
+/// 4,000 in one class take 0.3 s.
 const MAX_DECORATORS: u64 = 4_000;
 
-/// Most pairs of names that have one spelling and different declarations: 14,000 parameters called `x`, say. A pair
-/// takes 2 ns.
+/// Maximum number of pairs of names that have one spelling and different declarations: about 14,000
+/// parameters called `x`. A pair takes 2 ns.
 const MAX_NAME_PAIRS: u64 = 100_000_000;
 
 /// Returns an error if enums or decorators in `module` would take too long.
 pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileError> {
-    // The words cannot be written with escapes, so text that lacks them needs no look at the tree.
+    // These words cannot be written with escapes, so text without them needs no walk over the tree.
     if !["enum", "@", "accessor"].iter().any(|word| part.text.contains(word)) {
         return Ok(());
     }
@@ -82,7 +84,7 @@ impl Visit for Counter {
     }
 }
 
-/// Returns an error if renaming would take too long: for each spelling, names of different declarations are compared
+/// Returns an error if renaming would take too long: it compares all declarations of one spelling
 /// with each other.
 pub(super) fn check_names(part: Part<'_>, program: &Program) -> Result<(), TranspileError> {
     let mut names = Names::default();
@@ -96,9 +98,9 @@ pub(super) fn check_names(part: Part<'_>, program: &Program) -> Result<(), Trans
 
 #[derive(Default)]
 struct Names {
-    /// Names with their contexts, which tell declarations of one spelling apart.
+    /// Names with their contexts, which distinguish declarations of one spelling.
     seen: HashSet<Id>,
-    /// How many declarations share a spelling: under the empty context, whatever theirs are.
+    /// Number of declarations for each spelling. The key has the empty context.
     shared: HashMap<Id, u64>,
     pairs: u64,
     last: Span,

@@ -1,12 +1,12 @@
-//! What the scanner knows of one open bracket and of the token before.
+//! The scanner's state of one open bracket, and of the previous token.
 
-/// Weight of what may nest to the right, and of a bracket.
+/// Weight of a bracket, and of a construct that may nest to the right.
 pub(super) const LEVEL: u32 = 10;
 
 /// Weight of a link of a chain.
 pub(super) const LINK: u32 = 1;
 
-/// The token before, as far as it decides what comes next.
+/// The previous token, as far as it determines how the next one is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Previous {
     /// An operand must follow.
@@ -15,9 +15,9 @@ pub(super) enum Previous {
     Dot,
     /// An operand has ended.
     Operand,
-    /// As of [`Word::Prefix`].
+    /// A word of the class [`Word::Prefix`].
     Prefix,
-    /// As of [`Word::Either`].
+    /// A word of the class [`Word::Either`].
     Either,
     /// `>` that may end type arguments.
     Angle,
@@ -29,30 +29,33 @@ pub(super) enum Previous {
     Brace,
 }
 
-/// One open bracket, or the source itself.
+/// One open bracket, or the whole source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Frame {
     /// `(`, `[`, `{`, `` ` `` for `${`, 0 for the source.
     pub(super) bracket: u8,
-    /// Whether what the bracket's parenthesis closes is a head, and how sure that is.
+    /// Whether the parenthesis is the head of a statement; `None` if that is unknown.
     pub(super) head: Option<bool>,
-    /// Operators in the current element (between commas, semicolons, statement ends).
+    /// Weight of the operators in the current element (between commas, semicolons, statement ends).
     pub(super) weight: u32,
-    /// Angle brackets open in the current statement. `a < b` looks like one until the statement ends.
+    /// Angle brackets open in the current statement. `a < b` counts as one until the statement
+    /// ends.
     pub(super) angles: u32,
-    /// Angle brackets that may still be type arguments: swc reads what follows as types, then as operands.
+    /// Angle brackets that may still open type arguments: swc parses what follows as types, then as
+    /// operands.
     pub(super) tried: u32,
     /// Whether an outer frame was opened where [`Frame::tried`] was above zero.
     pub(super) in_tried: bool,
-    /// Constructs in the current element whose rest swc reads twice.
+    /// Constructs in the current element after which swc parses the rest twice.
     pub(super) doublings: u32,
     /// Arrow functions and heads of statements in the current element: scopes that need no bracket.
     pub(super) scopes: u32,
-    /// How often swc's work on all of this frame doubles.
+    /// Number of times that swc's work on this whole frame doubles.
     pub(super) read_again: u32,
-    /// Whether the current element holds a `?` of a conditional expression, or of an optional name.
+    /// Whether the current element contains a `?` of a conditional expression or of an optional
+    /// name.
     pub(super) conditional: bool,
-    /// Whether a decorator stands in the current element.
+    /// Whether the current element contains a decorator.
     pub(super) decorated: bool,
     /// Whether this is the body of an enum, or inside one.
     pub(super) in_enum: bool,
@@ -82,9 +85,10 @@ impl Frame {
         self.decorated = false;
     }
 
-    /// How often the work on a bracket doubles because it may stand in type arguments: a parameter of a function type
-    /// may have an initialiser and a key of an object type may be computed, and what is in a bracket may be looked at
-    /// before it is read. Each is read for every angle bracket, and for none.
+    /// Returns how often the work on a bracket doubles because it may stand in type arguments. A
+    /// parameter of a function type may have an initializer, a key of an object type may be
+    /// computed, and the content of a bracket may be scanned ahead before it is parsed. Each is
+    /// parsed once for every angle bracket, and once for none.
     pub(super) fn tries(&self, bracket: u8) -> u32 {
         let looked_at = u32::from(matches!(bracket, b'{' | b'[') && (self.in_tried || self.tried > 0));
         looked_at + self.tried.checked_ilog2().map_or(0, |angles| angles + 2)
@@ -100,10 +104,10 @@ impl Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Boundary {
     None,
-    /// `;`: unless `else` follows.
+    /// `;`: ends it unless `else` follows.
     Semicolon,
-    /// `}`: if a word follows that begins a statement.
+    /// `}`: ends it if a word follows that starts a statement.
     Brace,
-    /// A line terminator after an operand: if an operand follows.
+    /// A line terminator after an operand: ends it if an operand follows.
     Newline,
 }

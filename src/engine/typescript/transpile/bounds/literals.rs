@@ -1,4 +1,4 @@
-//! Reads what is no code: strings, templates, regular expressions, comments.
+//! Reads tokens that are not code: strings, templates, regular expressions, comments.
 
 use super::Refusal;
 use super::frame::{Boundary, LINK, Previous};
@@ -8,7 +8,7 @@ impl Scanner<'_> {
     pub(super) fn skip_line(&mut self) {
         let rest = self.rest();
         let mut from = 0;
-        // A line also ends at U+2028 and U+2029, which begin with this byte.
+        // A line also ends at U+2028 and U+2029, whose encoding starts with this byte.
         while let Some(found) = rest[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r' | 0xe2)) {
             from += found;
             if rest[from] != 0xe2 || matches!(rest.get(from..from + 3), Some([_, 0x80, 0xa8 | 0xa9])) {
@@ -42,7 +42,7 @@ impl Scanner<'_> {
             match byte {
                 b'\\' if self.rest().starts_with(b"\\\r\n") => self.at += 3,
                 b'\\' => self.at += 2,
-                // Not closed on its line: the parser says so.
+                // The string is not closed on its line; the parser reports that.
                 b'\n' | b'\r' => break,
                 _ => {
                     self.at += 1;
@@ -98,7 +98,7 @@ impl Scanner<'_> {
             self.at += 1;
         }
         self.at = self.at.min(self.source.len());
-        // Flags belong to the literal, and are no word of their own.
+        // Flags belong to the literal and are not a separate word.
         self.at += self.rest().iter().take_while(|byte| is_word(**byte)).count();
         self.after(Previous::Operand);
     }

@@ -1,11 +1,12 @@
-//! Weighs operators, and follows both readings of a `/` that is unclear.
+//! Weighs operators, and follows both readings of an ambiguous `/`.
 
 use super::Refusal;
 use super::frame::{Boundary, LEVEL, LINK, Previous};
 use super::scanner::{Scanner, Stop};
 
 impl Scanner<'_> {
-    /// Reads a `/` that begins no comment. Returns whether the rest of the line was read with it.
+    /// Reads a `/` that does not start a comment. Returns whether the rest of the line was read
+    /// too.
     pub(super) fn slash(&mut self, readings: &mut u32, others: &mut Vec<Self>) -> Result<bool, Refusal> {
         match self.previous {
             Previous::Operand if !self.newline => self.operator(b'/')?,
@@ -18,8 +19,8 @@ impl Scanner<'_> {
         Ok(false)
     }
 
-    /// Follows two readings: `other` is applied to a copy, the operator here. They join at the end of the line
-    /// if they agree there.
+    /// Follows two readings: `other` is applied to a copy of the scanner, and the operator to this
+    /// one. They are merged at the end of the line if they agree there.
     pub(super) fn fork(
         &mut self,
         readings: &mut u32,
@@ -39,7 +40,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Returns whether both go on alike: all but the source, which is the same.
+    /// Returns whether both scanners are in the same state. The source is not compared, because it
+    /// is the same.
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
         self.at == other.at
             && self.previous == other.previous
@@ -49,7 +51,8 @@ impl Scanner<'_> {
             && self.outer == other.outer
     }
 
-    /// Returns whether the parser may skip the line here: comments of old HTML and marks of a merge conflict.
+    /// Returns whether the parser may skip the line here: HTML-like comments and merge conflict
+    /// markers.
     pub(super) fn is_skipped_by_parser(&self, byte: u8) -> bool {
         match byte {
             b'<' if self.rest().starts_with(b"<!--") => true,
@@ -63,7 +66,8 @@ impl Scanner<'_> {
     }
 
     pub(super) fn operator(&mut self, byte: u8) -> Result<(), Refusal> {
-        // The operator carries the statement on, unless a semicolon has ended it. A decorator begins one.
+        // The operator continues the statement unless a semicolon has ended it. A decorator starts
+        // a statement.
         if byte == b'@' && self.boundary != Boundary::None {
             self.frame.end_statement();
         }
@@ -76,7 +80,7 @@ impl Scanner<'_> {
         let weight = match byte {
             b'.' => {
                 previous = Previous::Dot;
-                // `...` is one token, and what follows it is no name.
+                // `...` is one token, and what follows it is not a member name.
                 if self.rest().starts_with(b"...") {
                     length = 3;
                     previous = Previous::Operator;
@@ -85,7 +89,7 @@ impl Scanner<'_> {
             }
             b'=' if self.peek(1) == Some(b'>') => {
                 length = 2;
-                // Between `?` and `:` it is tried with and without the type before it.
+                // Between `?` and `:` it is parsed with and without the type before it.
                 self.frame.doublings += u32::from(self.frame.conditional);
                 self.frame.scopes += 1;
                 LEVEL
@@ -139,7 +143,7 @@ impl Scanner<'_> {
                 link
             }
             b'!' => {
-                // After an operand it asserts that the value is not null, and the operand goes on.
+                // After an operand it is a non-null assertion, and the operand continues.
                 if self.previous != Previous::Operator && !self.newline {
                     previous = Previous::Either;
                 }
@@ -150,14 +154,15 @@ impl Scanner<'_> {
                 link
             }
             b'@' => {
-                // The resolver visits decorators twice. Those in a row do not nest in each other.
+                // The resolver visits decorators twice. Consecutive decorators do not nest in each
+                // other.
                 self.frame.decorated = true;
                 0
             }
             b'#' => 0,
             _ => link,
         };
-        // No type goes on with these.
+        // No type continues with these.
         if matches!(byte, b'&' | b'|' | b'?' | b'=' if doubled)
             || matches!(byte, b'+' | b'*' | b'%' | b'/' | b'^')
         {

@@ -4,19 +4,20 @@ use super::frame::{Boundary, Frame, LEVEL, LINK, Previous};
 use super::words::{self, Word};
 use super::{MAX_BRACKETS, MAX_WEIGHT, MAX_WORK, Refusal};
 
-/// Doublings after which any token is too much work, so that counting on cannot overflow.
+/// Number of doublings after which any token is too much work, so that the count cannot overflow.
 const MAX_DOUBLINGS: u32 = 24;
 
-/// What an attempt at type arguments costs, and a copy in an enum, in bytes read for each byte. With these a source
-/// of nothing else takes a quarter of a second.
+/// Cost, in bytes read per byte, of an attempt at type arguments, and of a copy in an enum. With
+/// these costs a source that contains nothing else takes a quarter of a second.
 const TRIED: u32 = 4;
 const COPIED: u32 = 8;
 
-/// Scopes that cost as much as reading a byte. A name is looked for in each scope around it, and names of a scope are
-/// collected once more for each: 112 scopes around a source of nothing but short names are all the work there is.
+/// Number of scopes that cost as much as reading a byte. A name is looked up in each scope around
+/// it, and names of a scope are collected once more for each: 112 scopes around a source that
+/// contains only short names use up the whole bound.
 const SCOPES: u32 = 16;
 
-/// Weight up to which an enum's initialiser costs no more than other code.
+/// Weight up to which an enum's initializer costs no more than other code.
 const SMALL_ENUM: u32 = 60;
 
 /// When `Scanner::run` returns.
@@ -46,12 +47,12 @@ pub(super) struct Scanner<'a> {
     pub(super) outer_scopes: u32,
     /// Whether the last word was `enum`, or the name after it.
     pub(super) enum_head: bool,
-    /// Bytes that swc reads, with what it reads more than once, and up to where they are counted.
+    /// Bytes that swc reads, including repeated reads, and the offset up to which they are counted.
     pub(super) work: u64,
     pub(super) counted: usize,
     pub(super) previous: Previous,
     pub(super) boundary: Boundary,
-    /// Whether a line terminator stands before the current token.
+    /// Whether a line terminator precedes the current token.
     pub(super) newline: bool,
 }
 
@@ -80,7 +81,7 @@ impl<'a> Scanner<'a> {
         scanner
     }
 
-    /// Reads on. Returns whether source is left.
+    /// Reads until `stop`. Returns whether source is left.
     pub(super) fn run(
         &mut self,
         readings: &mut u32,
@@ -120,8 +121,9 @@ impl<'a> Scanner<'a> {
                 b',' => {
                     self.at += 1;
                     self.boundary = Boundary::None;
-                    // Inside type arguments the levels above the comma still count. A member of an enum is no
-                    // argument: what looks like an angle bracket before its comma was a shift.
+                    // Inside type arguments the levels above the comma still count. A member of an
+                    // enum is not an argument: an apparent angle bracket before its comma was a
+                    // shift operator.
                     if self.frame.in_enum && self.frame.bracket == b'{' {
                         self.frame.end_statement();
                     } else if self.frame.angles == 0 {
@@ -159,8 +161,8 @@ impl<'a> Scanner<'a> {
     pub(super) fn after(&mut self, previous: Previous) {
         self.previous = previous;
         self.newline = false;
-        // Every `<` after an operand makes swc try type arguments up to where that fails. An initialiser in an enum
-        // is copied once for each of its operators.
+        // For every `<` after an operand swc tries to parse type arguments until that fails. An
+        // initializer in an enum is copied once for each of its operators.
         let mut times = u64::from(1 + TRIED * (self.outer_angles + self.frame.angles));
         times += u64::from((self.outer_scopes + self.frame.scopes) / SCOPES);
         if self.frame.in_enum {
@@ -178,7 +180,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Weighs the path to here.
+    /// Adds `weight` to the path to the current token.
     pub(super) fn add(&mut self, weight: u32) -> Result<(), Refusal> {
         self.frame.weight += weight;
         self.weigh()
@@ -192,7 +194,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// An operand that is no word begins: strings and templates.
+    /// Called when an operand starts that is not a word: a string or a template.
     pub(super) fn operand_begins(&mut self) {
         match std::mem::replace(&mut self.boundary, Boundary::None) {
             Boundary::Semicolon => self.frame.end_statement(),
@@ -200,7 +202,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A word begins: the statement before may have ended.
+    /// Called when a word starts: the previous statement may have ended.
     fn word_begins(&mut self, word: &[u8]) {
         if std::mem::replace(&mut self.boundary, Boundary::None) != Boundary::None && !words::continues(word)
         {
@@ -211,7 +213,7 @@ impl<'a> Scanner<'a> {
 
     fn word(&mut self) -> Result<(), Refusal> {
         let length = self.rest().iter().take_while(|byte| is_word(**byte)).count();
-        // `\u{61}` is part of a name, and its braces are no brackets.
+        // `\u{61}` is part of a name, and its braces are not brackets.
         let length = if self.rest()[..length].ends_with(b"\\u") && self.peek(length) == Some(b'{') {
             self.rest()[length..].iter().position(|byte| *byte == b'}').map_or(length, |end| length + end + 1)
         } else {
@@ -228,12 +230,12 @@ impl<'a> Scanner<'a> {
             self.add(LEVEL)?;
         }
         match word {
-            // The resolver visits what a class extends twice.
+            // The resolver visits the `extends` clause of a class twice.
             b"class" if !named => self.frame.doublings += 1,
-            // `for (var of …` is read once to see that no variable is declared.
+            // `for (var of …` is parsed once to check that no variable is declared.
             b"of" | b"in" if self.previous == Previous::Either => self.frame.doublings += 1,
             b"enum" if !named => self.enum_head = true,
-            // Each namespace collects the names of those inside it.
+            // Each namespace collects the names of the namespaces inside it.
             b"namespace" | b"module" if !named => self.frame.scopes += 1,
             _ if class == Word::Head => self.frame.scopes += 1,
             _ => {}
@@ -248,7 +250,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A character that is not ASCII: part of a word, white space or a mistake.
+    /// A character that is not ASCII: part of a word, white space or an error.
     fn wide(&mut self) -> Result<(), Refusal> {
         let Some(character) = self.source[self.at..].chars().next() else {
             return Ok(());
@@ -292,7 +294,8 @@ impl<'a> Scanner<'a> {
         let in_enum = self.frame.in_enum || (bracket == b'{' && std::mem::take(&mut self.enum_head));
         self.above += LEVEL + self.frame.path();
         self.outer_angles += self.frame.angles;
-        // The arguments of `f<T>(…)` are read again if there is a mistake in them: then `<` compares.
+        // The arguments of `f<T>(…)` are parsed again if they contain an error: then `<` is a
+        // comparison.
         let read_again = u32::from(self.previous == Previous::Angle) + self.frame.tries(bracket);
         let in_tried = self.frame.in_tried || self.frame.tried > 0;
         self.outer_doublings += self.frame.doublings + u32::from(self.frame.decorated) + read_again;
@@ -309,8 +312,8 @@ impl<'a> Scanner<'a> {
         self.boundary = Boundary::None;
         let closes =
             matches!((self.frame.bracket, bracket), (b'(', b')') | (b'[', b']') | (b'{' | b'`', b'}'));
-        // A bracket that closes nothing is an error for the parser to report. Ignoring it here can only
-        // make the estimate too high.
+        // A bracket that closes nothing is an error for the parser to report. Ignoring it here can
+        // only make the estimate too high.
         let Some(outer) = closes.then(|| self.outer.pop()).flatten() else {
             self.after(Previous::Either);
             return Ok(());
@@ -337,7 +340,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns whether a byte can stand in a word of ASCII.
+/// Returns whether a byte can be part of an ASCII word.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'\\')
 }

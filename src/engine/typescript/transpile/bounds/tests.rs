@@ -1,4 +1,4 @@
-//! The scanner on its own: what it must not count, and what must not hide from it.
+//! Tests of the scanner alone: text that it must not count, and code that it must not miss.
 
 use super::{Refusal, check};
 

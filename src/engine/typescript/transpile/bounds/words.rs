@@ -1,15 +1,16 @@
-//! What a word means to the token after it.
+//! Classifies words by what may follow them.
 
 /// How a word can be followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     /// A name, a number or a value such as `this`: an operand ends here.
     Operand,
-    /// An operand must follow, so `/` opens a regular expression.
+    /// An operand must follow, so `/` starts a regular expression.
     Prefix,
     /// A reserved or contextual word: the grammar decides.
     Either,
-    /// `if`, `for`, `while` or `with`: the closing parenthesis of its head is followed by a statement.
+    /// `if`, `for`, `while` or `with`: the closing parenthesis of its head is followed by a
+    /// statement.
     Head,
 }
 
@@ -33,7 +34,8 @@ pub(super) fn classify(word: &[u8]) -> Word {
     }
 }
 
-/// Returns whether a word carries on what stands before it, so that no statement begins with it.
+/// Returns whether a word continues the expression or statement before it, so that no statement
+/// starts with it.
 pub(super) fn continues(word: &[u8]) -> bool {
     matches!(
         word,

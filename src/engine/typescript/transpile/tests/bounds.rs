@@ -1,11 +1,12 @@
-//! Each construct that nests: at the bound it works on the stack that callers promise, beyond it is refused at once.
+//! Each construct that nests: at the bound it works on the required stack, beyond it is refused
+//! quickly.
 
 use std::time::{Duration, Instant};
 
 use super::super::bounds::check as bounded;
 use super::super::{STACK_BYTES, TranspileErrorKind, transpile, work};
 
-/// How to nest: what opens a level, what stands inside, what closes a level; and what stands around all.
+/// How to nest: a prefix, the start of a level, the innermost text, the end of a level, a suffix.
 type Construct = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 const CONSTRUCTS: &[Construct] = &[
@@ -82,7 +83,7 @@ fn source(construct: &Construct, levels: usize) -> String {
     format!("{before}{}{inside}{}{after}", open.repeat(levels), close.repeat(levels))
 }
 
-/// The most levels that are not refused.
+/// The maximum number of levels that is accepted.
 fn most_levels(construct: &Construct) -> usize {
     let (mut passes, mut fails) = (1, 200_000);
     while fails - passes > 1 {
@@ -105,7 +106,7 @@ fn every_construct_works_at_its_bound() {
         for construct in CONSTRUCTS {
             let levels = most_levels(construct);
             let result = transpile(&source(construct, levels), usize::MAX, &|| false);
-            // What swc refuses for another reason was parsed to its depth all the same.
+            // A source that swc refuses for another reason was still parsed to its full depth.
             if let Err(error) = result {
                 panic!("{construct:?} at {levels}: {error:?}");
             }

@@ -2,7 +2,7 @@
 
 use super::{body, run};
 
-/// Asserts the body that comes out of `source`.
+/// Asserts the body that `source` is transpiled to.
 #[track_caller]
 fn check(source: &str, expected: &str) {
     assert_eq!(body(source), expected, "source: {source}");

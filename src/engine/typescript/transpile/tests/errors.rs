@@ -4,7 +4,7 @@ use super::super::TranspileErrorKind::{self, Syntax, Transpile};
 use super::super::{Place, transpile};
 use super::run;
 
-/// Asserts kind, place and a part of the message.
+/// Asserts the kind, the location and a part of the message.
 #[track_caller]
 fn check(source: &str, kind: TranspileErrorKind, line: u32, column: u32, part: &str) {
     let error = run(source).err().unwrap_or_else(|| panic!("{source:?} must be refused"));

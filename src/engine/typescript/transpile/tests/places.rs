@@ -1,8 +1,8 @@
-//! Generated places to the author's places.
+//! Generated locations to the author's locations.
 
 use super::run;
 
-/// Asserts that the place of `needle` in the generated code is found at the place of `needle` in `source`.
+/// Asserts that the location of `needle` in the generated code maps to its location in `source`.
 #[track_caller]
 fn check(source: &str, needle: &str) {
     let transpiled = run(source).expect("strips");

@@ -7,7 +7,7 @@ use super::super::positions::{FIRST_BYTE, PlaceIndex, place_of};
 use super::super::{STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, transpile, work};
 use super::{body, run};
 
-/// The text of `count` repetitions, made with their numbers.
+/// Concatenates `count` texts, each made from its index.
 fn repeated(count: usize, text: impl Fn(usize) -> String) -> String {
     (0..count).map(text).collect()
 }
@@ -25,7 +25,7 @@ fn too_much(source: &str) -> TranspileError {
     error
 }
 
-/// As [`too_much`], where the parser itself would work too much.
+/// As [`too_much`], for sources that are refused because of the parser's work.
 #[track_caller]
 fn too_much_work(source: &str) {
     let error = run(source).expect_err("it must be refused");
@@ -76,7 +76,7 @@ fn v_368_type_arguments_in_type_arguments_are_counted() {
     ] {
         let source = |levels| format!("{}1{}", open.repeat(levels), close.repeat(levels));
         too_much_work(&source(24));
-        // What people write is compared, and nests a little.
+        // Comparisons as people write them nest a little.
         assert!(
             run(&source(2)).is_ok() || run(&source(2)).is_err_and(|error| error.message != work::MESSAGE)
         );
@@ -96,7 +96,7 @@ fn v_297_constants_are_evaluated_up_to_a_length_and_left_to_the_script_beyond() 
     // Each is twice as long as the one before; the last would be 2^60 bytes.
     let doubled = repeated(60, |n| format!("const a{} = a{n} + a{n};", n + 1));
     check_member(&format!("const a0 = 'x'; {doubled} const a = a60;"), "E[E[\"m\"] = a] = \"m\";");
-    // Without an enum nobody asks, however long they are.
+    // Without an enum constants are not evaluated, however long they are.
     for unit in ["+'b'", "+1"] {
         assert!(run(&format!("const a='b'{}", unit.repeat(15_000))).is_ok(), "{unit}");
     }
@@ -151,7 +151,8 @@ fn v_299_every_place_is_found_by_a_search_as_by_reading() {
     assert_eq!(empty.place("", FIRST_BYTE), place_of("", 0, FIRST_BYTE));
 }
 
-/// Quadratic in the number of statements, these would take minutes and hours without optimisation.
+/// These were quadratic in the number of statements, and would take minutes and hours in an
+/// unoptimized build.
 #[test]
 fn v_299_returns_and_imports_are_looked_up_and_not_searched() {
     assert!(run(&"return a;".repeat(100_000)).is_ok());
@@ -197,15 +198,15 @@ fn v_301_no_pass_begins_after_the_run_was_stopped() {
     };
     let (result, all) = stopped_at(usize::MAX);
     assert!(result.is_ok());
-    // Before and after `bounds`, and between parsing, the checks, resolver, constants, decorators, TypeScript,
-    // renaming, parentheses and printing.
+    // Before and after `bounds`, and between parsing, the checks, resolver, constants, decorators,
+    // TypeScript, renaming, parentheses and printing.
     assert!(all >= 10, "asked {all} times");
     for last in 0..all {
         let (result, asked) = stopped_at(last);
         let kind = result.map_err(|error| error.kind).err();
         assert_eq!((kind, asked), (Some(TranspileErrorKind::Stopped), last + 1), "stopped at {last}");
     }
-    // Nor is another form of the source tried.
+    // No other form of the source is tried either.
     let fenced = "no code here\n```ts\n1\n```\n```ts\n2\n```\n";
     let asked = Cell::new(0);
     let result = transpile(fenced, 1 << 20, &|| {
