@@ -7,7 +7,7 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo install test models soak soak-attackers walk lint doc deny bench picture component v8 interop
+.PHONY: demo install check test models soak soak-attackers walk lint doc deny bench picture component v8 interop
 .PHONY: fuzz growth differential
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
@@ -31,6 +31,13 @@ demo: v8
 ## Put `cx` where cargo installs programs: `~/.cargo/bin`, unless CARGO_INSTALL_ROOT or CARGO_HOME says otherwise.
 install: v8
 	cargo install --path . --locked
+
+## The inner loop: formatting, the unit tests that are quick, and the snapshots of scripts in both languages. Needs no
+## network, no Node and no Python. Model checks, fuzz targets and the deepest sources are for `test`.
+check: v8
+	cargo fmt --check
+	cargo test --locked --lib -- --skip models:: --skip fuzzing:: --skip at_its_bound
+	cargo test --locked --test it scripts::
 
 ## Run all tests: the library's, the integration tests with real MCP servers and clients, the documentation's.
 test: v8 interop
