@@ -8,14 +8,14 @@ use rmcp::transport::Transport as _;
 use tokio_util::sync::CancellationToken;
 
 use super::super::convert::Expected;
-use super::{LineTransport, Signals};
+use super::{LineTransport, Notifications};
 
 pub(crate) fn server_lines(data: &[u8]) {
     let (mut lines, writing) = LineTransport::new(
         Arc::from("fuzzed"),
         data,
         tokio::io::sink(),
-        Signals::default(),
+        Notifications::default(),
         Duration::from_secs(1),
         CancellationToken::new(),
     );

@@ -8,7 +8,6 @@ use super::document::{self, Node};
 use super::entry::{Entry, Target};
 use super::environment::{self, Directories, Environment, canonical};
 use super::error::{ConfigError, Finding, Place, Problem};
-use crate::text::one_line;
 use super::expand::{Role, Scope};
 use super::file::{self, Origin};
 use super::own::{self, OwnFile, Placed};
@@ -18,6 +17,7 @@ use super::{
     SkippedServer, launch, patterns,
 };
 use crate::mcp::McpTransport;
+use crate::text::one_line;
 
 /// An executor may start an executor. Beyond that somebody goes in circles.
 const DEEPEST: u32 = 2;

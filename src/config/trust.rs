@@ -11,10 +11,10 @@ use super::clients::Client;
 use super::entry::{Entry, Target};
 use super::environment::{Directories, canonical};
 use super::error::{ConfigError, Finding, Key};
-use crate::text::one_line;
 use super::file::{self, Origin};
 use super::{document, own};
 use crate::storage::files::{Store, sha256};
+use crate::text::one_line;
 
 const NAME: &str = "trust";
 const VERSION: u32 = 1;

@@ -63,7 +63,7 @@ pub(super) enum CallOutcome {
 pub(super) struct Permit {
     breaker: Arc<Breaker>,
     epoch: u64,
-    settled: bool,
+    recorded: bool,
 }
 
 impl Breaker {
@@ -82,7 +82,7 @@ impl Breaker {
             // The probe ends within a call's time; nobody knows better when.
             Phase::HalfOpen => return Err(Duration::from_secs(1)),
         }
-        Ok(Permit { breaker: Arc::clone(self), epoch: state.epoch, settled: false })
+        Ok(Permit { breaker: Arc::clone(self), epoch: state.epoch, recorded: false })
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -145,14 +145,14 @@ impl Phase {
 impl Permit {
     /// Says what came of the call.
     pub(super) fn record(mut self, outcome: CallOutcome, now: Instant) {
-        self.settled = true;
+        self.recorded = true;
         self.breaker.record(self.epoch, outcome, now);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if !self.settled {
+        if !self.recorded {
             self.breaker.record(self.epoch, CallOutcome::Unknown, sync::now());
         }
     }

@@ -27,11 +27,11 @@ use tokio_util::sync::CancellationToken;
 use super::connect::{self, Process};
 use super::convert::{self, ListBuilder};
 use super::http::{self, Deadlines, HttpState};
-use super::stdio::{LineTransport, NO_ANSWER};
+use super::notifications::{Client, Notifications};
 use super::oauth::Authorization;
 use super::pages::{ListCut, Pages};
 use super::settings::{HttpTransport, StdioTransport};
-use super::notifications::{Client, Notifications};
+use super::stdio::{LineTransport, NO_ANSWER};
 use crate::json::{self, Json};
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolList, ToolResult};
 
@@ -573,7 +573,8 @@ impl Wire {
         let ended = CancellationToken::new();
         let time = start.deadline.saturating_duration_since(Instant::now());
         // Who has refused the old handshake is only slow.
-        let probe_time = if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(time / 2) };
+        let probe_time =
+            if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(time / 2) };
         let (transport, writing) = LineTransport::new(
             Arc::clone(&start.server),
             reader,

@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, Notification, WaitId, WaitIdOptions};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
@@ -171,7 +171,7 @@ fn inherited(
 fn end_with_parent(command: &mut Command) {
     let parent = rustix::process::getpid();
     let prepare = move || {
-        rustix::process::set_parent_process_death_signal(Some(Notification::KILL))?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died between the fork and the line above.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
@@ -218,12 +218,12 @@ impl Process {
 
     /// Asks the process and its descendants to end.
     pub(super) fn terminate(&self) {
-        self.signal(Notification::TERM);
+        self.signal(Signal::TERM);
     }
 
     /// Kills the process and its descendants now. Does not wait.
     pub(super) fn kill(&self) {
-        self.signal(Notification::KILL);
+        self.signal(Signal::KILL);
     }
 
     /// Kills what is left of the group and reaps the process if it has ended.
@@ -231,7 +231,7 @@ impl Process {
         let mut child = self.child.lock();
         // Only a process that is not reaped keeps its number from being given away.
         child.as_ref()?;
-        let _gone_already = rustix::process::kill_process_group(self.id, Notification::KILL);
+        let _gone_already = rustix::process::kill_process_group(self.id, Signal::KILL);
         let status = child.as_mut()?.try_wait().ok()??;
         *child = None;
         Some(status)
@@ -247,7 +247,7 @@ impl Process {
         }
     }
 
-    fn signal(&self, signal: Notification) {
+    fn signal(&self, signal: Signal) {
         let child = self.child.lock();
         if child.is_some() {
             let _gone_already = rustix::process::kill_process_group(self.id, signal);

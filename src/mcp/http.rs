@@ -30,9 +30,9 @@ pub(super) use failure::{Problem, is_own_code, sign_in, tool_error};
 pub(super) use headers::base64;
 pub(super) use wire::{HttpWire, Link};
 
+use super::notifications::Notifications;
 use super::oauth::Authorization;
 use super::settings::{HttpKind, HttpTransport};
-use super::notifications::Notifications;
 use crate::tools::ToolError;
 
 /// How long the parts of an exchange may take.

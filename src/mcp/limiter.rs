@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
-use super::breaker::{Breaker, Permit, CallOutcome};
+use super::breaker::{Breaker, CallOutcome, Permit};
 use super::settings::{McpServer, RateLimit};
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -72,7 +72,7 @@ impl Limiter {
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<Admitted, ToolError> {
-        let pass = self.breaker.enter(Instant::now()).map_err(|retry_after| {
+        let permit = self.breaker.enter(Instant::now()).map_err(|retry_after| {
             let message = format!(
                 "circuit open: server `{}` has failed {} times in a row and is left alone for {} s",
                 self.server,

@@ -13,17 +13,17 @@ mod connect;
 
 mod breaker;
 mod convert;
-mod limiter;
 mod http;
-mod stdio;
+mod limiter;
 mod message;
+mod notifications;
 pub mod oauth;
 mod pages;
 mod server;
 mod settings;
-mod notifications;
 mod sse;
 mod stats;
+mod stdio;
 
 pub(crate) use pool::McpServers;
 pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};

@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{self, CallFailure, Connection, Revisions, Start, StartFailure};
 use super::connect::Process;
-use super::limiter::Limiter;
 use super::http;
+use super::limiter::Limiter;
+use super::notifications::Notifications;
 use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
-use super::notifications::Notifications;
 use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
 use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
@@ -219,7 +219,7 @@ impl Server {
             if let Err(error) = &result {
                 self.state.lock().last_error = Some(error.message.clone());
             }
-            admitted.settle(&result);
+            admitted.record(&result);
         }
         result
     }

@@ -14,13 +14,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::answer::{self, Answer, Draft, INVALID_ARGUMENTS, respond};
-use super::arguments::RunArguments;
 use super::approval::{Person, Question};
+use super::arguments::RunArguments;
 use super::incoming::DetachedInput;
 use super::notifications::{RunNotifications, Wanted};
+use super::pending::{self, Fingerprint, NotResumed};
 use super::serve::{CallGuard, Shared, with_sources};
 use super::session::Handler;
-use super::pending::{self, Fingerprint, NotResumed};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::limits::Limits;

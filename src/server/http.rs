@@ -1,7 +1,7 @@
 //! The server over HTTP: connections and their bounds, and what is at which path.
 
-mod connections;
 mod authentication;
+mod connections;
 mod sessions;
 mod shares;
 
@@ -41,8 +41,8 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::connections::{Connection, Connections, OpenConnection};
 use self::authentication::{Authentication, Refusal};
+use self::connections::{Connection, Connections, OpenConnection};
 use self::sessions::{PEER, REFUSED, SessionBounds, Sessions};
 use self::shares::PeerKey;
 use super::incoming::{self, Incoming as IncomingMessage};

@@ -26,11 +26,11 @@
 mod http;
 mod serve;
 
-mod stdio;
 mod session;
+mod stdio;
 
-mod call;
 mod approval;
+mod call;
 mod notifications;
 mod pending;
 

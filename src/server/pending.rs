@@ -9,8 +9,8 @@ use rmcp::model::{InputRequests, InputRequiredResult, JsonObject};
 use sha2::{Digest as _, Sha256};
 use tokio::task::AbortHandle;
 
-use super::call::Underway;
 use super::approval::Question;
+use super::call::Underway;
 use super::serve::random_name;
 use crate::json::Json;
 

@@ -15,9 +15,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Format;
-use super::stdio::ClientLines;
-use super::session::{Handler, Session};
 use super::pending::PendingRuns;
+use super::session::{Handler, Session};
+use super::stdio::ClientLines;
 use super::tools;
 use crate::error::Error;
 use crate::executor::Executor;

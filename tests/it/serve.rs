@@ -689,7 +689,8 @@ fn limits_of_the_operator_are_caps() {
 /// Without a setting of the operator a client gets what it asks for.
 #[test]
 fn a_default_can_be_below_the_cap() {
-    let mut client = Start::new().arguments(&["--timeout", "60s", "--default-timeout", "200ms"]).spawn().shaken();
+    let mut client =
+        Start::new().arguments(&["--timeout", "60s", "--default-timeout", "200ms"]).spawn().shaken();
     let waits = "await new Promise((resolve) => setTimeout(resolve, 700)); return 1";
     let result = client.call("executeTypescript", json!({ "code": waits }));
     assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT");

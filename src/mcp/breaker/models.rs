@@ -23,7 +23,7 @@ fn v_362_one_probe_at_a_time() {
     model::check(2_000, Timeouts::Never, || {
         let (breaker, late) = cooled_down();
         model::thread("late", move || {
-            late.into_iter().for_each(|pass| permit.record(CallOutcome::Healthy, time()));
+            late.into_iter().for_each(|permit| permit.record(CallOutcome::Healthy, time()));
         });
         let probes = Arc::new(AtomicUsize::new(0));
         for number in 0..4 {
@@ -75,7 +75,7 @@ fn v_362_no_schedule_leaves_it_open_for_ever() {
         join_others();
         assert_ne!(breaker.phase(), Phase::HalfOpen, "no probe is on its way");
         advance(OPEN_TIME);
-        breaker.enter(time()).expect("a probe may pass").record(CallOutcome::Healthy, time());
+        breaker.enter(time()).expect("a probe may permit").record(CallOutcome::Healthy, time());
         assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
         let (one, other) = (breaker.enter(time()), breaker.enter(time()));
         assert!(one.is_ok() && other.is_ok(), "closed, it lets all through");

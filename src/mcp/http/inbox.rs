@@ -54,7 +54,10 @@ pub(super) enum Taken {
 }
 
 impl Inbox {
-    pub(super) fn new(server: Arc<str>, notifications: Notifications) -> (Self, mpsc::Receiver<ServerJsonRpcMessage>) {
+    pub(super) fn new(
+        server: Arc<str>,
+        notifications: Notifications,
+    ) -> (Self, mpsc::Receiver<ServerJsonRpcMessage>) {
         let (messages, receiver) = mpsc::channel(MAX_WAITING);
         let pending = Mutex::default();
         let promotions = Promotions::default();

@@ -161,7 +161,8 @@ const DEADLINES: Deadlines =
 
 fn transport(server: &McpServer) -> (HttpWire, Arc<HttpState>) {
     let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
-    connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), DEADLINES).unwrap()
+    connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), DEADLINES)
+        .unwrap()
 }
 
 type Running = RunningService<RoleClient, ClientConfig>;
@@ -495,9 +496,15 @@ async fn up_223_a_huge_event_and_a_flood_of_comments_end_the_call() {
         let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
         // Unoptimised, 68 MB take a while.
         let deadlines = Deadlines { request: Duration::from_secs(9), ..DEADLINES };
-        let (wire, _state) =
-            connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), deadlines)
-                .unwrap();
+        let (wire, _state) = connect_transport(
+            Arc::from("s"),
+            http,
+            None,
+            Arc::default(),
+            Notifications::default(),
+            deadlines,
+        )
+        .unwrap();
         let running = rmcp::serve_client(ClientConfig::default(), wire).await.unwrap();
         let error = call(&running).await.unwrap_err();
         assert_eq!(error.code, code, "{error}");
@@ -836,10 +843,16 @@ async fn headers_that_cannot_be_sent_are_named_without_their_values() {
     ] {
         let server = McpServer::http("s", Url::parse("http://127.0.0.1:1/").unwrap()).header(name, value);
         let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
-        let error =
-            connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), DEADLINES)
-                .err()
-                .unwrap();
+        let error = connect_transport(
+            Arc::from("s"),
+            http,
+            None,
+            Arc::default(),
+            Notifications::default(),
+            DEADLINES,
+        )
+        .err()
+        .unwrap();
         assert!(error.message.contains(words) && error.message.contains(name), "{}", error.message);
         assert!(!error.message.contains("secret"), "{}", error.message);
     }

@@ -112,7 +112,9 @@ fn up_226_what_counts_as_a_failure_of_the_server() {
     for code in ToolErrorCode::ALL {
         let expected = match code.as_str() {
             "TOOL_TIMEOUT" | "UPSTREAM_UNAVAILABLE" | "UPSTREAM_PROTOCOL" => CallOutcome::Failed,
-            "TOOL_ERROR" | "TOOL_NOT_FOUND" | "INVALID_ARGUMENTS" | "RESULT_TOO_LARGE" => CallOutcome::Healthy,
+            "TOOL_ERROR" | "TOOL_NOT_FOUND" | "INVALID_ARGUMENTS" | "RESULT_TOO_LARGE" => {
+                CallOutcome::Healthy
+            }
             _ => CallOutcome::Unknown,
         };
         assert_eq!(outcome::<()>(&Err(ToolError::new(*code, ""))), expected, "{code}");

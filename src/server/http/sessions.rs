@@ -494,7 +494,8 @@ impl Streams {
             let is_kept = !asked_in.same_channel(sender);
             if !is_kept {
                 let params = CancelledNotificationParam::new(Some(id.clone()), None);
-                let notification = ServerNotification::CancelledNotification(CancelledNotification::new(params));
+                let notification =
+                    ServerNotification::CancelledNotification(CancelledNotification::new(params));
                 let _dropped = push(sender, JsonRpcMessage::notification(notification), KEPT_FOR_ANSWER);
             }
             is_kept
