@@ -374,7 +374,8 @@ async fn servers_of_an_older_revision_are_understood() {
 async fn a_server_that_takes_no_more_input_is_started_again() {
     let upstream = Upstream::new("well");
     assert_eq!(upstream.text("close_input", json!({})).await.unwrap(), "deaf");
-    // The first call discovers the crash. Whether it was received is unknown, so it fails.
+    // The first call discovers that the server no longer reads its stdin. Whether the call was
+    // received is unknown, so it fails.
     let found_out = quickly(upstream.failure("echo")).await;
     assert_eq!(found_out.code, UpstreamUnavailable, "{found_out}");
     assert!(quickly(upstream.call("echo", json!({}))).await.is_ok());
