@@ -87,7 +87,7 @@ pub(super) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Resul
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The thread that forks. A child's parent-death signal is sent when the *thread* that forked it
-/// ends, so this must be a thread that never ends; tokio's threads end when they are idle.
+/// ends, so this must be a thread that never ends; tokio starts and ends its threads as needed.
 ///
 /// Jobs run one after another. Each takes as long as `exec` does.
 static SPAWNING: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);

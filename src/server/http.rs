@@ -91,7 +91,7 @@ const MAX_HEADERS: usize = 100;
 /// How long a client may take for a request's body.
 const MAX_BODY: Duration = Duration::from_secs(30);
 
-/// How long written bytes may stay unacknowledged before the connection is treated as dead.
+/// How long written bytes may stay undelivered before the connection is treated as dead.
 const MAX_UNREAD: Duration = Duration::from_secs(30);
 
 /// Interval of keep-alive events on a stream without messages. They keep proxies from closing it,

@@ -112,9 +112,9 @@ struct Answer<'a, T> {
 }
 
 impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
-    /// Makes a connection and the task that writes to `writer`. The caller must run the task and
-    /// cancel `gone` when it ends. This cancels `gone` when the client has closed its end or
-    /// violates the protocol too badly.
+    /// Makes a connection and the task that writes to `writer`. The caller must run the task, and
+    /// must cancel `gone` when the task ends. The connection also cancels `gone` when the client
+    /// has closed its end or violates the protocol too badly.
     pub(super) fn new<W: AsyncWrite + Send + Unpin + 'static>(
         reader: R,
         writer: W,

@@ -12,7 +12,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// The error code with which an HTTP failure passes through rmcp. See [`UNREADABLE_ANSWER`].
 const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
 
-/// Maximum pause of `Retry-After`. A longer one is not waited for.
+/// Maximum pause that is taken from `Retry-After`. A longer one is reduced to this.
 pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a request has no answer.
@@ -149,7 +149,7 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let seconds = match value.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() => seconds,
-        // It parses as a number but is not a valid duration.
+        // Infinite or NaN, for example because of too many digits.
         Ok(_) => return None,
         Err(_) => {
             let now = now.duration_since(UNIX_EPOCH).ok()?.as_secs_f64();

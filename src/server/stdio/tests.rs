@@ -135,8 +135,8 @@ async fn v_325_requests_in_flight_are_bounded_and_none_is_lost() {
 
 #[tokio::test]
 async fn v_326_what_is_not_answered_overtakes_what_waits() {
-    // All slots are taken. Behind them are more requests, one of them twice, a line that is not a
-    // message, and an answer.
+    // All slots are taken. Behind them are more requests, one of them twice, lines that are not
+    // messages, two answers, and two cancellations.
     let mut text = pings(0..512);
     text.push_str(&pings(512..600));
     text.push_str(&ping(599));
