@@ -46,7 +46,7 @@ pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
 pub(super) struct Server {
     pub(super) name: Arc<str>,
     pub(super) settings: McpServer,
-    /// Identifies the server: a hash of its name and of how it is reached, without its secrets.
+    /// Identifies the server: see [`McpServer::identity`].
     pub(super) identity: String,
     /// Grows whenever the tools may have changed: for a new connection, and when the server
     /// announces a change.

@@ -133,12 +133,12 @@ pub struct RateLimit {
 }
 
 impl McpServer {
-    /// The default of [`connect_timeout`](Self::connect_timeout). Ten seconds are enough for `npx`
-    /// to download a small package.
+    /// The default of the field `connect_timeout`. Ten seconds are enough for `npx` to download a
+    /// small package.
     pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// The default of [`call_timeout`](Self::call_timeout). Long enough for a slow search or build,
-    /// short enough that a hung server does not use up a run of the maximum wall time.
+    /// The default of the field `call_timeout`. Long enough for a slow search or build, short
+    /// enough that a hung server does not use up a run of the maximum wall time.
     pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// The default of [`max_concurrent`](Self::max_concurrent).
@@ -239,8 +239,10 @@ impl McpServer {
         self
     }
 
-    /// Returns an identifier of the server: a hash of its name and of how it is reached, without
-    /// its secrets. SHA-256 in hexadecimal.
+    /// Returns an identifier of the server: the SHA-256 in hexadecimal of its name and of how it is
+    /// reached. For a process that is the command, the directory, the arguments and the names of
+    /// the variables; for an HTTP server the URL and the names of the headers. The values of
+    /// variables and headers, which may be secrets, are not part of it.
     pub fn identity(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
