@@ -1,18 +1,19 @@
-//! The circuit breaker of one server: after five failures in a row it refuses calls for half a
-//! minute, then lets one through to see.
+//! The circuit breaker of one server. After five consecutive failures it refuses calls for 30 s,
+//! then admits one call as a probe.
 //!
-//! Ours, because the crates that there are let every call through when half open (`failsafe` 1.3) or
-//! are tied to a middleware stack, and a server that has just come back is hurt most by a crowd.
+//! It is written here because the existing crates admit every call when half open (`failsafe` 1.3)
+//! or are tied to a middleware stack. A burst of calls is worst for a server that has just
+//! recovered.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::sync::{self, Mutex};
 
-/// How many failures in a row open it.
+/// Number of consecutive failures that open the circuit.
 pub(super) const FAILURES: u32 = 5;
 
-/// How long it stays open.
+/// How long the circuit stays open.
 pub(super) const OPEN_TIME: Duration = Duration::from_secs(30);
 
 /// Shared by all calls to one server.
@@ -25,40 +26,41 @@ pub(super) struct Breaker {
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    /// Grows with each change of phase: what began in another phase says nothing about this one.
+    /// Grows with each change of phase. The outcome of a call that began in another phase is
+    /// ignored.
     epoch: u64,
     failures_total: u64,
 }
 
-/// What the breaker lets through.
+/// Which calls are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Everything.
+    /// All calls.
     Closed {
-        /// Failures in a row.
+        /// Number of consecutive failures.
         failures: u32,
     },
-    /// Nothing.
+    /// No calls.
     Open {
-        /// Until then.
+        /// When the first probe is admitted.
         until: Instant,
     },
-    /// Nothing but the call that is on its way.
+    /// No calls except the probe in flight.
     HalfOpen,
 }
 
-/// What a call says about the health of its server.
+/// What the result of a call says about its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallOutcome {
-    /// It answered. A tool's own failure is an answer too.
+    /// The server answered. A tool's own error is an answer too.
     Healthy,
-    /// It did not: transport, timeout, protocol.
+    /// The server did not answer: transport error, timeout, or protocol error.
     Failed,
-    /// Nothing: it was never asked, or nobody waited.
+    /// Nothing: the call was not sent, or was cancelled.
     Unknown,
 }
 
-/// One call's leave to permit. Dropped without a outcome it says nothing.
+/// Permit for one call. Dropping it without an outcome records nothing about the server.
 #[derive(Debug)]
 pub(super) struct Permit {
     breaker: Arc<Breaker>,
@@ -72,14 +74,14 @@ impl Breaker {
         Arc::new(Self { server, state: Mutex::new(state) })
     }
 
-    /// Lets a call through, or says when it is worth trying again.
+    /// Admits a call, or returns the time until a retry makes sense.
     pub(super) fn enter(self: &Arc<Self>, now: Instant) -> Result<Permit, Duration> {
         let mut state = self.state.lock();
         match state.phase {
             Phase::Closed { .. } => {}
             Phase::Open { until } if now < until => return Err(until - now),
             Phase::Open { .. } => self.change(&mut state, Phase::HalfOpen),
-            // The probe ends within a call's time; nobody knows better when.
+            // The probe ends within a call's timeout; there is no better estimate.
             Phase::HalfOpen => return Err(Duration::from_secs(1)),
         }
         Ok(Permit { breaker: Arc::clone(self), epoch: state.epoch, recorded: false })
@@ -113,7 +115,7 @@ impl Breaker {
             (Phase::Closed { failures: 0 }, CallOutcome::Healthy) => {}
             (Phase::Closed { .. }, CallOutcome::Healthy) => state.phase = Phase::Closed { failures: 0 },
             (Phase::HalfOpen, CallOutcome::Healthy) => self.change(&mut state, Phase::Closed { failures: 0 }),
-            // The probe came to nothing: the next call is one.
+            // The probe had no outcome, so the next call becomes the probe.
             (Phase::HalfOpen, CallOutcome::Unknown) => self.change(&mut state, Phase::Open { until: now }),
             (Phase::Closed { .. }, CallOutcome::Unknown) | (Phase::Open { .. }, _) => {}
         }
@@ -143,7 +145,7 @@ impl Phase {
 }
 
 impl Permit {
-    /// Says what came of the call.
+    /// Records the call's outcome.
     pub(super) fn record(mut self, outcome: CallOutcome, now: Instant) {
         self.recorded = true;
         self.breaker.record(self.epoch, outcome, now);

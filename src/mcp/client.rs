@@ -1,4 +1,4 @@
-//! One connection to one server: handshake, list, call, end.
+//! One connection to one server: handshake, lists, calls, shutdown.
 
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,90 +35,93 @@ use super::stdio::{LineTransport, NO_ANSWER};
 use crate::json::{self, Json};
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolList, ToolResult};
 
-/// Listing reads memory in every server known. This is for all pages together.
+/// Maximum time for listing the tools, all pages together. All known servers list from memory.
 pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a server may leave the probe for the newest revision unanswered, and no longer than half
-/// of the time that connecting may take. Short, because some old servers never answer it, and a new
-/// one that is slow to start is asked again when it refuses the old handshake.
+/// How long a server may take to answer the probe for the newest revision; at most half of the time
+/// for connecting. It is short, because some old servers never answer the probe. A new server that
+/// is slow to start is probed again when it refuses the handshake.
 const PROBE_TIME: Duration = Duration::from_secs(2);
 
-/// No server is known to have more; an endless list stops here.
+/// Maximum number of tools. No known server has more; an endless list is cut here.
 pub(super) const MAX_TOOLS: usize = 10_000;
 
-/// How long the rest of a dead server's output may take to be read: it is in the pipe already.
+/// How long reading the remaining output of a dead server may take. The output is in the pipe
+/// already.
 const DRAIN_TIME: Duration = Duration::from_millis(250);
 
-/// How long a server that has closed its stdout may take to exit, so that its status is known.
+/// How long a server that has closed its stdout may take to exit, so that its exit status is known.
 const EXIT_TIME: Duration = Duration::from_millis(250);
 
-/// How long a server may take to end when its stdin ends, and again when it is asked by a signal.
+/// How long a server may take to end after its stdin is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long a killed process may take to be gone, and how long a failed call waits to learn why.
+/// How long a killed process may take to end, and how long a failed call waits for the reason.
 const KILL_TIME: Duration = Duration::from_secs(1);
 
-/// What a new connection needs to know of its server.
+/// The parameters of a new connection.
 pub(super) struct Start<'a> {
     pub(super) server: Arc<str>,
     pub(super) handle: &'a Handle,
     pub(super) notifications: Notifications,
-    /// When the server must have shaken hands.
+    /// Deadline of the handshake.
     pub(super) deadline: Instant,
-    /// How long it has for that, for the message.
+    /// The time for connecting, for error messages.
     pub(super) connect_timeout: Duration,
     /// Which revisions to try.
     pub(super) revisions: Revisions,
 }
 
-/// The revisions before 2026-07-28 begin with a handshake, those since then without one.
+/// Protocol revisions to try. Those before 2026-07-28 are the handshake revisions; later ones are
+/// stateless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Revisions {
-    /// The new ones, and the old ones if the server does not know those.
+    /// The stateless revision, then the handshake revisions if the server does not support it.
     Both,
-    /// Only the old ones.
+    /// Only the handshake revisions.
     Handshake,
-    /// Only the new ones.
+    /// Only the stateless revision.
     Stateless,
 }
 
 /// Why there is no connection.
 pub(super) struct StartFailure {
     pub(super) error: ToolError,
-    /// How another attempt may go better: some old servers end when they are asked anything before
-    /// the handshake that they know, and a new one that is slow to start gets to see that handshake.
+    /// The revisions with which another attempt may succeed. Some old servers end if anything is
+    /// sent before their handshake; a new server that is slow to start may receive the handshake,
+    /// which it refuses.
     pub(super) try_instead: Option<Revisions>,
 }
 
 /// Why a call has no result.
 pub(super) struct CallFailure {
     pub(super) error: ToolError,
-    /// Whether nothing of it has left this process, so that it is safe to send it again.
+    /// Whether no part of it has left this process, so that it can safely be sent again.
     pub(super) is_unsent: bool,
 }
 
-/// A live connection, shared by all runs. Over when the server's stdout ends, and not used again.
+/// A live connection, shared by all runs. It ends with the server's stdout and is not used again.
 pub(super) struct Connection {
     server: Arc<str>,
     peer: Peer<RoleClient>,
     handle: Handle,
     notifications: Notifications,
-    /// Whether it has answered anything but the handshake.
+    /// Whether the server has answered anything but the handshake.
     has_answered: AtomicBool,
-    /// Whether its end has been held against the server.
+    /// Whether its end has been counted as a failure of the server.
     is_counted: AtomicBool,
-    /// Why its last list that was cut short was.
+    /// Why its last incomplete list was cut.
     list_problem: Mutex<Option<String>>,
-    /// No more answers will come.
+    /// Cancelled when no more answers will come.
     ended: CancellationToken,
-    /// The owner wants the server to end.
+    /// Cancelled when the owner wants the server to end.
     stop: CancellationToken,
-    /// How it ended, when everything has been tidied up.
+    /// How it ended. Set when the cleanup is complete.
     end: OnceLock<String>,
     finished: CancellationToken,
 }
 
-/// A connection without a process: what is left when the pipes are given.
+/// A connection over a pair of pipes, without its process.
 pub(super) struct Wire {
     running: RunningService<RoleClient, Client>,
     notifications: Notifications,
@@ -127,10 +130,10 @@ pub(super) struct Wire {
 }
 
 impl Connection {
-    /// Starts the server and shakes hands with it.
+    /// Starts the server and performs the handshake.
     ///
-    /// `adopt` is given the process as soon as there is one, so that the owner can kill it at any
-    /// time; it returns whether the server is still wanted.
+    /// `adopt` gets the process as soon as it exists, so that the owner can kill it at any time; it
+    /// returns whether the server is still wanted.
     pub(super) async fn over_pipes(
         config: &StdioTransport,
         start: Start<'_>,
@@ -154,7 +157,8 @@ impl Connection {
         match Wire::new(start, pipes.stdout, pipes.stdin).await {
             Ok(wire) => {
                 let connection = Self::new(server, wire.running.peer(), &wire.notifications, &wire.ended);
-                // Ends with the process, which the owner ends through `stop` or by killing it.
+                // The task ends with the process, which the owner ends through `stop` or by killing
+                // it.
                 tokio::spawn(watch(Arc::clone(&connection), process, wire, drained));
                 Ok(connection)
             }
@@ -167,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// Connects to a server behind an address.
+    /// Connects to an HTTP server.
     pub(super) async fn over_http(
         config: &HttpTransport,
         start: Start<'_>,
@@ -190,12 +194,12 @@ impl Connection {
             Ok(running) => {
                 tracing::info!(server = &*server, "connected");
                 let connection = Self::new(server, running.peer(), &start.notifications, &state.ended);
-                // Ends with the connection.
+                // The task ends with the connection.
                 tokio::spawn(watch_http(Arc::clone(&connection), running, state));
                 Ok(connection)
             }
             Err(failure) => {
-                // What the transport saw says more than what rmcp makes of it.
+                // The transport's own error is more precise than the one that rmcp derives from it.
                 let error = state.failure().cloned().unwrap_or_else(|| {
                     let status = state.end_reason().unwrap_or("closed the connection").to_owned();
                     failure.into_error(&server, &End { status, last_words: String::new() })
@@ -225,19 +229,19 @@ impl Connection {
             finished: CancellationToken::new(),
         });
         if connection.is_modern() {
-            // Ends with the connection.
+            // The task ends with the connection.
             tokio::spawn(subscribe(Arc::clone(&connection)));
         }
         connection
     }
 
-    /// The revision of the protocol that both sides speak.
+    /// The negotiated protocol revision.
     pub(super) fn protocol_version(&self) -> Option<String> {
         self.peer.peer_info().map(|info| info.protocol_version.to_string())
     }
 
-    /// Whether the server speaks a revision without handshakes, in which it announces changes only
-    /// to those who ask for that.
+    /// Whether the server uses the stateless revision, in which it announces changes only to
+    /// subscribers.
     fn is_modern(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
     }
@@ -247,7 +251,8 @@ impl Connection {
         self.has_answered.load(Ordering::Relaxed)
     }
 
-    /// Whether this is the first time that the connection's end is held against the server.
+    /// Counts the connection's end as a failure of the server. Returns whether this is the first
+    /// time.
     pub(super) fn count_end(&self) -> bool {
         !self.is_counted.swap(true, Ordering::Relaxed)
     }
@@ -262,23 +267,24 @@ impl Connection {
         !self.ended.is_cancelled() && !self.stop.is_cancelled()
     }
 
-    /// How often the server has said that its tools changed.
+    /// How often the server has announced that its tools changed.
     pub(super) fn list_changes(&self) -> u64 {
         self.notifications.tool_changes()
     }
 
-    /// Has the connection end, without waiting for that.
+    /// Makes the connection end, without waiting for it.
     pub(super) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Ends the server: closes its stdin, then asks, then kills. Returns when it is gone.
+    /// Ends the server: closes its stdin, then sends SIGTERM, then kills it. Returns when it has
+    /// ended.
     pub(super) async fn shutdown(&self) {
         self.stop.cancel();
         self.finished.cancelled().await;
     }
 
-    /// Calls a tool once. Dropping the future tells the server that nobody waits any more.
+    /// Calls a tool once. Dropping the future tells the server that the call is cancelled.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -300,8 +306,8 @@ impl Connection {
         result.map_err(|error| CallFailure { error, is_unsent: false })
     }
 
-    /// Sends any other request once and returns its result as it is. Dropping the future tells the
-    /// server that nobody waits any more.
+    /// Sends any other request once and returns its result unchanged. Dropping the future tells the
+    /// server that the request is cancelled.
     pub(super) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
         let text = self.request_text(method, parameters).await?;
         let unreadable = |error: serde_json::Error| convert::unreadable(&self.server, &error.to_string());
@@ -322,7 +328,7 @@ impl Connection {
         result.map_err(|error| CallFailure { error, is_unsent: false })
     }
 
-    /// Sends a request whose answer goes through rmcp as text, and returns that.
+    /// Sends a request whose answer passes through rmcp as text, and returns the text.
     async fn exchange(
         &self,
         request: ClientRequest,
@@ -337,7 +343,8 @@ impl Connection {
         convert::result_text(response?).ok_or(ServiceError::UnexpectedResponse)
     }
 
-    /// Everything that a list method gives, as one array, within the bounds of a list of tools.
+    /// Returns everything that a list method lists as one array, within the bounds of a list of
+    /// tools.
     pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Json, CallFailure> {
         let unreadable = |error: serde_json::Error| CallFailure {
             error: convert::unreadable(&self.server, &error.to_string()),
@@ -353,7 +360,7 @@ impl Connection {
             let mut items = Ok(Vec::new());
             json::each_field(&page, |field, value| {
                 if field == key && value.get().starts_with('[') {
-                    // One more than there may be tells that there are more.
+                    // One more than the maximum is read, to detect that there are more.
                     items = json::items(value.get(), MAX_TOOLS + 1 - count);
                 } else if field == "nextCursor" {
                     next = serde_json::from_str::<String>(value.get()).ok();
@@ -392,7 +399,7 @@ impl Connection {
         Json::parse(&all).map_err(unreadable)
     }
 
-    /// Notes that a list goes on where nobody follows it. What was listed so far can be used.
+    /// Records that a list is incomplete. The entries so far can be used.
     fn note_cut(&self, method: &str, pages: &Pages, cut: ListCut) {
         let (server, page) = (&*self.server, pages.number());
         let problem = format!(
@@ -402,7 +409,7 @@ impl Connection {
         *self.list_problem.lock() = Some(problem);
     }
 
-    /// Why a list was cut short, once.
+    /// Removes and returns the reason why a list was cut.
     pub(super) fn take_list_problem(&self) -> Option<String> {
         self.list_problem.lock().take()
     }
@@ -434,7 +441,7 @@ impl Connection {
             let request = ListToolsRequest::with_param(page);
             let page = match self.exchange(ClientRequest::ListToolsRequest(request), None).await {
                 Ok(page) => page,
-                // A server of prompts or resources only, which has said so.
+                // The server has only prompts or resources, and has declared that.
                 Err(ServiceError::McpError(error))
                     if error.code == ErrorCode::METHOD_NOT_FOUND && !self.has_tools() =>
                 {
@@ -445,7 +452,7 @@ impl Connection {
             };
             let page = convert::read_tools(&page, MAX_TOOLS + 1)
                 .map_err(|error| convert::unreadable(&self.server, &error.to_string()))?;
-            // The shortest of all pages holds for the whole.
+            // The shortest lifetime of all pages applies to the whole list.
             ttl = [ttl, page.ttl].into_iter().flatten().min();
             if let Some(cut) = push_all(&mut list, page.tools) {
                 break cut;
@@ -464,7 +471,7 @@ impl Connection {
         self.peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some())
     }
 
-    /// Why a request has no answer. Waits a moment for the process's status.
+    /// Explains why a request has no answer. Waits briefly for the process's exit status.
     async fn lost(&self, error: ServiceError, meanwhile: &str) -> ToolError {
         let server = &self.server;
         match error {
@@ -485,7 +492,7 @@ impl Connection {
     }
 }
 
-/// Adds the tools of a page. Returns why there is no room for all of them, if there is none.
+/// Adds the tools of a page. Returns why some of them do not fit, if so.
 fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut> {
     for tool in tools {
         if list.len() >= MAX_TOOLS {
@@ -499,14 +506,14 @@ fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut
     None
 }
 
-/// Why there is no connection though there is a process.
+/// Why the handshake failed although there is a process.
 pub(super) enum HandshakeFailure {
     Elapsed(Duration),
     Refused(Box<ClientInitializeError>),
 }
 
 impl StartFailure {
-    /// A failure that asking in another way would not change.
+    /// A failure that no other revision would avoid.
     pub(super) fn certain(error: ToolError) -> Self {
         Self { error, try_instead: None }
     }
@@ -564,7 +571,7 @@ impl HandshakeFailure {
 }
 
 impl Wire {
-    /// Shakes hands over a pair of pipes.
+    /// Performs the handshake over a pair of pipes.
     pub(super) async fn new(
         start: Start<'_>,
         reader: impl AsyncRead + Send + Unpin + 'static,
@@ -572,9 +579,9 @@ impl Wire {
     ) -> Result<Self, HandshakeFailure> {
         let ended = CancellationToken::new();
         let time = start.deadline.saturating_duration_since(Instant::now());
-        // Who has refused the old handshake is only slow.
-        let probe_time =
-            if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(time / 2) };
+        // A server that has refused the old handshake is new and only slow, so the probe gets all
+        // the time.
+        let probe_time = if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(time / 2) };
         let (transport, writing) = LineTransport::new(
             Arc::clone(&start.server),
             reader,
@@ -583,7 +590,8 @@ impl Wire {
             probe_time,
             ended.clone(),
         );
-        // Ends when the transport is dropped or the pipe breaks; `watch` ends it for certain.
+        // The task ends when the transport is dropped or the pipe breaks; `watch` aborts it
+        // otherwise.
         let writing = tokio::spawn(writing);
         match shake_hands(&start, transport).await {
             Ok(running) => Ok(Self { running, notifications: start.notifications, ended, writing }),
@@ -595,7 +603,7 @@ impl Wire {
     }
 }
 
-/// Agrees with the server on the newest revision that both speak.
+/// Negotiates the newest revision that both sides support.
 async fn shake_hands<T>(
     start: &Start<'_>,
     transport: T,
@@ -620,12 +628,12 @@ where
         Ok(Err(error)) => return Err(HandshakeFailure::Refused(Box::new(error))),
         Err(_elapsed) => return Err(HandshakeFailure::Elapsed(start.connect_timeout)),
     };
-    // It would serve stale lists, for up to a day, when a server fails.
+    // rmcp's response cache would return stale lists, up to a day old, when a server fails.
     running.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
     Ok(running)
 }
 
-/// Asks a server without handshakes to announce changes, and takes note of them. Ends with the
+/// Subscribes to the changes of a server of the stateless revision and records them. Ends with the
 /// connection.
 async fn subscribe(connection: Arc<Connection>) {
     let announces = connection.peer.peer_info().is_some_and(|info| {
@@ -649,7 +657,7 @@ async fn subscribe(connection: Arc<Connection>) {
     }
 }
 
-/// Tells the server that nobody waits for a request any more, unless it has been answered.
+/// Tells the server that a request is cancelled, unless it has been answered.
 struct CancelOnDrop<'a> {
     connection: &'a Connection,
     id: Option<RequestId>,
@@ -661,7 +669,7 @@ impl Drop for CancelOnDrop<'_> {
         let peer = self.connection.peer.clone();
         let reason = Some("nobody waits any more".to_owned());
         let parameters = CancelledNotificationParam::new(Some(id), reason);
-        // Ends at once: the message is queued, or the connection is over.
+        // The task ends at once: the message is queued, or the connection is over.
         self.connection.handle.spawn(async move {
             let cancelled = CancelledNotification::new(parameters);
             let _connection_is_over = peer.send_notification(cancelled.into()).await;
@@ -669,16 +677,16 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Waits for the end of the server, whoever brings it about, and tidies up behind it.
+/// Waits for the end of the server, whatever causes it, and cleans up.
 async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, drained: JoinHandle<()>) {
     let Wire { running, ended, mut writing, .. } = wire;
     tokio::select! {
-        // The server takes no more input, though it may still have something to say.
+        // The server accepts no more input, but its remaining output is read.
         _over = &mut writing => {
             let _elapsed = timeout(DRAIN_TIME, ended.cancelled()).await;
         }
         () = process.ended() => {
-            // A descendant may hold the pipe open for ever.
+            // A descendant may keep the pipe open forever.
             let _elapsed = timeout(DRAIN_TIME, ended.cancelled()).await;
         }
         () = ended.cancelled() => {}
@@ -690,11 +698,11 @@ async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, d
             }
         }
     }
-    // Nothing is sent here any more; whoever takes this one's place may offer something else.
+    // No more calls are sent over this connection. The tools of the next one may be different.
     connection.stop.cancel();
     connection.notifications.connection_lost();
     drop(running);
-    // Normally done by now; a server that does not read would keep it waiting.
+    // Usually the task has ended by now; a server that does not read would keep it waiting.
     writing.abort();
     let end = finish(&process, drained).await;
     tracing::info!(server = &*connection.server, process = process.id(), end = %end.status, "server ended");
@@ -702,7 +710,7 @@ async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, d
     connection.finished.cancel();
 }
 
-/// Waits for the end of a connection over HTTP and tidies up behind it.
+/// Waits for the end of an HTTP connection and cleans up.
 async fn watch_http(
     connection: Arc<Connection>,
     running: RunningService<RoleClient, Client>,
@@ -728,7 +736,7 @@ pub(super) struct End {
     last_words: String,
 }
 
-/// Makes sure that the process and its descendants are gone, and learns how it ended.
+/// Ensures that the process and its descendants have ended, and returns how it ended.
 async fn finish(process: &Process, mut drained: JoinHandle<()>) -> End {
     let ended_itself = timeout(EXIT_TIME, process.ended()).await.is_ok();
     process.kill();

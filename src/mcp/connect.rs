@@ -1,4 +1,4 @@
-//! Starts server processes and makes sure that they end. The only place that spawns anything.
+//! Starts server processes and ensures that they end. No other module spawns processes.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -19,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings::StdioTransport;
 
-/// What a server inherits. Enough to find programs, caches and configuration of its own, to speak
-/// the person's language, and to get through a company's proxy and certificates. Tokens live in
-/// variables of any other name, so what is not listed stays here: a server that needs one is given
-/// it by name. `LD_PRELOAD`, `NODE_OPTIONS` and the like are not listed either, because they change
-/// what a program does.
+/// Environment variables that a server inherits. They are enough to find programs, caches and
+/// configuration, to use the user's language, and to work with a company's proxy and certificates.
+/// All others may hold tokens and are not inherited: a server that needs one gets it by its
+/// configuration. `LD_PRELOAD`, `NODE_OPTIONS` and similar variables are not listed either, because
+/// they change what a program does.
 #[rustfmt::skip]
 const INHERITED: &[&str] = &[
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ",
@@ -32,24 +32,26 @@ const INHERITED: &[&str] = &[
     "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
 ];
 
-/// Families of such variables: locale categories, and where caches and configuration live.
+/// Prefixes of further inherited variables: locale categories, and the locations of caches and
+/// configuration.
 const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// How much of a server's stderr is kept: its last words, with room for a long stack trace.
+/// Bytes of a server's stderr that are kept: its tail, with room for a long stack trace.
 const STDERR_KEPT: usize = 64 * 1024;
 
-/// How much of that goes into an error.
+/// Bytes of it that an error message contains.
 const STDERR_SHOWN: usize = 4 * 1024;
 
-/// How long a thread that kills a process waits for the killed process to be gone. A killed process
-/// goes at once unless it hangs in the kernel, and then nothing can be done.
+/// How often, and with which pause, a killed process is polled until it can be reaped. A killed
+/// process ends at once unless it hangs in the kernel, and then nothing can be done.
 const REAP_TRIES: u32 = 50;
 const REAP_PAUSE: Duration = Duration::from_millis(2);
 
-/// A server's process and, through its group, that process's descendants. Ends with this value.
+/// A server's process and its process group, which contains its descendants. They are killed when
+/// this value is dropped.
 pub(super) struct Process {
     id: Pid,
-    /// `None` once it has been reaped: its number may then belong to somebody else.
+    /// `None` once it has been reaped: the system may then reuse its process id.
     child: Mutex<Option<Child>>,
     ended: CancellationToken,
     stderr: Arc<Mutex<Tail>>,
@@ -66,14 +68,14 @@ pub(super) struct Pipes {
 ///
 /// # Errors
 ///
-/// When the program is not there, is not executable, or the system refuses one more process.
+/// If the program does not exist or is not executable, or if the system refuses another process.
 pub(super) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Result<(Process, Pipes)> {
     let command = command(server)?;
     let handle = handle.clone();
     let (reply, spawned) = oneshot::channel();
     let job = Box::new(move || {
         let _entered = handle.enter();
-        // If nobody waits any more, the process is dropped and so killed right here.
+        // If nobody waits any more, the process is dropped and thereby killed here.
         let _unwanted = reply.send(spawn_here(command));
     });
     spawning_thread()?
@@ -84,8 +86,8 @@ pub(super) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Resul
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread that forks. A child's parent-death signal fires when the *thread* that forked it ends,
-/// so this must be a thread that never ends; tokio's come and go.
+/// The thread that forks. A child's parent-death signal is sent when the *thread* that forked it
+/// ends, so this must be a thread that never ends; tokio starts and ends its threads as needed.
 ///
 /// Jobs run one after another. Each takes as long as `exec` does.
 static SPAWNING: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);
@@ -98,18 +100,20 @@ fn spawning_thread() -> io::Result<mpsc::Sender<Job>> {
     let (sender, jobs) = mpsc::channel::<Job>();
     let keep = sender.clone();
     std::thread::Builder::new().name("cx-spawn".to_owned()).spawn(move || {
-        // Kept, so that the thread lives on when it is given up: its children live with it.
+        // Kept, so that the thread continues when it is abandoned: its children would be killed
+        // with it.
         let _keep = keep;
         for job in jobs {
-            // A panic costs its own job; who waits for that sees that the reply is gone.
+            // A panic ends only its own job; the waiting caller sees that the reply channel is
+            // closed.
             let _panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
         }
     })?;
     Ok(thread.insert(sender).clone())
 }
 
-/// Has another thread start the next process, because this one hangs in the kernel: the program may
-/// be on a file system that does not answer.
+/// Abandons the spawning thread, because it hangs in the kernel: the program may be on a file
+/// system that does not respond. The next process is started by another thread.
 pub(super) fn give_up_spawning() {
     *SPAWNING.lock() = None;
 }
@@ -131,7 +135,7 @@ fn spawn_here(mut command: Command) -> io::Result<(Process, Pipes)> {
 
 fn command(server: &StdioTransport) -> io::Result<Command> {
     let program = if server.cwd.is_some() && server.command.contains('/') {
-        // Else it would be looked for in the server's working directory.
+        // Otherwise it would be resolved relative to the server's working directory.
         std::path::absolute(&server.command)?.into_os_string()
     } else {
         OsString::from(&server.command)
@@ -154,8 +158,8 @@ fn command(server: &StdioTransport) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Those of our variables that a server gets. This is inheritance, not configuration: nothing in
-/// this process depends on what they say.
+/// Selects the variables that a server inherits. They are only passed on: this process does not
+/// read their values.
 fn inherited(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -166,7 +170,7 @@ fn inherited(
     })
 }
 
-/// Has the kernel kill the child when this process dies in a way that runs no destructors.
+/// Makes the kernel kill the child when this process dies without running destructors.
 #[cfg(target_os = "linux")]
 fn end_with_parent(command: &mut Command) {
     let parent = rustix::process::getpid();
@@ -187,18 +191,18 @@ fn end_with_parent(command: &mut Command) {
     }
 }
 
-/// Elsewhere a server ends because its stdin does.
+/// On other systems a server ends because its stdin is closed.
 #[cfg(not(target_os = "linux"))]
 fn end_with_parent(_command: &mut Command) {}
 
 impl Process {
-    /// The process's number, for logs.
+    /// The process id, for logs.
     pub(super) fn id(&self) -> i32 {
         self.id.as_raw_nonzero().get()
     }
 
-    /// Reads the server's stderr to its end and keeps the last of it. A server whose stderr is not
-    /// read stops when the pipe is full.
+    /// Reads the server's stderr to its end and keeps its tail. A server whose stderr is not read
+    /// would block when the pipe is full.
     pub(super) fn drain(
         &self,
         stderr: impl AsyncRead + Send + Unpin + 'static,
@@ -206,7 +210,7 @@ impl Process {
         drain(stderr, Arc::clone(&self.stderr))
     }
 
-    /// The last lines of stderr without control characters; empty if there are none.
+    /// The stderr tail without control characters; empty if there is none.
     pub(super) fn last_words(&self) -> String {
         self.stderr.lock().shown()
     }
@@ -216,20 +220,20 @@ impl Process {
         self.ended.cancelled().await;
     }
 
-    /// Asks the process and its descendants to end.
+    /// Sends SIGTERM to the process and its descendants.
     pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Kills the process and its descendants now. Does not wait.
+    /// Sends SIGKILL to the process and its descendants. Does not wait.
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
-    /// Kills what is left of the group and reaps the process if it has ended.
+    /// Kills the rest of the process group, and reaps the process if it has ended.
     pub(super) fn reap(&self) -> Option<ExitStatus> {
         let mut child = self.child.lock();
-        // Only a process that is not reaped keeps its number from being given away.
+        // Only while the process is not reaped is its id not reused.
         child.as_ref()?;
         let _gone_already = rustix::process::kill_process_group(self.id, Signal::KILL);
         let status = child.as_mut()?.try_wait().ok()??;
@@ -237,7 +241,8 @@ impl Process {
         Some(status)
     }
 
-    /// Reaps a process that was killed. Blocks for a few milliseconds; gives up on one that hangs.
+    /// Reaps a process that was killed. Blocks for a few milliseconds; gives up if the process
+    /// hangs.
     pub(super) fn reap_killed(&self) {
         for _ in 0..REAP_TRIES {
             if self.child.lock().is_none() || self.reap().is_some() {
@@ -256,18 +261,18 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Synchronous, because the runtime may be shutting down: a task would never run.
+    /// Synchronous, because the runtime may be shutting down, and a task would never run.
     fn drop(&mut self) {
         self.kill();
         self.reap_killed();
     }
 }
 
-/// Waits for the end of a process without reaping it, and says so. On a thread of its own: there is
-/// no safe way to wait for one process on a runtime without reaping it there, and the number of a
-/// process that was reaped is no longer safe to kill. Ends with the process.
+/// Waits for the end of a process without reaping it, then cancels `ended`. It uses a thread of its
+/// own, because a runtime can wait for one process only by reaping it, and the id of a reaped
+/// process must not be killed. The thread ends with the process.
 fn announce_end(id: Pid, ended: CancellationToken) -> io::Result<()> {
-    // It calls the kernel and nothing else.
+    // The thread only calls the kernel.
     const STACK_BYTES: usize = 64 * 1024;
     std::thread::Builder::new().name("cx-wait".to_owned()).stack_size(STACK_BYTES).spawn(move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -291,8 +296,8 @@ impl Tail {
         self.bytes.extend(piece);
     }
 
-    /// The end of it as text for a terminal: no escape sequences, no other control characters, and
-    /// no part of a line at the start.
+    /// Renders the end of the tail as text for a terminal, without escape sequences and other
+    /// control characters, and without an incomplete first line.
     fn shown(&self) -> String {
         let skipped = self.bytes.len().saturating_sub(STDERR_SHOWN);
         let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
@@ -308,7 +313,7 @@ fn without_controls(text: &str) -> String {
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         if character == '\u{1b}' {
-            // Colours and cursor movements: `ESC [`, parameters, one final letter or sign.
+            // Colours and cursor movements: `ESC [`, parameters, and one final letter or sign.
             if characters.next_if_eq(&'[').is_some() {
                 while characters.next_if(|next| !is_final(next) && !next.is_control()).is_some() {}
                 characters.next_if(is_final);
@@ -327,7 +332,7 @@ async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
     }
 }
 
-/// What is known of how a process ended, as a sentence goes on after its subject.
+/// Describes how a process ended, as the rest of a sentence after its subject.
 pub(super) fn describe(status: Option<ExitStatus>) -> String {
     let Some(status) = status else { return "was stopped".to_owned() };
     match (status.code(), status.signal()) {

@@ -1,4 +1,4 @@
-//! Between the protocol's types and the vocabulary of `tools`.
+//! Converts between the protocol's types and the types of `tools`.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,33 +18,37 @@ use crate::json::{self, Json, TreeError};
 use crate::text::{hidden_text, visible};
 use crate::tools::{Schema, ToolDefinition, ToolError, ToolErrorCode, ToolResult};
 
-/// The error codes under which the transport reports its own findings through rmcp, which has no
-/// other way to end one request. Far from JSON-RPC's; a server's own use of them is rewritten.
+/// The error codes with which the transport reports its own errors through rmcp, which has no other
+/// way to end one request. They are far from the codes of JSON-RPC. If a server uses one of them,
+/// it is replaced.
 pub(super) const UNREADABLE_ANSWER: ErrorCode = ErrorCode(i32::MIN);
 pub(super) const OVERSIZED_ANSWER: ErrorCode = ErrorCode(i32::MIN + 1);
 
-/// More of a description than this is no help to a model that reads it.
+/// Maximum bytes of a description. More does not help a model that reads it.
 const DESCRIPTION_BYTES: usize = 64 * 1024;
 
-/// The largest honest schemas, generated from whole API descriptions, are about this size.
+/// Maximum bytes of a schema. The largest real schemas, generated from whole API descriptions, have
+/// about this size.
 const SCHEMA_BYTES: usize = 256 * 1024;
 
-/// What all definitions of one server may take together: an index over them is kept in memory.
+/// Maximum bytes of all definitions of one server: an index over them is kept in memory.
 pub(super) const SERVER_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of a schema as the server wrote it, whitespace and escapes included, that are looked at.
+/// Maximum bytes of a schema as the server wrote it, with whitespace and escapes. A longer one is
+/// not parsed.
 const WRITTEN_SCHEMA_BYTES: usize = 4 * SCHEMA_BYTES;
 
-/// What a schema may take as a tree: a dozen times [`SCHEMA_BYTES`], as honest schemas of that size do.
+/// Maximum bytes of a schema as a tree: about twelve times [`SCHEMA_BYTES`], as real schemas of
+/// that size take.
 pub(super) const SCHEMA_TREE_BYTES: usize = 4 << 20;
 
-/// The longest name kept. Names longer than this are no names.
+/// Maximum bytes of a tool's name.
 const NAME_BYTES: usize = 256;
 
-/// How much of a server's own error message is passed on.
+/// Maximum bytes of a server's own error message that are passed on.
 pub(super) const MESSAGE_BYTES: usize = 16 * 1024;
 
-/// What an outgoing request expects, which decides how its answer is read.
+/// The expected answer to an outgoing request, which determines how the answer is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     Discover,
@@ -53,12 +57,12 @@ pub(super) enum Expected {
     CallTool,
     /// The end of a subscription.
     Listen,
-    /// Anything else, which goes to the script as it is.
+    /// Any other result, which is passed to the script unchanged.
     Other,
 }
 
-/// The arguments of a call as JSON text, carried beside a request whose own are empty. rmcp would keep them as a tree,
-/// and make a second one when it writes them.
+/// The arguments of a call as JSON text, attached to a request whose own arguments are empty. rmcp
+/// would keep them as a tree, and make a second tree when it serializes them.
 #[derive(Clone)]
 struct CallArguments(Json);
 
@@ -70,14 +74,14 @@ pub(super) fn call_request(tool: &str, arguments: Json) -> ClientRequest {
     ClientRequest::CallToolRequest(request)
 }
 
-/// A message as it is sent.
+/// Serializes a message.
 ///
 /// # Errors
 ///
-/// When it cannot be written, which no message of ours is known for.
+/// If it cannot be serialized. No message of this client is known to fail.
 pub(super) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_json::Error> {
-    /// How the empty arguments of [`call_request`] are written. Inside of a string the quotes would be escaped, and
-    /// nothing else of the message has such a field.
+    /// The empty arguments of [`call_request`] as they are serialized. Within a string the quotes
+    /// would be escaped, and no other part of the message has such a field.
     const EMPTY: &[u8] = br#""arguments":{}"#;
     let body = serde_json::to_vec(message)?;
     let JsonRpcMessage::Request(request) = message else { return Ok(body) };
@@ -88,7 +92,7 @@ pub(super) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_j
     Ok([before, arguments.text().as_bytes(), after].concat())
 }
 
-/// What the answer to a request must be.
+/// The expected answer to a request.
 pub(super) fn expected(request: &ClientRequest) -> Expected {
     match request.method() {
         "server/discover" => Expected::Discover,
@@ -100,12 +104,12 @@ pub(super) fn expected(request: &ClientRequest) -> Expected {
     }
 }
 
-/// Reads a result as what its request expects. What may be large goes through rmcp as text ([`result_text`]), because
-/// rmcp's types hold trees.
+/// Parses a result as the type that its request expects. Results that may be large pass through
+/// rmcp as text ([`result_text`]), because rmcp's types hold trees.
 ///
 /// # Errors
 ///
-/// When the result is not what is expected, or would take far more memory than its text.
+/// If the result is not of the expected type, or would take far more memory than its text.
 pub(super) fn read_result(expected: Expected, result: &RawValue) -> Result<ServerResult, TreeError> {
     let text = result.get();
     if matches!(expected, Expected::ListTools | Expected::CallTool | Expected::Other) {
@@ -121,7 +125,7 @@ pub(super) fn read_result(expected: Expected, result: &RawValue) -> Result<Serve
     })
 }
 
-/// The text of a result that [`read_result`] has not looked into.
+/// The text of a result that [`read_result`] has not parsed.
 pub(super) fn result_text(result: ServerResult) -> Option<String> {
     match result {
         ServerResult::CustomResult(CustomResult(Value::String(text))) => Some(text),
@@ -129,7 +133,8 @@ pub(super) fn result_text(result: ServerResult) -> Option<String> {
     }
 }
 
-/// Calls a tool as [`Connection`](super::client::Connection) does: rmcp's own way expects a result that it has read.
+/// Calls a tool as [`Connection`](super::client::Connection) does: rmcp's own function expects a
+/// result that rmcp has parsed.
 #[cfg(test)]
 pub(super) async fn call_tool(
     peer: &rmcp::Peer<rmcp::RoleClient>,
@@ -141,29 +146,29 @@ pub(super) async fn call_tool(
     Ok(serde_json::from_str(&text).expect("the test's server sends JSON"))
 }
 
-/// A page of a list of tools, each as it stands in the text.
+/// A page of a list of tools, each tool as its JSON text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenPage<'a> {
     #[serde(borrow)]
     tools: &'a RawValue,
     next_cursor: Option<String>,
-    /// Negative values mean that the list holds for no time at all.
+    /// A negative value means that the list may not be cached.
     ttl_ms: Option<i64>,
 }
 
-/// A page of a list of tools. Its tools are read one by one, by [`ListBuilder::push`].
+/// A page of a list of tools. Its tools are parsed one by one by [`ListBuilder::push`].
 pub(super) struct ToolPage<'a> {
     pub(super) tools: Vec<&'a RawValue>,
     pub(super) next_cursor: Option<String>,
     pub(super) ttl: Option<Duration>,
 }
 
-/// Reads a page of a list of tools, and of its tools at most `most`.
+/// Parses a page of a list of tools, and at most `most` of its tools.
 ///
 /// # Errors
 ///
-/// When it is no such page.
+/// If it is not such a page.
 pub(super) fn read_tools(text: &str, most: usize) -> Result<ToolPage<'_>, serde_json::Error> {
     let page: WrittenPage<'_> = serde_json::from_str(text)?;
     let ttl = page.ttl_ms.map(|milliseconds| Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)));
@@ -185,7 +190,7 @@ struct WrittenTool<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-/// The tree of a schema, if it is an object that does not take too much.
+/// Parses a schema, if it is an object and not too large.
 pub(super) fn schema_tree(schema: &RawValue) -> Option<Value> {
     let text = schema.get();
     let tree =
@@ -193,7 +198,7 @@ pub(super) fn schema_tree(schema: &RawValue) -> Option<Value> {
     tree.filter(Value::is_object)
 }
 
-/// One server's list of tools as it is put together from pages, held to its bounds.
+/// Builds one server's list of tools from its pages, within the bounds.
 pub(super) struct ListBuilder<'a> {
     server: &'a str,
     names: HashSet<String>,
@@ -211,12 +216,13 @@ impl<'a> ListBuilder<'a> {
         self.definitions.len()
     }
 
-    /// Whether the definitions take all the memory that one server's may.
+    /// Whether the definitions have reached the maximum of bytes of one server.
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= SERVER_BYTES
     }
 
-    /// Adds a tool, without what is too much of it. What is no tool, and a second tool of the same name, is left out.
+    /// Adds a tool, truncated to the bounds. Skips entries that are not tools, and tools whose name
+    /// is already in the list.
     pub(super) fn push(&mut self, tool: &RawValue) {
         let tool = match serde_json::from_str::<WrittenTool<'_>>(tool.get()) {
             Ok(tool) if tool.input_schema.get().starts_with('{') => tool,
@@ -240,7 +246,7 @@ impl<'a> ListBuilder<'a> {
         let description = tool.description.map(|text| shortened(&visible(&text), DESCRIPTION_BYTES));
         let input_schema = self.schema(&name, tool.input_schema).unwrap_or_else(Schema::any_object);
         let output_schema = tool.output_schema.and_then(|schema| self.schema(&name, schema));
-        // A title is free text too.
+        // The annotations contain a title, which is free text too.
         let annotations = tool.annotations.filter(|annotations| annotations.get().len() <= DESCRIPTION_BYTES);
         let annotations = annotations
             .and_then(|annotations| serde_json::from_str::<ToolAnnotations>(annotations.get()).ok())
@@ -250,8 +256,8 @@ impl<'a> ListBuilder<'a> {
         self.definitions.push(ToolDefinition { name, description, input_schema, output_schema, annotations });
     }
 
-    /// The schema, unless it is too large: arguments and results are then not checked, which is
-    /// better than a tool that is missing.
+    /// Returns the schema unless it is too large. Without it, arguments and results are not
+    /// checked, which is better than omitting the tool.
     fn schema(&mut self, tool: &str, schema: &RawValue) -> Option<Schema> {
         let text = schema_tree(schema).map(|mut schema| {
             show_hidden(&mut schema);
@@ -275,8 +281,8 @@ impl<'a> ListBuilder<'a> {
     }
 }
 
-/// Writes out what nobody sees in the words of a schema. Not in its other parts: names, patterns and
-/// values have to be what they are.
+/// Escapes invisible characters in the descriptive texts of a schema. Names, patterns and values
+/// stay unchanged.
 fn show_hidden(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -296,7 +302,7 @@ fn show_hidden(schema: &mut Value) {
     }
 }
 
-/// The result of `tools/call`, each part as it stands in the text.
+/// The result of `tools/call`, each part as its JSON text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenResult<'a> {
@@ -308,7 +314,7 @@ struct WrittenResult<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     structured_content: Option<&'a RawValue>,
     is_error: Option<bool>,
-    // What a server asks for instead of answering.
+    // The input that a server requests instead of answering.
     #[serde(borrow)]
     input_requests: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -321,9 +327,9 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The result of a call in the vocabulary's terms.
+/// Converts the result of a call to the types of `tools`.
 ///
-/// Content blocks keep MCP's own keys, so images, audio and resources reach the script as they are.
+/// Content blocks keep the keys of MCP, so images, audio and resources reach the script unchanged.
 pub(super) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolError> {
     let read = |text: &str| -> Result<Option<ToolResult>, serde_json::Error> {
         let result: WrittenResult<'_> = serde_json::from_str(text)?;
@@ -360,9 +366,9 @@ pub(super) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolEr
     }
 }
 
-/// Whether a content block is one of the protocol's, with what its kind must have.
+/// Checks that a content block is of a type of the protocol and has its required fields.
 fn check_block(block: &RawValue) -> Result<(), serde_json::Error> {
-    /// A string, which is looked at by nobody here.
+    /// A string whose value is not needed.
     struct Text;
     impl<'de> Deserialize<'de> for Text {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -414,7 +420,7 @@ fn check_block(block: &RawValue) -> Result<(), serde_json::Error> {
     }
 }
 
-/// An answer that is not what the protocol says.
+/// The error for an answer that violates the protocol.
 pub(super) fn unreadable(server: &str, problem: &str) -> ToolError {
     ToolError::new(
         ToolErrorCode::UpstreamProtocol,
@@ -422,7 +428,7 @@ pub(super) fn unreadable(server: &str, problem: &str) -> ToolError {
     )
 }
 
-/// A JSON-RPC error as the answer to `tools/call`.
+/// Converts a JSON-RPC error that answers `tools/call`.
 pub(super) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolError {
     if let Some(own) = own_error(server, error) {
         return own;
@@ -430,7 +436,8 @@ pub(super) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolErr
     let message = message(error);
     let code = match error.code {
         ErrorCode::METHOD_NOT_FOUND => ToolErrorCode::ToolNotFound,
-        // MCP gives an unknown tool the same code as bad arguments; only the words differ.
+        // MCP uses the same code for an unknown tool as for invalid arguments; only the text
+        // differs.
         ErrorCode::INVALID_PARAMS if says_unknown_tool(&message, tool) => ToolErrorCode::ToolNotFound,
         ErrorCode::INVALID_PARAMS => ToolErrorCode::InvalidArguments,
         _ => ToolErrorCode::ToolError,
@@ -438,7 +445,7 @@ pub(super) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolErr
     ToolError::new(code, message)
 }
 
-/// A JSON-RPC error as the answer to `tools/list`.
+/// Converts a JSON-RPC error that answers `tools/list`.
 pub(super) fn list_error(server: &str, error: &ErrorData) -> ToolError {
     own_error(server, error).unwrap_or_else(|| {
         ToolError::new(
@@ -448,7 +455,7 @@ pub(super) fn list_error(server: &str, error: &ErrorData) -> ToolError {
     })
 }
 
-/// What the transport itself found wrong with an answer.
+/// The transport's own error about an answer, if `error` is one.
 pub(super) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
     match error.code {
         UNREADABLE_ANSWER => Some(unreadable(server, &error.message)),
@@ -460,7 +467,7 @@ pub(super) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
     }
 }
 
-/// A server's error message, with its data, at a length that can be read.
+/// Formats a server's error message and its data, truncated.
 pub(super) fn message(error: &ErrorData) -> String {
     let text = match &error.data {
         Some(data) if !data.is_null() => format!("{} ({data})", error.message),
@@ -470,8 +477,8 @@ pub(super) fn message(error: &ErrorData) -> String {
     shortened(&text, MESSAGE_BYTES)
 }
 
-/// Whether an error about parameters is about the tool's name. Says so in as many words, or quotes
-/// the name right beside them: `file not found` is about an argument.
+/// Whether an invalid-parameters error is about the tool's name: it says so, or quotes the name
+/// next to it. `file not found`, in contrast, is about an argument.
 fn says_unknown_tool(message: &str, tool: &str) -> bool {
     let message = message.to_lowercase();
     let tool = tool.to_lowercase();

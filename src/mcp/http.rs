@@ -1,10 +1,10 @@
-//! Servers behind an address: streamable HTTP, and through [`sse`](super::sse) its predecessor.
+//! The HTTP transports: streamable HTTP, and through [`sse`](super::sse) its predecessor.
 //!
-//! This is a transport of our own, not rmcp's. rmcp's worker reads each result by trying every
-//! type, ends the whole connection over one bad answer, tells no `Retry-After`, resumes streams on
-//! the server's terms and has no bound on what a server asks. Here each request ends by itself,
-//! within its deadline, with an error that says what happened; and nothing is ever sent twice that
-//! the server may have acted on.
+//! This replaces rmcp's transport. rmcp's worker parses each result by trying every type, ends the
+//! whole connection because of one invalid answer, ignores `Retry-After`, resumes streams on the
+//! server's terms, and does not bound the server's requests. Here each request ends separately,
+//! within its deadline, with an error that explains what happened; and nothing that the server may
+//! have acted on is sent twice.
 
 mod body;
 mod client;
@@ -35,17 +35,17 @@ use super::oauth::Authorization;
 use super::settings::{HttpKind, HttpTransport};
 use crate::tools::ToolError;
 
-/// How long the parts of an exchange may take.
+/// Maximum durations of the parts of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadlines {
-    /// Connecting to the address, and again each message of the handshake.
+    /// Connecting to the server, and each message of the handshake.
     pub(super) connect: Duration,
-    /// One request, from the first byte sent to the last byte of its answer. A backstop: the call's
-    /// own timeout is shorter and cancels it.
+    /// One request, from the first byte sent to the last byte of its answer. This is only a
+    /// backstop: the call's own timeout is shorter and cancels the request.
     pub(super) request: Duration,
 }
 
-/// Which of the two transports a server spoke last. Outlives connections.
+/// Which of the two transports a server used last. Outlives connections.
 #[derive(Debug, Default)]
 pub(super) struct Known(AtomicU8);
 
@@ -68,26 +68,26 @@ impl Known {
     }
 }
 
-/// What the owner of a connection sees of it while rmcp has the transport.
+/// The state of a connection that its owner sees while rmcp owns the transport.
 #[derive(Default)]
 pub(super) struct HttpState {
     /// Cancelled when no more answers will come.
     pub(super) ended: CancellationToken,
-    /// How it ended, as it goes behind the server's name.
+    /// How it ended, as text that follows the server's name.
     end: OnceLock<String>,
     /// Why the handshake failed.
     failure: OnceLock<ToolError>,
-    /// What the server has announced.
+    /// The notifications of the server.
     pub(super) notifications: Notifications,
 }
 
 impl HttpState {
-    /// How the connection ended, as it goes behind the server's name: `closed the connection`.
+    /// How the connection ended, as text that follows the server's name: `closed the connection`.
     pub(super) fn end_reason(&self) -> Option<&str> {
         self.end.get().map(String::as_str)
     }
 
-    /// Why the handshake failed. Says more than the error that rmcp makes of it.
+    /// Why the handshake failed. It is more precise than the error that rmcp derives from it.
     pub(super) fn failure(&self) -> Option<&ToolError> {
         self.failure.get()
     }
@@ -103,13 +103,13 @@ impl HttpState {
     }
 }
 
-/// Makes the transport for a server. Nothing is sent yet: the first message connects, and which
-/// kind of server it is shows in the answer. `known` is kept by the caller from one connection to
+/// Makes the transport for a server. Nothing is sent yet: the first message connects, and its
+/// answer shows which transport the server uses. The caller keeps `known` from one connection to
 /// the next.
 ///
 /// # Errors
 ///
-/// When the configuration cannot be used.
+/// If the configuration is invalid.
 pub(super) fn connect_transport(
     server: Arc<str>,
     config: &HttpTransport,

@@ -1,7 +1,8 @@
-//! What every call to a server passes before it is sent: the breaker, the rate limit, a place.
+//! The limiter of every call to a server: the circuit breaker, the rate limit, and the number of
+//! calls in flight.
 //!
-//! In this order, so that a server that is down is refused at once and a call that is refused takes
-//! nobody's place.
+//! They are checked in this order, so that calls to a server that is down are refused at once, and
+//! a refused call takes no slot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use super::breaker::{Breaker, CallOutcome, Permit};
 use super::settings::{McpServer, RateLimit};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// When a full queue is worth trying again. A place is free as soon as one call ends.
+/// Retry time for a full queue. A slot is free as soon as one call ends.
 const QUEUE_RETRY: Duration = Duration::from_secs(1);
 
 /// The limiter of one server.
@@ -34,7 +35,7 @@ pub(super) struct Limiter {
     queue_full_total: AtomicU64,
 }
 
-/// A call that has passed. Holds its place until it is dropped.
+/// A call that has passed the limiter. Holds its slot until it is dropped.
 pub(super) struct Admitted {
     permit: Permit,
     _place: OwnedSemaphorePermit,
@@ -61,12 +62,12 @@ impl Limiter {
         }
     }
 
-    /// Lets a call through to the server, after a wait for a place if need be.
+    /// Admits a call, if necessary after a wait for a slot.
     ///
     /// # Errors
     ///
-    /// `CircuitOpen`, `RateLimited`, `QueueFull`, each with when to try again; `Cancelled`;
-    /// `ToolTimeout` when the run ends first.
+    /// `CircuitOpen`, `RateLimited`, `QueueFull`, each with the time until a retry makes sense;
+    /// `Cancelled`; `ToolTimeout` if the run ends first.
     pub(super) async fn enter(
         &self,
         deadline: Instant,
@@ -151,36 +152,37 @@ impl Limiter {
         refused(ToolErrorCode::QueueFull, message, QUEUE_RETRY)
     }
 
-    /// Calls that are with the server.
+    /// The number of calls in flight.
     pub(super) fn active(&self) -> usize {
         self.most_places - self.places.available_permits()
     }
 
-    /// Calls that wait for a place.
+    /// The number of calls that wait for a slot.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Calls that were refused because of the rate limit.
+    /// The number of calls that were refused because of the rate limit.
     pub(super) fn rate_limited_total(&self) -> u64 {
         self.rate_limited_total.load(Ordering::Relaxed)
     }
 
-    /// Calls that were refused because too many were waiting or because they waited too long.
+    /// The number of calls that were refused because too many were waiting, or because they waited
+    /// too long.
     pub(super) fn queue_full_total(&self) -> u64 {
         self.queue_full_total.load(Ordering::Relaxed)
     }
 }
 
 impl Admitted {
-    /// Says what came of the call, which decides about the calls after it.
+    /// Records the call's outcome with the breaker, which decides about later calls.
     pub(super) fn record<T>(self, result: &Result<T, ToolError>) {
         self.permit.record(outcome(result), Instant::now());
     }
 }
 
-/// What an outcome says about the server. That it answers is healthy, whatever it answers; what
-/// happened before the call was sent says nothing.
+/// The outcome of a call for the breaker. Any answer means that the server is healthy; errors from
+/// before the call was sent mean nothing.
 fn outcome<T>(result: &Result<T, ToolError>) -> CallOutcome {
     match result.as_ref().map_err(|error| error.code) {
         Ok(_)
@@ -201,7 +203,7 @@ fn refused(code: ToolErrorCode, message: String, retry_after: Duration) -> ToolE
     ToolError { retry_after: Some(retry_after), ..ToolError::new(code, message) }
 }
 
-/// Counts a waiting call, down again however it ends.
+/// Counts a waiting call until it is dropped.
 struct Waiting<'a>(&'a Limiter);
 
 impl<'a> Waiting<'a> {
@@ -220,7 +222,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Shows a running call to whoever watches.
+/// Counts a call in flight in the metrics until it is dropped.
 struct Active(metrics::Gauge);
 
 impl Active {

@@ -1,4 +1,4 @@
-//! What a server's message is, on whatever transport it came.
+//! Parses a server's messages, independently of the transport.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::convert::{MESSAGE_BYTES, shortened};
 use super::http::is_own_code;
 
-/// The top level of an incoming message; what is inside is read when it is known what it must be.
+/// The top level of an incoming message. Its parts are parsed when their type is known.
 #[derive(Deserialize)]
 pub(super) struct Envelope<'a> {
     #[serde(borrow)]
@@ -23,19 +23,20 @@ pub(super) struct Envelope<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// Longer notifications are ignored, except that a list has changed: parsed, one could take 90 times its bytes.
+/// Maximum bytes of a notification. Longer ones are ignored, except announcements that a list has
+/// changed: a parsed notification can take 90 times its bytes.
 pub(super) const MAX_NOTIFICATION_BYTES: usize = 64 * 1024;
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Deserialize)]
 pub(super) struct ProgressNotification {
     pub(super) params: ProgressNotificationParam,
 }
 
-/// What a request of the server is answered: `ping`, and that nothing else is offered. `None` if its
-/// id is not one that can be echoed.
+/// Answers a request of the server: `ping` gets a result, everything else an error, because no
+/// capability is offered. `None` if the request's id is not one that can be echoed.
 pub(super) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
-    // Echoed as it came, so it has to be what an id may be.
+    // The id is echoed unchanged, so it must be a valid id.
     let is_id =
         id.get().len() <= 256 && matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
     is_id.then(|| {
@@ -49,8 +50,8 @@ pub(super) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
     })
 }
 
-/// A server's error. The codes under which the transports report their own findings are not its to
-/// use.
+/// Parses a server's error. The codes that the transports use for their own errors are not
+/// available to the server.
 pub(super) fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Error> {
     #[derive(Deserialize)]
     struct Written<'a> {
@@ -61,7 +62,7 @@ pub(super) fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Erro
         data: Option<&'a RawValue>,
     }
     let written: Written<'_> = serde_json::from_str(error.get())?;
-    // Nobody is shown more than that, and a tree of more could be large.
+    // No more than this is shown to anybody, and the tree of more could be large.
     let data = written.data.filter(|data| data.get().len() <= MESSAGE_BYTES);
     let data = data.map(|data| serde_json::from_str(data.get())).transpose()?;
     let message = shortened(&written.message, MESSAGE_BYTES);

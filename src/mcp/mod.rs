@@ -1,9 +1,10 @@
 //! Upstream MCP servers. Only this module and `server` use rmcp.
 //!
-//! [`McpServers`] is the [`ToolDispatcher`](crate::tools::ToolDispatcher) of all configured servers.
-//! Each server has at most one connection, which is opened when it is first needed and shared by
-//! all runs. Servers are child processes, reached over stdin and stdout, or addresses, reached over
-//! HTTP. A call that may have been received is never sent again, because it may have had effects.
+//! [`McpServers`] is the [`ToolDispatcher`](crate::tools::ToolDispatcher) of all configured
+//! servers. Each server has at most one connection, which is opened when it is first needed and
+//! shared by all runs. Servers are child processes, which are reached over stdio, or remote
+//! servers, which are reached over HTTP. A call that the server may have received is never sent
+//! again, because it may have had effects.
 
 mod pool;
 

@@ -1,4 +1,4 @@
-//! What a server says without being asked: that its lists changed, and how far a call has come.
+//! Notifications from a server: changes of its lists, and the progress of calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rmcp::{ClientHandler, RoleClient};
 
 use crate::tools::{Progress, ProgressListener};
 
-/// How much of a progress message is passed on.
+/// Maximum bytes of a progress message that is passed on.
 const MESSAGE_BYTES: usize = 1024;
 
 /// The notifications of one connection. Cheap to clone.
@@ -26,7 +26,7 @@ pub(super) struct Notifications {
 #[derive(Default)]
 struct Inner {
     tool_changes: AtomicU64,
-    /// The server's count over all its connections.
+    /// The server's count of changes over all its connections.
     generation: Arc<AtomicU64>,
     listeners: Mutex<HashMap<ProgressToken, ProgressListener>>,
 }
@@ -37,23 +37,23 @@ impl Notifications {
         Self { inner: Arc::new(Inner { generation, ..Inner::default() }) }
     }
 
-    /// How often the server has said that its tools changed.
+    /// How often the server has announced that its tools changed.
     pub(super) fn tool_changes(&self) -> u64 {
         self.inner.tool_changes.load(Ordering::Acquire)
     }
 
-    /// Takes note that the server's tools changed.
+    /// Records that the server's tools changed.
     pub(super) fn tools_changed(&self) {
         self.inner.tool_changes.fetch_add(1, Ordering::Release);
         self.inner.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes note that the connection is over.
+    /// Records that the connection is over.
     pub(super) fn connection_lost(&self) {
         self.inner.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Passes a progress notification on to whoever waits for that call. Dropped if nobody does.
+    /// Passes a progress notification to the listener of its call. Dropped if there is none.
     pub(super) fn progress(&self, notification: ProgressNotificationParam) {
         let listener = self.inner.listeners.lock().get(&notification.progress_token).cloned();
         let Some(listener) = listener else { return };
@@ -73,7 +73,7 @@ impl Notifications {
     }
 }
 
-/// Ends a subscription to progress when it is dropped.
+/// Removes a progress listener when it is dropped.
 pub(super) struct Listening {
     notifications: Notifications,
     token: ProgressToken,
@@ -85,8 +85,8 @@ impl Drop for Listening {
     }
 }
 
-/// What this client tells a server about itself: no capabilities, so no sampling, no questions to
-/// the user, no roots. Notifications come here over HTTP; over pipes the transport reads them.
+/// The client's declaration to a server: no capabilities, so no sampling, no elicitation, no roots.
+/// Notifications are received here over HTTP; over stdio the transport reads them.
 pub(super) struct Client {
     pub(super) notifications: Notifications,
 }
@@ -97,7 +97,7 @@ impl ClientHandler for Client {
             ClientCapabilities::default(),
             Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
         )
-        // What the old handshake offers; the new revisions are asked about without one.
+        // The newest handshake revision. The stateless revision is negotiated without a handshake.
         .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 

@@ -1,7 +1,8 @@
-//! Signing in to servers behind an address: tokens for requests here, [`login`] for people.
+//! OAuth for HTTP servers: tokens for requests here, and [`login`] for users.
 //!
-//! A run never opens a browser and never waits for a person. It uses the tokens that `cx auth login`
-//! left, renews them when they expire, and otherwise says what to do.
+//! A run never opens a browser and never waits for the user. It uses the tokens that `cx auth
+//! login` stored, renews them when they expire, and otherwise returns an error that says what to
+//! do.
 
 mod address;
 mod http;
@@ -33,28 +34,30 @@ use super::http::sign_in;
 use super::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// The `tracing` target below which the OAuth library logs authorization codes and what the answers of token endpoints
-/// have besides tokens (`id_token`), at the levels `DEBUG` and `TRACE`. A subscriber that writes logs should have `WARN`
-/// for it at most, as the command does.
+/// The `tracing` target below which the OAuth library logs authorization codes, and the parts of
+/// token answers other than the tokens (`id_token`), at the levels `DEBUG` and `TRACE`. A
+/// subscriber that writes logs should allow at most `WARN` for it, as the command does.
 pub const LOG_TARGET_WITH_SECRETS: &str = "rmcp::transport::auth";
 
-/// Discovery and one token request. Each HTTP exchange in it has a shorter deadline of its own.
+/// Maximum time for discovery and one token request. Each of its HTTP exchanges has a shorter
+/// deadline of its own.
 const RENEWAL_TIME: Duration = Duration::from_secs(30);
 
-/// A token is renewed this long before it expires, so that it is still good when it arrives.
+/// How long before its expiry a token is renewed, so that it is still valid when it arrives.
 const EARLY: Duration = Duration::from_secs(30);
 
-/// How long it is believed that nobody has signed in. A person who does so meanwhile waits no longer.
+/// How long the absence of a token is cached. After signing in, a user waits at most this long.
 const ABSENT_TIME: Duration = Duration::from_secs(5);
 
-/// The right to use one server, shared by all its connections. Lives as long as its server's entry.
+/// The authorization for one server, shared by all its connections. Lives as long as the server's
+/// entry.
 pub(crate) struct Authorization {
     server: Arc<str>,
     url: Url,
     config: OAuth,
     tokens: Arc<TokenStore>,
     known: Mutex<Known>,
-    /// Held while tokens are loaded or renewed, so that a hundred calls at once renew them once.
+    /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once.
     renewing: tokio::sync::Mutex<()>,
 }
 
@@ -90,8 +93,8 @@ impl fmt::Debug for Authorization {
 }
 
 impl Authorization {
-    /// The authorization for `server`, whose tokens are in the system's keyring or below
-    /// `directory`. `None` for a server that is a process.
+    /// The authorization for `server`, with tokens in the system's keyring or below `directory`.
+    /// `None` for a stdio server.
     pub(crate) fn new(server: &McpServer, directory: &Path) -> Option<Self> {
         Self::with_store(server, Arc::new(TokenStore::new(server.identity(), directory)))
     }
@@ -108,12 +111,11 @@ impl Authorization {
         })
     }
 
-    /// The token for a request to `url`; `None` if nobody has signed in.
+    /// Returns the token for a request to `url`; `None` if the user has not signed in.
     ///
     /// # Errors
     ///
-    /// When there is a token that has expired and cannot be renewed now, or when it would be sent
-    /// in clear.
+    /// If the token has expired and cannot be renewed now, or if it would be sent unencrypted.
     pub(super) async fn token(self: &Arc<Self>, url: &Url) -> Result<Option<Token>, ToolError> {
         let token = match self.fresh() {
             Some(known) => known,
@@ -132,7 +134,7 @@ impl Authorization {
         self.for_address(url, token)
     }
 
-    /// The token, unless it would be sent where it can be read.
+    /// Returns the token, unless it would be sent unencrypted.
     fn for_address(&self, url: &Url, token: Option<Token>) -> Result<Option<Token>, ToolError> {
         match token {
             Some(_) if !is_private(url) => {
@@ -142,8 +144,8 @@ impl Authorization {
         }
     }
 
-    /// Does `work` to its end even if nobody waits for it any more: an authorization server that has
-    /// given out a new refresh token takes the old one no longer, so it must be stored.
+    /// Completes `work` even if nobody waits for it any more. An authorization server that has
+    /// issued a new refresh token no longer accepts the old one, so the new one must be stored.
     async fn to_its_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
@@ -152,12 +154,11 @@ impl Authorization {
         ended.unwrap_or_else(|_runtime_ends| Err(self.unavailable("did not renew the sign-in")))
     }
 
-    /// Another token instead of one that the server did not accept; `None` if a person has to sign
-    /// in.
+    /// Replaces a token that the server did not accept. `None` if the user has to sign in.
     ///
     /// # Errors
     ///
-    /// As [`Authorization::token`].
+    /// The same as [`Authorization::token`].
     pub(super) async fn renew(
         self: &Arc<Self>,
         url: &Url,
@@ -175,7 +176,7 @@ impl Authorization {
             if let Some(Some(token)) = self.fresh()
                 && !is_rejected(&token)
             {
-                // Somebody else was faster.
+                // Another call has replaced it already.
                 return Ok(Some(token));
             }
             *self.known.lock() = Known::Nothing;
@@ -192,7 +193,7 @@ impl Authorization {
         Ok(None)
     }
 
-    /// What is known without waiting: a token that is still good, or that there is none.
+    /// The cached state, if it is current: a valid token, or that there is none.
     fn fresh(&self) -> Option<Option<Token>> {
         match &*self.known.lock() {
             Known::Token(token, expires) if expires.is_none_or(|at| at > Instant::now() + EARLY) => {
@@ -203,7 +204,7 @@ impl Authorization {
         }
     }
 
-    /// What is stored, if it is of the authorization server that is configured.
+    /// The stored sign-in, if it is bound to the configured authorization server.
     async fn stored(&self) -> Option<StoredSignIn> {
         let stored = self.tokens.load().await?;
         let issuer = &stored.binding.issuer;
@@ -211,7 +212,7 @@ impl Authorization {
         self.config.issuer.as_ref().is_none_or(is_of).then_some(stored)
     }
 
-    /// Loads what is stored, and renews it if it has expired.
+    /// Loads the stored token, and renews it if it has expired.
     async fn load(&self) -> Result<Option<Token>, ToolError> {
         let stored = self.stored().await;
         match stored.as_ref().and_then(secret) {
@@ -229,15 +230,17 @@ impl Authorization {
 
     fn keep(&self, secret: &Secret) -> Option<Token> {
         let token = Token::new(&secret.access_token)?;
-        // A time that does not fit is far away.
+        // A time that overflows is far in the future.
         let expires = secret.remaining.and_then(|remaining| Instant::now().checked_add(remaining));
         *self.known.lock() = Known::Token(token.clone(), expires);
         Some(token)
     }
 
-    /// Gets a new token in the place of `stale`, with what is stored or configured. The caller holds `renewing`.
+    /// Gets a new token in place of `stale`, using what is stored or configured. The caller holds
+    /// `renewing`.
     ///
-    /// One process at a time does so: where refresh tokens are used once, a second use of one signs the user out.
+    /// Only one process at a time does so: where refresh tokens may be used once, a second use
+    /// signs the user out.
     async fn renew_now(&self, stale: Option<Token>) -> Result<Option<Token>, ToolError> {
         let lock = self.tokens.lock().await.map_err(|error| self.not_renewed(&error.into()))?;
         if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
@@ -249,7 +252,8 @@ impl Authorization {
             Ok(Err(SignInError::Protocol(
                 RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_),
             ))) => {
-                // Another machine that has the same home may have used the refresh token a moment ago.
+                // Another machine with the same home directory may just have used the refresh
+                // token.
                 if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
                     return Ok(self.keep(&secret));
                 }
@@ -268,7 +272,7 @@ impl Authorization {
         Ok(self.keep(&secret))
     }
 
-    /// The stored token, if it has taken the place of `stale` and has not expired.
+    /// The stored token, if it has replaced `stale` and has not expired.
     async fn renewed_by_others(&self, stale: Option<&Token>) -> Option<Secret> {
         let secret = self.stored().await.as_ref().and_then(secret)?;
         let token = Token::new(&secret.access_token)?;
@@ -293,14 +297,15 @@ impl Authorization {
             return Err(RmcpError::AuthorizationRequired.into());
         }
         if let (Some(id), Some(secret)) = (&self.config.client_id, &self.config.client_secret) {
-            // The store has no secrets of clients.
+            // Client secrets are not stored.
             let client = OAuthClientConfig::new(id, "http://127.0.0.1").with_client_secret(secret);
             manager.configure_client(client)?;
         }
         Ok(manager.refresh_token().await.map(drop)?)
     }
 
-    /// The error for a sign-in that could not be renewed. Where a new sign-in is the remedy it says how.
+    /// The error for a sign-in that could not be renewed. If a new sign-in is necessary, it says
+    /// how.
     fn not_renewed(&self, error: &SignInError) -> ToolError {
         let problem = login::described(error);
         match error {
@@ -325,24 +330,25 @@ impl Authorization {
     }
 }
 
-/// Checks what is configured, before anything is sent.
+/// Checks the configuration before anything is sent.
 fn check_before(url: &Url, config: &OAuth) -> Result<(), SignInError> {
     if !is_private(url) {
-        // Before anything secret is sent, and not only before the token is.
+        // This is checked before any secret is sent, not only before the token is.
         return Err(IssuerError::Readable.into());
     }
     Ok(issuer::check_secret(config)?)
 }
 
-/// rmcp's state machine for one exchange, which knows its authorization server.
+/// rmcp's state machine for one exchange, after the discovery of its authorization server.
 struct Discovered {
     manager: AuthorizationManager,
     endpoints: Endpoints,
     binding: Binding,
 }
 
-/// Finds the authorization server of the server at `url`, and checks that credentials may go there: that its metadata
-/// is its own, and that it is the one that is configured, or that they are `bound` to.
+/// Discovers the authorization server of the server at `url`, and checks that credentials may be
+/// sent to it: its metadata document must be its own, and it must be the configured server, or the
+/// one that the credentials are `bound` to.
 async fn discover(url: &Url, config: &OAuth, bound: Option<&Binding>) -> Result<Discovered, SignInError> {
     let http = OAuthHttp::new(url).map_err(|error| RmcpError::InternalError(error.message))?;
     let http = Arc::new(http);
@@ -357,14 +363,15 @@ async fn discover(url: &Url, config: &OAuth, bound: Option<&Binding>) -> Result<
     let (mut metadata, binding) = match (found, expected) {
         (Ok(found), None) => found,
         (Ok(found), Some(expected)) if is_same_issuer(&found.1.issuer, expected) => found,
-        // rmcp takes the first of several authorization servers. The server may name the one that counts as well.
+        // rmcp uses the first of several authorization servers. The expected one may be named after
+        // it.
         (_, Some(expected)) if http.has_named(expected) => fetch(&http, expected).await?,
         (found, _) => found?,
     };
     binding.check_configured(config)?;
     if let Some(bound) = bound {
         binding.check(bound)?;
-        // rmcp compares the texts, and takes the slash after an origin for a difference.
+        // rmcp compares the texts, and treats the slash after an origin as a difference.
         metadata.issuer = metadata.issuer.map(|_| bound.issuer.clone());
     }
     let endpoints = Endpoints::from(&metadata);
@@ -373,8 +380,8 @@ async fn discover(url: &Url, config: &OAuth, bound: Option<&Binding>) -> Result<
     Ok(Discovered { manager, endpoints, binding })
 }
 
-/// The binding of metadata that rmcp has found, if the document that it comes from proves it. rmcp does not compare
-/// every location with the issuer.
+/// The binding of the metadata that rmcp has found, if the location of the document proves it. rmcp
+/// does not compare every location with the issuer.
 fn prove(
     url: &Url,
     http: &OAuthHttp,
@@ -430,7 +437,7 @@ async fn client_credentials(
     Ok(manager.exchange_client_credentials(&config).await.map(drop)?)
 }
 
-/// Whether there is a token at all in what was stored.
+/// Whether the stored sign-in contains a token.
 fn has_token(stored: Option<&StoredSignIn>) -> bool {
     stored.and_then(secret).is_some()
 }

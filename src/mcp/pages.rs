@@ -1,22 +1,24 @@
-//! Lists in pages: how far a server's cursors are followed.
+//! Pagination of lists: how far a server's cursors are followed.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// No server is known to have more; an endless list stops here.
+/// Maximum number of pages. No known server has more; an endless list is cut here.
 const MAX_PAGES: usize = 100;
 
-/// Real cursors are page numbers, keys or signed tokens. This is as much as most HTTP servers take in one header.
+/// Maximum bytes of a cursor. Real cursors are page numbers, keys or signed tokens. This is as much
+/// as most HTTP servers accept in one header.
 const MAX_CURSOR_BYTES: usize = 8 << 10;
 
-/// The pages of one list that have been asked for.
+/// The pages of one list that have been requested.
 pub(super) struct Pages {
-    /// Of the cursors only hashes are kept, with a key of their own: no server can find two cursors of one hash.
+    /// Only hashes of the cursors are kept. The hash has a random key, so no server can construct
+    /// two cursors with the same hash.
     hasher: RandomState,
     followed: HashSet<u64>,
 }
 
-/// Why a cursor is not followed, and the list ends where it is.
+/// Why a cursor is not followed, so that the list is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ListCut {
     #[error("its next cursor has {bytes} bytes, and at most {MAX_CURSOR_BYTES} are followed")]
@@ -32,21 +34,21 @@ pub(super) enum ListCut {
 }
 
 impl Pages {
-    /// Before the first page.
+    /// Starts before the first page.
     pub(super) fn new() -> Self {
         Self { hasher: RandomState::new(), followed: HashSet::new() }
     }
 
-    /// The page that a list is at, from 1.
+    /// The number of the current page, from 1.
     pub(super) fn number(&self) -> usize {
         self.followed.len() + 1
     }
 
-    /// Goes on to the page behind `cursor`, if it is to be asked for.
+    /// Advances to the page after `cursor`, if it may be requested.
     ///
     /// # Errors
     ///
-    /// Why it is not.
+    /// Why it may not be requested.
     pub(super) fn follow(&mut self, cursor: String) -> Result<String, ListCut> {
         if cursor.len() > MAX_CURSOR_BYTES {
             return Err(ListCut::LongCursor { bytes: cursor.len() });

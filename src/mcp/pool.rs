@@ -24,15 +24,15 @@ use crate::tools::{
 pub(crate) struct McpServers {
     servers: Vec<Arc<Server>>,
     by_name: HashMap<Arc<str>, usize>,
-    /// Where connections, timers and processes live. Whoever calls may be on any thread.
+    /// The runtime of connections, timers and processes. Callers may be on any thread.
     handle: Handle,
 }
 
 impl McpServers {
-    /// Takes charge of `servers` and starts none of them. Of two with one name the last counts, so
-    /// that a later file overrides an earlier one.
+    /// Takes ownership of `servers` without starting them. Of two servers with the same name the
+    /// last one is used, so that a later file overrides an earlier one.
     ///
-    /// Tokens for servers behind an address are looked for in `state_directory`.
+    /// Tokens for HTTP servers are stored in `state_directory`.
     pub(crate) fn new(servers: Vec<McpServer>, state_directory: Option<&Path>, handle: &Handle) -> Self {
         let mut unique: Vec<Arc<Server>> = Vec::with_capacity(servers.len());
         let mut by_name = HashMap::new();
@@ -49,8 +49,8 @@ impl McpServers {
         Self { servers: unique, by_name, handle: handle.clone() }
     }
 
-    /// Connects to all servers at once and lists their tools. What becomes of one is nothing to the
-    /// others. Returns each server's name with its failure, in order.
+    /// Connects to all servers at the same time and lists their tools. A failure of one does not
+    /// affect the others. Returns each server's name with its result, in order.
     pub(crate) async fn warm(&self) -> Vec<(Arc<str>, Result<(), ToolError>)> {
         let warming = self.servers.iter().map(|server| {
             let name = Arc::clone(&server.name);
@@ -59,13 +59,13 @@ impl McpServers {
         join_all(warming).await
     }
 
-    /// What the servers do at this moment, in order.
+    /// The current figures of the servers, in order.
     pub(crate) fn stats(&self) -> Vec<ServerStats> {
         self.servers.iter().map(|server| server.stats()).collect()
     }
 
-    /// Ends all servers at once and gracefully: stdin ends, then a signal asks, then they are
-    /// killed. Returns within [`super::server::SHUTDOWN_TIME`].
+    /// Shuts down all servers gracefully and at the same time: closes stdin, then sends SIGTERM,
+    /// then kills. Returns within [`super::server::SHUTDOWN_TIME`].
     pub(crate) async fn shutdown(&self) {
         let endings = join_all(self.servers.iter().cloned().map(Server::shutdown));
         let _runtime_is_gone = on_runtime(&self.handle, endings.map(Ok)).await;
@@ -111,8 +111,8 @@ impl ToolDispatcher for McpServers {
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         match self.server(&request.server) {
             Ok(server) => {
-                // Not in a task of its own: calls pass the limiter in the order in which they were made,
-                // and two hand-overs between threads are saved.
+                // The call is not a task of its own: calls pass the limiter in the order in which
+                // they were made, and two hand-overs between threads are saved.
                 let mut call = Arc::clone(server).call(request).boxed();
                 poll_fn(move |task| {
                     let _entered = self.handle.enter();
@@ -144,7 +144,7 @@ impl ToolDispatcher for McpServers {
         }
     }
 
-    /// Kills all servers without asking. Blocks for the few milliseconds until they are gone.
+    /// Kills all servers at once. Blocks for the few milliseconds until they have ended.
     fn close(&self) {
         let processes: Vec<_> = self.servers.iter().filter_map(|server| server.kill()).collect();
         for process in processes {
@@ -159,8 +159,8 @@ impl Drop for McpServers {
     }
 }
 
-/// Runs `work` on the runtime that its timers and pipes need, from any thread. Dropping the future
-/// drops the work.
+/// Runs `work` on the runtime that its timers and pipes need. May be called on any thread. Dropping
+/// the future drops the work.
 async fn on_runtime<T: Send + 'static>(
     handle: &Handle,
     work: impl Future<Output = Result<T, ToolError>> + Send + 'static,

@@ -1,5 +1,5 @@
-//! One server: its connection, made when it is needed and again after it was lost, and what every
-//! call to it passes.
+//! One upstream server: its connection, which is made when it is needed and again after it was
+//! lost, and the steps of every call to it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,33 +26,35 @@ use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
 use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
 
-/// How long a call waits at least before it says anything about its server, unless the server has less time for its
-/// calls. Or runs with little time of their own would close a slow server to everybody.
+/// An unanswered call counts as a failure of its server only if it waited for at least this long,
+/// or for the server's call timeout if that is shorter. Otherwise runs with short deadlines would
+/// open the circuit of a slow server for all runs.
 const FAIR_WAIT: Duration = Duration::from_secs(10);
 
-/// The pauses before a server is started again that did not start, or died without having answered
-/// anything: from the first to the second, with jitter.
+/// Minimum and maximum pause, with jitter, before another start of a server that did not start or
+/// that died without having answered.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// A call waits for a pause of this length. One that is longer is reported instead.
+/// A call waits for a pause of at most this length. A longer pause is reported as an error.
 const MAX_WAITED_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a graceful end may take: two graces of a second each, and the killing.
+/// How long a graceful shutdown may take: two grace periods of a second each, and the killing.
 pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
 
 /// A configured server.
 pub(super) struct Server {
     pub(super) name: Arc<str>,
     pub(super) settings: McpServer,
-    /// Names the server for as long as it offers the same.
+    /// Identifies the server: see [`McpServer::identity`].
     pub(super) identity: String,
-    /// Grows whenever the tools may have changed: a new connection, or the server says so.
+    /// Grows whenever the tools may have changed: for a new connection, and when the server
+    /// announces a change.
     pub(super) generation: Arc<AtomicU64>,
     handle: Handle,
-    /// The right to use a server behind an address.
+    /// The authorization for an HTTP server.
     authorization: Option<Arc<Authorization>>,
-    /// Which of the two transports over HTTP it spoke last.
+    /// Which of the two HTTP transports it used last.
     http_kind: Arc<http::Known>,
     limiter: Limiter,
     times: CallTimes,
@@ -61,30 +63,32 @@ pub(super) struct Server {
 
 struct State {
     closed: bool,
-    /// The current connection, or the attempt to make it, shared by all who need it.
+    /// The current connection, or the attempt to make it, shared by all callers that need it.
     start: Option<Driven<Arc<Connection>>>,
-    /// Not before then may the next attempt begin.
+    /// The next attempt may not begin before this time.
     not_before: Option<Instant>,
     backoff: ExponentialBackoff,
-    /// The current process. Here, so that it can be killed before it has shaken hands.
+    /// The current process. It is stored here so that it can be killed before its handshake is
+    /// complete.
     process: Option<Arc<Process>>,
-    /// Which revisions of the protocol are worth trying.
+    /// Which protocol revisions to try.
     revisions: Revisions,
     listing: Option<Listing>,
-    /// The last list, kept over restarts so that an equal one is the same.
+    /// The last list. It is kept across restarts, so that an equal new list is replaced by it.
     tools: Option<Arc<ToolList>>,
     last_error: Option<String>,
     last_call: Instant,
 }
 
-/// A list of tools, or the attempt to get it, and what it is valid for.
+/// A list of tools, or the request for it, and the connection and count of changes that it is valid
+/// for.
 struct Listing {
     connection: Arc<Connection>,
     list_changes: u64,
     result: Driven<Arc<ToolList>>,
 }
 
-/// The result of work that goes on to its end whether or not anybody waits for it.
+/// The result of work that always runs to its end, whether or not anybody waits for it.
 type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
 
 fn drive<T: Clone + Send + Sync + 'static>(
@@ -92,7 +96,7 @@ fn drive<T: Clone + Send + Sync + 'static>(
     work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
 ) -> Driven<T> {
     let driven = work.boxed().shared();
-    // Ends by itself: all work here has deadlines.
+    // The task ends by itself: all work here has deadlines.
     handle.spawn(driven.clone().map(drop));
     driven
 }
@@ -125,7 +129,7 @@ impl Server {
         })
     }
 
-    /// The tools, if they are known and current, without waiting.
+    /// The tools, if they are known and current. Does not wait.
     pub(super) fn known_tools(&self) -> Option<Arc<ToolList>> {
         let state = self.state.lock();
         let Some(Ok(connection)) = state.start.as_ref()?.peek() else { return None };
@@ -134,8 +138,8 @@ impl Server {
         listing.result.peek().filter(|_| is_current)?.as_ref().ok().cloned()
     }
 
-    /// Connects if need be and lists the tools. A connection that is lost meanwhile is made once
-    /// more: listing has no effects.
+    /// Connects if necessary and lists the tools. If the connection is lost meanwhile, it is made
+    /// once more: listing has no effects.
     pub(super) async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<ToolList>, ToolError> {
         let list = async {
             let mut connection = self.connection()?.await?;
@@ -154,12 +158,12 @@ impl Server {
         })
     }
 
-    /// Calls a tool. It is sent at most once, except that what has certainly not left this process
-    /// is sent again over a new connection.
+    /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
+    /// then it is sent again over a new connection.
     pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
         let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
         tracing::debug!(server = &*self.name, tool = &*tool, "call");
-        // The tree is needed no more, and is a dozen times as large.
+        // The parsed tree is dropped, because it is about twelve times as large as the text.
         let arguments = Json::from(Value::Object(arguments));
         let work = move |connection: Arc<Connection>| {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
@@ -168,7 +172,7 @@ impl Server {
         self.exchange(deadline, cancel, work).await
     }
 
-    /// Asks for what the server offers besides tools, under the same rules.
+    /// Sends a request for something other than a tool, under the same rules.
     pub(super) async fn request(
         self: Arc<Self>,
         request: ServerRequest,
@@ -196,7 +200,8 @@ impl Server {
         self.exchange(deadline, cancel, work).await
     }
 
-    /// Passes the limiter, gets a connection, and does `work` over it within the server's call timeout.
+    /// Passes the limiter, gets a connection, and does `work` over it within the server's call
+    /// timeout.
     async fn exchange<T>(
         self: &Arc<Self>,
         deadline: Instant,
@@ -224,8 +229,8 @@ impl Server {
         result
     }
 
-    /// The result, and whether it counts for the breaker: one lost connection or one failed start
-    /// is one failure, however many calls it takes with it.
+    /// Returns the result and whether it counts for the breaker. A lost connection or a failed
+    /// start is one failure, however many calls fail with it.
     async fn attempt<T>(
         self: &Arc<Self>,
         deadline: Instant,
@@ -252,10 +257,12 @@ impl Server {
                     return (Err(ToolError::new(ToolErrorCode::ToolTimeout, message)), false);
                 }
             };
-            // A tool's own time starts now, not when it queued or when its server had to be started.
+            // A call's own timeout starts here, not when the call was queued or the server was
+            // started.
             let sent = Instant::now();
             let limit = deadline.min(sent + self.settings.call_timeout);
-            // Leaving this without an answer drops the call, and that tells the server.
+            // Leaving the `select!` without an answer drops the call, which tells the server that
+            // it is cancelled.
             let failure = tokio::select! {
                 biased;
                 result = work(Arc::clone(&connection)) => match result {
@@ -279,7 +286,7 @@ impl Server {
         }
     }
 
-    /// Connects and lists without anybody waiting for it.
+    /// Connects and lists the tools ahead of the first call.
     pub(super) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
         let deadline = Instant::now() + self.settings.connect_timeout + client::LIST_TIMEOUT;
         self.tools(deadline).await.map(drop)
@@ -289,7 +296,8 @@ impl Server {
         self.connection_or_attempt().map(|(start, _)| start)
     }
 
-    /// The live connection or the attempt to make one, and whether this call has begun it.
+    /// Returns the live connection or the attempt to make one, and whether this call has started
+    /// the attempt.
     fn connection_or_attempt(self: &Arc<Self>) -> Result<(Driven<Arc<Connection>>, bool), ToolError> {
         let mut state = self.state.lock();
         if state.closed {
@@ -300,7 +308,7 @@ impl Server {
             match start.peek() {
                 None => return Ok((start.clone(), false)),
                 Some(Ok(connection)) if connection.is_alive() => return Ok((start.clone(), false)),
-                // It was well and then died: that is no reason to wait.
+                // A server that had answered before it died is started again without a pause.
                 Some(Ok(connection)) if connection.has_answered() => {
                     state.backoff = backoff();
                     state.not_before = None;
@@ -348,7 +356,7 @@ impl Server {
                 }
                 drop(state);
                 if let Some(idle) = self.settings.idle_timeout {
-                    // Ends with the connection.
+                    // The task ends with the connection.
                     self.handle.spawn(Arc::clone(&self).stop_when_idle(Arc::clone(&connection), idle));
                 }
                 Ok(connection)
@@ -392,7 +400,7 @@ impl Server {
         }
     }
 
-    /// Ends the connection when nothing has used it for `idle`.
+    /// Ends the connection when it has not been used for `idle`.
     async fn stop_when_idle(self: Arc<Self>, connection: Arc<Connection>, idle: Duration) {
         loop {
             let since = self.state.lock().last_call;
@@ -401,7 +409,7 @@ impl Server {
                 () = connection.ended() => return,
             }
             if !self.take_idle(&connection, idle) {
-                // In use just now: looked at again when it may have been idle for long enough.
+                // In use now: checked again when it may have been idle for long enough.
                 tokio::time::sleep(idle.min(Duration::from_secs(1))).await;
                 continue;
             }
@@ -415,8 +423,8 @@ impl Server {
         }
     }
 
-    /// Takes the connection away if it is idle. Calls pass the limiter before they ask for a
-    /// connection, so none can be on its way to this one.
+    /// Removes the connection from the state if it is idle. Calls pass the limiter before they
+    /// request a connection, so no call can be about to use this one.
     fn take_idle(&self, connection: &Arc<Connection>, idle: Duration) -> bool {
         let mut state = self.state.lock();
         let is_listing = state.listing.as_ref().is_some_and(|listing| listing.result.peek().is_none());
@@ -432,8 +440,8 @@ impl Server {
         is_current
     }
 
-    /// The list over this connection, which is asked for if there is none, or if the server has
-    /// said that it changed.
+    /// Returns the list over this connection. It is requested if there is none, or if the server
+    /// has announced a change.
     fn listing(self: &Arc<Self>, connection: &Arc<Connection>) -> Driven<Arc<ToolList>> {
         let mut state = self.state.lock();
         if let Some(listing) = &state.listing
@@ -454,14 +462,14 @@ impl Server {
         result
     }
 
-    /// Shows in `health` that a list is not whole, if it is not.
+    /// Reports an incomplete list in `health`.
     fn note_list_problem(&self, connection: &Connection) {
         if let Some(problem) = connection.take_list_problem() {
             self.state.lock().last_error = Some(problem);
         }
     }
 
-    /// The list as it is kept: the last one, if that is equal.
+    /// Keeps a new list, or returns the last one if they are equal.
     fn keep(&self, list: ToolList) -> Arc<ToolList> {
         let mut state = self.state.lock();
         match &state.tools {
@@ -470,7 +478,7 @@ impl Server {
         }
     }
 
-    /// An open circuit with what opened it.
+    /// Adds the last error to the error of an open circuit.
     fn with_last_error(&self, mut error: ToolError) -> ToolError {
         if error.code == ToolErrorCode::CircuitOpen
             && let Some(last) = &self.state.lock().last_error
@@ -480,7 +488,7 @@ impl Server {
         error
     }
 
-    /// What the server does at this moment.
+    /// The current figures of the server.
     pub(super) fn stats(&self) -> ServerStats {
         let state = self.state.lock();
         let connection = state.start.as_ref().map(Shared::peek);
@@ -506,12 +514,13 @@ impl Server {
         stats
     }
 
-    /// Lets nobody in any more and returns what there was, for its end to happen out of the lock.
+    /// Closes the server to new calls and returns its former state, so that it is ended outside the
+    /// lock.
     fn lock_up(&self) -> State {
         std::mem::replace(&mut *self.state.lock(), State { closed: true, ..State::new() })
     }
 
-    /// Kills the process without asking.
+    /// Kills the process at once.
     pub(super) fn kill(&self) -> Option<Arc<Process>> {
         let State { start, process, .. } = self.lock_up();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
@@ -522,13 +531,13 @@ impl Server {
         Some(process)
     }
 
-    /// Ends the server gracefully: its input ends, then a signal asks, then it is killed.
+    /// Ends the server gracefully: closes its stdin, then sends SIGTERM, then kills it.
     pub(super) async fn shutdown(self: Arc<Self>) {
         let State { start, process, .. } = self.lock_up();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
             let _elapsed = timeout(SHUTDOWN_TIME, connection.shutdown()).await;
         }
-        // One that is still starting has nothing to lose.
+        // A process that is still starting is killed at once: it has nothing to save.
         if let Some(process) = process {
             process.kill();
         }
@@ -558,7 +567,7 @@ impl Listing {
     }
 }
 
-/// What is done over a connection, and again over another one if it certainly was not sent.
+/// Work that is done over a connection, and again over another one if it certainly was not sent.
 trait Work<T>: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
 
 impl<T, F> Work<T> for F where F: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}

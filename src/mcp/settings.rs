@@ -1,4 +1,4 @@
-//! What is known of a server before it is connected: where it is, and how to treat it.
+//! The settings of a server: how to reach it, and its limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,40 +9,40 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-/// An MCP server: how to reach it, what of it may be used, and how long to wait for it.
+/// An MCP server: how to reach it, which of its tools may be used, and how long to wait for it.
 ///
-/// Nothing is started and nothing is connected until a script needs the server.
+/// Nothing is started or connected until a script needs the server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct McpServer {
     /// The server's name in scripts: `tools.<name>`.
     pub name: String,
-    /// How it is reached.
+    /// How to reach it.
     pub transport: McpTransport,
-    /// Patterns of the tool names that may be called, with `*` for any run of characters. `None`
-    /// allows every tool, an empty list none.
+    /// Patterns of the tool names that may be called, with `*` for any sequence of characters.
+    /// `None` allows every tool, an empty list allows none.
     pub allow: Option<Vec<String>>,
-    /// Patterns of tool names that may not be called. Wins over `allow`.
+    /// Patterns of the tool names that may not be called. Takes precedence over `allow`.
     pub deny: Vec<String>,
-    /// Patterns of tool names about which a person is asked, and words of
-    /// [`AskAnnotation`](crate::AskAnnotation). A word means a tool of that very name too.
+    /// Patterns of the tool names that need an approval, and words of
+    /// [`AskAnnotation`](crate::AskAnnotation). A word also matches a tool of that name.
     pub ask: Vec<String>,
-    /// Patterns of the tool names that only read. If there is a list, annotations of other tools that say so are not
-    /// believed; an empty one believes none.
+    /// Patterns of the names of read-only tools. If there is a list, the read-only annotations of
+    /// other tools are ignored; with an empty list all of them are.
     pub read_only: Option<Vec<String>>,
-    /// The most time that connecting may take: starting the process and the handshake.
+    /// Maximum time for connecting: starting the process and the handshake.
     pub connect_timeout: Duration,
-    /// The most time that one call may take from the moment it is sent, within the run's deadline.
+    /// Maximum time for one call from the moment it is sent. The run's deadline may be earlier.
     pub call_timeout: Duration,
-    /// How many calls may be with the server at once.
+    /// Maximum number of calls in flight to the server.
     pub max_concurrent: usize,
-    /// How many calls may wait for one of those places.
+    /// Maximum number of calls that wait for a slot.
     pub max_queued: usize,
-    /// How long a call may wait for one of those places.
+    /// How long a call may wait for a slot.
     pub queue_timeout: Duration,
-    /// How many calls a period may have; `None` for no limit.
+    /// Maximum number of calls in a period; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
-    /// After how long without a call the connection is closed; `None` for never.
+    /// Time without a call after which the connection is closed; `None` for never.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -50,9 +50,9 @@ pub struct McpServer {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum McpTransport {
-    /// A child process that speaks over its stdin and stdout.
+    /// A child process with the stdio transport.
     Stdio(StdioTransport),
-    /// A server behind an address.
+    /// A remote server with an HTTP transport.
     Http(HttpTransport),
 }
 
@@ -65,27 +65,27 @@ pub struct StdioTransport {
     /// The program: a name that is looked up in `PATH`, or a path relative to this process's
     /// working directory.
     pub command: String,
-    /// Its arguments, passed as they are.
+    /// Its arguments, passed unchanged.
     pub args: Vec<String>,
-    /// Variables set for it on top of what it inherits. Their values may be secrets and are never
-    /// logged.
+    /// Variables that are set in addition to the inherited ones. Their values may be secrets and
+    /// are never logged.
     pub env: BTreeMap<String, String>,
     /// Its working directory; this process's own if `None`.
     pub cwd: Option<PathBuf>,
 }
 
-/// A server behind an `http` or `https` address.
+/// A server at an `http` or `https` URL.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HttpTransport {
-    /// The address of its endpoint.
+    /// The URL of its endpoint.
     pub url: Url,
-    /// Headers sent with every request. Their values may be secrets and are never logged.
+    /// Headers that are sent with every request. Their values may be secrets and are never logged.
     pub headers: BTreeMap<String, String>,
-    /// Which of the two HTTP transports it speaks.
+    /// Which of the two HTTP transports it uses.
     pub kind: HttpKind,
-    /// How to sign in. `None` signs in when the server asks for it and a person has done
-    /// `cx auth login`.
+    /// How to sign in. With `None`, requests are authorized only if the server asks for it and the
+    /// user has signed in with `cx auth login`.
     pub oauth: Option<OAuth>,
 }
 
@@ -93,8 +93,8 @@ pub struct HttpTransport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HttpKind {
-    /// Streamable HTTP, and HTTP with server-sent events where the server refuses that, as the
-    /// specification's section on backwards compatibility says.
+    /// Tries streamable HTTP first, and HTTP with server-sent events if the server refuses that, as
+    /// the specification's section on backwards compatibility describes.
     #[default]
     Detect,
     /// Streamable HTTP only.
@@ -103,39 +103,42 @@ pub enum HttpKind {
     Sse,
 }
 
-/// What is known of a server's authorization beforehand. Everything that is missing is discovered.
+/// The configured part of a server's authorization. Missing parts are discovered.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OAuth {
-    /// A client registered by hand; otherwise one is registered dynamically.
+    /// The id of a client that was registered manually. Without it a client is registered
+    /// dynamically.
     pub client_id: Option<String>,
-    /// Its secret, if it has one. Needs [`issuer`](Self::issuer), so that it goes nowhere else.
+    /// The client's secret, if it has one. Requires [`issuer`](Self::issuer), so that the secret is
+    /// sent to no other server.
     pub client_secret: Option<String>,
-    /// The authorization server that credentials are for, as its metadata has it in `issuer`: another one that the
-    /// server names is refused. `None` takes the one that the server names at the first sign-in, and no other until the
-    /// next.
+    /// The authorization server that credentials are for, exactly as in the `issuer` field of its
+    /// metadata. If the server names a different one, it is refused. With `None`, the one that the
+    /// server names at the first sign-in is pinned until the next sign-in.
     pub issuer: Option<String>,
-    /// The scopes to ask for; otherwise those that the server names.
+    /// The scopes to request. If empty, those that the server names.
     pub scopes: Vec<String>,
-    /// Sign in as the client itself, without a person (the `client_credentials` grant).
+    /// Whether to sign in as the client itself, without a user (the `client_credentials` grant).
     pub client_credentials: bool,
 }
 
-/// A token bucket: `calls` in each `period`, all of them at once if they were saved up.
+/// A token bucket: `calls` in each `period`, in one burst if none were used before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// How many calls.
+    /// The number of calls.
     pub calls: NonZeroU32,
-    /// In how long.
+    /// The period.
     pub period: Duration,
 }
 
 impl McpServer {
-    /// Ten seconds let `npx` fetch a small package.
+    /// The default of the field `connect_timeout`. Ten seconds are enough for `npx` to download a
+    /// small package.
     pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// Long enough for a slow search or build, short enough that a hung server does not eat a run
-    /// of the largest wall time.
+    /// The default of the field `call_timeout`. Long enough for a slow search or build, short
+    /// enough that a hung server does not use up a run of the maximum wall time.
     pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// The default of [`max_concurrent`](Self::max_concurrent).
@@ -147,14 +150,14 @@ impl McpServer {
     /// The default of [`queue_timeout`](Self::queue_timeout).
     pub const DEFAULT_QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// A server that is started by running `command`, with all defaults.
+    /// A server that is started by running `command`, with default settings.
     pub fn stdio(name: impl Into<String>, command: impl Into<String>) -> Self {
         let command = command.into();
         let transport = StdioTransport { command, args: Vec::new(), env: BTreeMap::new(), cwd: None };
         Self::new(name, McpTransport::Stdio(transport))
     }
 
-    /// A server behind an address, with all defaults.
+    /// A server at a URL, with default settings.
     pub fn http(name: impl Into<String>, url: Url) -> Self {
         let transport =
             HttpTransport { url, headers: BTreeMap::new(), kind: HttpKind::default(), oauth: None };
@@ -179,7 +182,7 @@ impl McpServer {
         }
     }
 
-    /// Adds arguments for the program. Without effect on a server behind an address.
+    /// Adds arguments for the program. No effect on an HTTP server.
     #[must_use]
     pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         if let McpTransport::Stdio(stdio) = &mut self.transport {
@@ -188,7 +191,7 @@ impl McpServer {
         self
     }
 
-    /// Sets a variable for the program. Without effect on a server behind an address.
+    /// Sets an environment variable of the program. No effect on an HTTP server.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let McpTransport::Stdio(stdio) = &mut self.transport {
@@ -197,7 +200,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the program's working directory. Without effect on a server behind an address.
+    /// Sets the program's working directory. No effect on an HTTP server.
     #[must_use]
     pub fn cwd(mut self, directory: impl Into<PathBuf>) -> Self {
         if let McpTransport::Stdio(stdio) = &mut self.transport {
@@ -206,7 +209,7 @@ impl McpServer {
         self
     }
 
-    /// Sets a header of every request. Without effect on a server that is a process.
+    /// Sets a header of every request. No effect on a stdio server.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let McpTransport::Http(http) = &mut self.transport {
@@ -215,33 +218,36 @@ impl McpServer {
         self
     }
 
-    /// Sets how long connecting may take.
+    /// Sets the maximum time for connecting.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Sets how long a call may take.
+    /// Sets the maximum time for one call.
     #[must_use]
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.call_timeout = timeout;
         self
     }
 
-    /// Sets after how long without a call the connection is closed.
+    /// Sets the time without a call after which the connection is closed.
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = Some(timeout);
         self
     }
 
-    /// Which server this is, as far as what it offers depends on it: its name and how it is
-    /// reached, but not the secrets it is given. SHA-256 in hexadecimal.
+    /// Returns an identifier of the server: the SHA-256 in hexadecimal of its name and of how it is
+    /// reached. For a process that is the command, the directory, the arguments and the names of
+    /// the variables; for an HTTP server the URL and the names of the headers. The values of
+    /// variables and headers, which may be secrets, are not part of it.
     pub fn identity(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
-            // With its length, so that no two lists of parts run together to the same text.
+            // The length comes first, so that two different lists of parts never produce the same
+            // bytes.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
         };
@@ -266,7 +272,8 @@ impl McpServer {
 }
 
 impl fmt::Debug for StdioTransport {
-    /// Shows which variables are set and hides their values and the arguments: both carry tokens.
+    /// Shows the names of the variables, and hides their values and the arguments: both may contain
+    /// tokens.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("StdioTransport")
@@ -279,8 +286,8 @@ impl fmt::Debug for StdioTransport {
 }
 
 impl fmt::Debug for HttpTransport {
-    /// Shows where the server is and hides what may be a token: the query, the password and the
-    /// values of headers.
+    /// Shows the URL without the parts that may be secret: the query, the password and the values
+    /// of headers are hidden.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("HttpTransport")

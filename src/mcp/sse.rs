@@ -1,5 +1,5 @@
-//! The older HTTP transport (revision 2024-11-05): a stream that the server opens with the address
-//! for messages, and answers on that stream.
+//! The older HTTP transport (revision 2024-11-05): the client opens a stream on which the server
+//! first sends the URL for messages, and then the answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use url::Url;
 use super::http::{Events, Link, Problem};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// The stream begins with the address. A server of the newer transport may open a stream on which
-/// nothing comes.
+/// How long the URL may take to arrive as the first event. A server of the newer transport may open
+/// a stream on which nothing is sent.
 const ENDPOINT_TIME: Duration = Duration::from_secs(3);
 
-/// An address with a session id in it.
+/// Maximum bytes of the URL, which contains a session id.
 const MAX_ENDPOINT: usize = 4096;
 
-/// Opens the stream and reads where messages go.
+/// Opens the stream and reads the URL for messages.
 ///
 /// # Errors
 ///
-/// When there is no such stream, or the address is of another origin: credentials go there.
+/// If there is no such stream, or the URL has another origin: credentials are sent to it.
 pub(super) async fn open(link: &Arc<Link>, url: &Url) -> Result<(Url, Events), Problem> {
     let opening = async {
         let mut events = link.open_stream(None).await?;
@@ -53,7 +53,8 @@ pub(super) async fn open(link: &Arc<Link>, url: &Url) -> Result<(Url, Events), P
     Ok((endpoint, events))
 }
 
-/// Reads answers until the stream ends, which ends the connection: the session was the stream.
+/// Reads answers until the stream ends. That ends the connection, because the session is the
+/// stream.
 pub(super) async fn read(link: &Arc<Link>, mut events: Events) {
     let end = match link.read_events(&mut events, None).await {
         Ok(()) => "closed the connection".to_owned(),

@@ -1,4 +1,4 @@
-//! What the servers do, for people and monitors to look at.
+//! Statistics of the servers, for users and monitoring.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,53 +10,54 @@ use super::breaker::Phase;
 use super::limiter::Limiter;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Of how many calls the times are kept.
+/// Number of calls whose durations are kept.
 const KEPT_TIMES: usize = 256;
 
-/// What one server does at this moment.
+/// The current figures of one server.
 ///
-/// The same figures go to the `metrics` facade as they change: `circuit_breaker_state`,
+/// The same figures are reported to the `metrics` facade as they change: `circuit_breaker_state`,
 /// `circuit_breaker_failures_total`, `pool_active_connections`, `pool_queue_depth`,
-/// `pool_queue_wait_seconds`, `pool_queue_full_total`, `rate_limited_total`, `cx_tool_calls_total` and
-/// `cx_tool_call_duration_seconds`, each with the label `server`.
+/// `pool_queue_wait_seconds`, `pool_queue_full_total`, `rate_limited_total`, `cx_tool_calls_total`
+/// and `cx_tool_call_duration_seconds`, each with the label `server`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerStats {
     /// The server's name.
     pub name: String,
-    /// Whether there is a connection.
+    /// The state of its connection.
     pub state: ServerState,
-    /// The revision of the protocol that both sides speak, while there is a connection.
+    /// The negotiated protocol revision, while there is a connection.
     pub protocol_version: Option<String>,
-    /// How many tools it listed last, if it was asked since this process started.
+    /// The number of tools in its last list; `None` if they have not been listed since this process
+    /// started.
     pub tools: Option<usize>,
-    /// Why the last call or attempt to connect failed, if one did.
+    /// Why the last failed call or attempt to connect failed.
     pub last_error: Option<String>,
     /// The circuit breaker: 0 closed, 1 open, 0.5 half open.
     pub circuit_breaker_state: f64,
-    /// How long until an open circuit lets a call through again.
+    /// Time until an open circuit admits a call again.
     pub circuit_retry_after: Option<Duration>,
-    /// Failures that the circuit breaker has counted.
+    /// Number of failures that the circuit breaker has counted.
     pub circuit_breaker_failures_total: u64,
-    /// Calls that are with the server.
+    /// Number of calls in flight.
     pub active: usize,
-    /// Calls that wait for a place.
+    /// Number of calls that wait for a slot.
     pub waiting: usize,
-    /// Calls refused because too many were waiting, or because they waited too long.
+    /// Number of calls refused because too many were waiting, or because they waited too long.
     pub queue_full_total: u64,
-    /// Calls refused because of the rate limit.
+    /// Number of calls refused because of the rate limit.
     pub rate_limited_total: u64,
-    /// Calls that have ended, whatever came of them.
+    /// Number of calls that have ended, with any result.
     pub calls_total: u64,
-    /// Calls that ended in an error other than the tool's own.
+    /// Number of calls that ended in an error other than the tool's own.
     pub failures_total: u64,
-    /// The median time of the last 256 calls.
+    /// The median duration of the last 256 calls.
     pub p50: Option<Duration>,
-    /// What 95 of 100 of them stayed under.
+    /// The 95th percentile of their durations.
     pub p95: Option<Duration>,
 }
 
-/// Whether there is a connection to a server.
+/// The state of the connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerState {
@@ -67,12 +68,12 @@ pub enum ServerState {
     Connecting,
     /// Ready.
     Connected,
-    /// It did not start, or it was lost and not needed since.
+    /// It did not start, or it was lost and has not been needed since.
     Failed,
 }
 
 impl ServerState {
-    /// The state as replies show it.
+    /// The state's name in replies.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
@@ -83,17 +84,17 @@ impl ServerState {
     }
 }
 
-/// A call as the metrics see it, however it ends.
+/// A call in the metrics. It is counted when this is dropped.
 pub(super) struct CountedCall {
     server: Arc<str>,
-    /// When it was let through to the server, if it was.
+    /// When it passed the limiter; `None` if it did not.
     pub(super) began: Option<Instant>,
     pub(super) outcome: &'static str,
 }
 
 impl CountedCall {
     pub(super) fn new(server: &Arc<str>) -> Self {
-        // What is dropped before it ends has been cancelled.
+        // A call that is dropped before it ends was cancelled.
         Self { server: Arc::clone(server), began: None, outcome: ToolErrorCode::Cancelled.as_str() }
     }
 }
@@ -109,7 +110,7 @@ impl Drop for CountedCall {
     }
 }
 
-/// How long the last calls took.
+/// The durations of the last calls.
 #[derive(Default)]
 pub(super) struct CallTimes {
     inner: Mutex<Times>,
@@ -141,7 +142,7 @@ impl CallTimes {
         drop(times);
         sorted.sort_unstable();
         let quantile = |percent: usize| {
-            // The nearest rank, so that it is a time that was measured.
+            // The nearest rank, so that the result is a duration that was measured.
             sorted.get((sorted.len() * percent).div_ceil(100).saturating_sub(1)).copied()
         };
         stats.p50 = quantile(50);

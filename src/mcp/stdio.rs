@@ -1,10 +1,10 @@
-//! The client's end of the wire: one JSON-RPC message a line.
+//! The client's stdio transport: one JSON-RPC message per line.
 //!
-//! rmcp's own line transport drops a line that is too long or that is not JSON, and whoever waits
-//! for that answer waits for ever. It also starts a task for every request and notification that
-//! the server cares to send. This one ends the call that a bad line was the answer to, answers the
-//! server's requests itself (all but `ping` are refused: no capability is offered) and passes on
-//! nothing but answers to requests that are pending.
+//! rmcp's own line transport drops a line that is too long or not JSON, and the call that waits for
+//! that answer waits forever. It also starts a task for every request and notification that the
+//! server sends. This one fails the call that an invalid line answers, answers the server's
+//! requests itself (all but `ping` are refused, because no capability is offered), and passes on
+//! only answers to pending requests.
 
 use std::collections::HashMap;
 use std::future::{Future, ready};
@@ -30,11 +30,11 @@ use super::notifications::Notifications;
 use crate::json::TreeError;
 use crate::lines::{FoundId, IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
 
-/// What is said about a probe that was given up.
+/// The error of a probe that was not answered in time.
 pub(super) const NO_ANSWER: &str = "no answer to server/discover";
 
-/// Requests of the server whose answers wait for the server to read them. An honest server has one
-/// or two; one that asks on and on and never reads is cut off.
+/// Maximum number of answers that wait for the server to read them. A real server has one or two
+/// requests; one that keeps sending requests and never reads the answers is disconnected.
 const MAX_WAITING_ANSWERS: usize = 1024;
 
 /// The client's end of a server's stdout and stdin. Lives as long as the connection.
@@ -42,28 +42,29 @@ pub(super) struct LineTransport<R> {
     server: Arc<str>,
     lines: LineReader<R>,
     outgoing: Option<LineQueue>,
-    /// What is waited for, by request.
+    /// The expected answers of the pending requests.
     pending: HashMap<i64, Expected>,
     notifications: Notifications,
-    /// The probe for the newest revision, which old servers may never answer, and when to give up.
+    /// The id of the probe for the newest revision, which old servers may never answer, and its
+    /// deadline.
     probe: Option<(i64, Instant)>,
     probe_time: Duration,
     reported_noise: bool,
-    /// Tells the rest of the connection when rmcp has dropped this.
+    /// Cancels `ended` when rmcp has dropped this.
     _ended: DropGuard,
 }
 
-/// What became of one line.
+/// The result of reading one line.
 enum Read {
     Message(Box<ServerJsonRpcMessage>),
     Nothing,
-    /// The server breaks the rules so badly that the connection must go.
+    /// The server violates the protocol so badly that the connection must be closed.
     GiveUp,
 }
 
 impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
-    /// Connects to `reader` and returns the transport and the task that writes to `writer`, which
-    /// the caller must run. `ended` is cancelled when the transport is dropped.
+    /// Makes the transport and the task that writes to `writer`. The caller must run the task.
+    /// `ended` is cancelled when the transport is dropped.
     pub(super) fn new<W: AsyncWrite + Send + Unpin + 'static>(
         server: Arc<str>,
         reader: R,
@@ -73,7 +74,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         ended: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (outgoing, writing) = LineQueue::new(writer);
-        // The reading side notices a failure too, and knows better what it means.
+        // The reading side notices a failure too, and can explain it better.
         let writing = writing.map(drop);
         let transport = Self {
             server,
@@ -89,8 +90,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         (transport, writing)
     }
 
-    /// Takes one line, or as much of it as has come, off the reader. Nothing is lost when this is
-    /// dropped while it waits, which rmcp does whenever it has something to send.
+    /// Reads one line, or the part of it that has arrived. Cancel-safe: rmcp drops the future
+    /// whenever it has something to send, and nothing is lost.
     async fn read_on(&mut self) -> io::Result<Option<Read>> {
         let Some(piece) = self.lines.next().await? else { return Ok(None) };
         Ok(Some(match piece {
@@ -104,7 +105,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         }))
     }
 
-    /// Ends the call that the skipped line answers as soon as it is known which one that is.
+    /// Fails the call that the skipped line answers, as soon as its id is known.
     fn skip(&mut self, id: Option<&FoundId>, bytes: usize, ends: bool) -> Read {
         if ends {
             tracing::warn!(server = %self.server, bytes, "a line was too long and was skipped");
@@ -130,7 +131,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             (None, Some(id)) => self.read_answer(&envelope, id),
             (None, None) => {
                 if let Some(error) = envelope.error {
-                    // Not to be told apart from noise: nobody can be told that this is about them.
+                    // It cannot be assigned to a request, so it is treated as noise.
                     tracing::debug!(server = %self.server, bytes = error.get().len(), "an error without an id");
                 }
                 Read::Nothing
@@ -147,8 +148,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                     self.notifications.progress(params);
                 }
             }
-            // rmcp waits for this one before it lets a subscription begin. There is one for each
-            // connection; a server that sends more talks to itself.
+            // rmcp waits for this notification before a subscription begins. A connection has one
+            // subscription; further notifications are ignored.
             "notifications/subscriptions/acknowledged" => {
                 if let Ok(message) = serde_json::from_slice(line) {
                     return Read::Message(Box::new(message));
@@ -160,7 +161,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     }
 
     fn read_answer(&mut self, envelope: &Envelope<'_>, id: &RawValue) -> Read {
-        // Ids of ours are numbers, which some servers answer in quotes. Wrong ids, second answers and answers to what was cancelled end here.
+        // The client's ids are numbers, which some servers return as strings. Answers with wrong
+        // ids, second answers, and answers to cancelled requests end here.
         let Ok(id) = id.get().trim_matches('"').parse::<i64>() else { return Read::Nothing };
         let Some(&expected) = self.pending.get(&id) else {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
@@ -186,7 +188,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         }
     }
 
-    /// A line that is not JSON: the answer to somebody, or noise such as a banner.
+    /// Handles a line that is not JSON: an invalid answer, or noise such as a banner.
     fn unreadable(&mut self, line: &[u8], error: &serde_json::Error) -> Read {
         if let Some(id) = IdScan::of_line(line).as_ref().and_then(FoundId::as_number) {
             return self.failed(id, UNREADABLE_ANSWER, error.to_string());
@@ -201,15 +203,15 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         Read::Nothing
     }
 
-    /// Ends the probe for the newest revision as a server would that does not know it. Some servers
-    /// answer nothing before the handshake that they know.
+    /// Ends the probe for the newest revision with the error of a server that does not know it.
+    /// Some servers answer nothing before the handshake that they know.
     fn give_up_probe(&mut self) -> Read {
         let Some((id, _)) = self.probe.take() else { return Read::Nothing };
         tracing::debug!(server = %self.server, "no answer to the probe for the newest revision");
         self.failed(id, ErrorCode::METHOD_NOT_FOUND, NO_ANSWER.to_owned())
     }
 
-    /// Ends a pending request with an error of our own.
+    /// Ends a pending request with an error of this client.
     fn failed(&mut self, id: i64, code: ErrorCode, problem: String) -> Read {
         if self.pending.remove(&id).is_none() {
             return Read::Nothing;
@@ -234,7 +236,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         }
     }
 
-    /// Notes what is expected and hands the message to the writing task.
+    /// Records the expected answer and queues the message for the writing task.
     fn push(&mut self, message: &ClientJsonRpcMessage) -> io::Result<()> {
         if let JsonRpcMessage::Notification(notification) = message
             && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
@@ -260,8 +262,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
 impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
     type Error = io::Error;
 
-    /// Queues at once, in the order of the calls: rmcp runs the returned future in a task of its
-    /// own, where a cancellation could overtake its request.
+    /// Queues the message at once, in the order of the calls: rmcp runs the returned future in a
+    /// task of its own, in which a cancellation could overtake its request.
     fn send(
         &mut self,
         message: ClientJsonRpcMessage,
@@ -291,7 +293,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // Ends the writing task once it has written what waits; that closes the server's stdin.
+        // Ends the writing task after it has written the queue, which closes the server's stdin.
         self.outgoing = None;
         Ok(())
     }

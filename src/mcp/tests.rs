@@ -18,10 +18,11 @@ use crate::tools::ToolErrorCode::{
 };
 use crate::tools::{ToolDispatcher, ToolError, ToolRequest, ToolResult};
 
-/// Where a test has to be quick, it is given this much: machines that build and test at once stall.
+/// Time limit of operations that have to be quick. It is generous, because machines that build and
+/// test at the same time stall.
 const QUICK: Duration = Duration::from_secs(5);
 
-/// One server in one mode, and the file in which it writes down what happens to it.
+/// One server in one mode, and the file in which it records its events.
 struct Upstream {
     servers: Arc<McpServers>,
     directory: TempDir,
@@ -60,7 +61,7 @@ impl Upstream {
         std::fs::read_to_string(self.directory.path().join("notes")).unwrap_or_default()
     }
 
-    /// Waits for a line with this beginning and returns its rest.
+    /// Waits for a line with this prefix and returns the rest of the line.
     async fn noted(&self, beginning: &str) -> String {
         eventually(beginning, || {
             self.notes().lines().find_map(|line| line.strip_prefix(beginning).map(str::to_owned))
@@ -107,7 +108,7 @@ async fn quickly<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(QUICK, work).await.expect("it takes too long")
 }
 
-/// Whether the process is there and not a zombie.
+/// Whether the process exists and is not a zombie.
 fn runs(process: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
@@ -147,7 +148,7 @@ async fn calls_overlap() {
     }
 }
 
-/// The futures are polled on threads that know nothing of tokio.
+/// The futures are polled on threads without a tokio runtime.
 #[test]
 fn calls_work_from_any_thread() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -200,7 +201,7 @@ async fn servers_that_do_not_start_say_why() {
     check(McpServer::stdio("fault", "cat"), &["handshake"]).await;
 }
 
-/// Case 207, and others are not held up by it.
+/// Case 207. Other servers are not delayed by it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
@@ -324,7 +325,7 @@ async fn a_server_that_keeps_dying_is_started_after_longer_and_longer_pauses() {
     assert!((2..=4).contains(&starts) && refused > 0, "{starts} starts, {refused} refused");
 }
 
-/// Case 210: the breaker opens and then answers at once.
+/// Case 210: the breaker opens and then refuses calls at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn five_unanswered_calls_open_the_circuit() {
     let upstream = Upstream::with("well", |server| server.call_timeout(Duration::from_millis(50)));
@@ -343,7 +344,7 @@ async fn five_unanswered_calls_open_the_circuit() {
     assert!(stats.p50.unwrap() >= Duration::from_millis(50) && stats.p95 >= stats.p50);
 }
 
-/// A crash that takes many calls with it is one failure.
+/// A crash that fails many calls is one failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_crash_is_one_failure() {
     let upstream = Upstream::new("well");
@@ -357,7 +358,7 @@ async fn one_crash_is_one_failure() {
     assert!(upstream.call("echo", json!({})).await.is_ok());
 }
 
-/// Old servers that end when they are asked about the newest revision, or never answer.
+/// Old servers that exit when they are probed for the newest revision, or never answer the probe.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_of_an_older_revision_are_understood() {
     for (mode, starts) in [("dies_of_the_probe", 2), ("ignores_the_probe", 1), ("well", 1)] {
@@ -373,7 +374,8 @@ async fn servers_of_an_older_revision_are_understood() {
 async fn a_server_that_takes_no_more_input_is_started_again() {
     let upstream = Upstream::new("well");
     assert_eq!(upstream.text("close_input", json!({})).await.unwrap(), "deaf");
-    // The first of these finds out; nothing is known of what became of it.
+    // The first call discovers that the server no longer reads its stdin. Whether the call was
+    // received is unknown, so it fails.
     let found_out = quickly(upstream.failure("echo")).await;
     assert_eq!(found_out.code, UpstreamUnavailable, "{found_out}");
     assert!(quickly(upstream.call("echo", json!({}))).await.is_ok());
@@ -414,7 +416,7 @@ async fn answers_that_cannot_be_read_fail_at_once() {
     for tool in ["lone_surrogate", "huge_number", "deep", "not_json", "wrong_shape", "no_result"] {
         let error = quickly(upstream.failure(tool)).await;
         assert_eq!(error.code, UpstreamProtocol, "{tool}: {error}");
-        // Also so that they do not add up to an open circuit.
+        // Also checks that these failures do not open the circuit.
         assert!(upstream.call("echo", json!({})).await.is_ok());
     }
     assert_eq!(upstream.notes().matches("started").count(), 1);
@@ -464,7 +466,8 @@ async fn what_a_server_asks_is_refused_and_bounded() {
     let notes = upstream.notes();
     assert!(notes.contains(r#""id": "ping-1", "result": {}"#), "{notes}");
     assert_eq!(notes.matches("-32601").count(), 3, "{notes}");
-    // This one writes its questions without reading the answers: it is cut off or it is served.
+    // This server writes its requests without reading the answers. It is either disconnected or
+    // served.
     let flood = quickly(upstream.call("ping_flood", json!({ "count": 100_000 }))).await;
     assert!(flood.is_ok() || flood.is_err_and(|error| error.code == UpstreamUnavailable));
     assert!(quickly(upstream.call("echo", json!({}))).await.is_ok());
@@ -475,7 +478,7 @@ async fn what_a_server_asks_is_refused_and_bounded() {
 async fn a_server_that_does_not_read_holds_up_only_its_own_calls() {
     let upstream = Upstream::with("stop_reading", |server| server.call_timeout(Duration::from_millis(500)));
     let large = "x".repeat(1 << 20);
-    // More than may wait for a server that does not read: the last of them are refused at once.
+    // More calls than may wait for a server that does not read: the last ones are refused at once.
     let calls = (0..90).map(|_| upstream.call("echo", json!({ "text": large })));
     let results = quickly(futures::future::join_all(calls)).await;
     let codes: Vec<ToolErrorCode> = results.into_iter().map(|result| result.unwrap_err().code).collect();
@@ -511,7 +514,7 @@ async fn nothing_survives_the_end() {
     check("ignore_signals", false).await;
 }
 
-/// No runtime is left to do it, so dropping has to.
+/// There is no runtime left for the cleanup, so dropping has to do it.
 #[test]
 fn nothing_survives_the_runtime() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -596,7 +599,7 @@ async fn a_server_gets_the_listed_environment_and_no_shell() {
     assert_eq!(seen["cwd"], "/");
     assert_eq!(seen["env"]["TOKEN"], "$(touch /tmp/x); `id`");
     assert!(seen["env"].get("PATH").is_some());
-    // Cargo sets this for tests; it stands for all that is not listed.
+    // Cargo sets this variable for tests; it is an example of all that are not listed.
     assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_MANIFEST_DIR"));
     assert!(seen["env"].get("CARGO_MANIFEST_DIR").is_none());
 }

@@ -1,11 +1,17 @@
-//! What a run's result becomes for a client: structured content, a text of the same, and content blocks. Pure.
+//! Converts a run's result to an answer: structured content, a text rendering of it, and content
+//! blocks. Pure.
 //!
-//! The structured content is [`ExecuteResult::to_json`] with five differences. `output` beyond 25,000 characters keeps
-//! its head and tail, and `outputOmitted` counts what is left out. A `value` whose JSON is longer than that is replaced
-//! by `valueTruncated`: `{characters, head, tail}`. What was emitted is not repeated: it follows as content blocks, and
-//! `emittedBlocks` counts it. Of `plannedCalls` the first 25,000 bytes are kept, and `plannedCallsOmitted` counts the
-//! others. `runId` names the run where more of it can be read: `cx://runs/<runId>/output`, `/value`
-//! and `/calls`.
+//! The structured content is [`ExecuteResult::to_json`] with five differences:
+//!
+//! - `output` beyond 25,000 characters keeps its head and tail, and `outputOmitted` counts the
+//!   omitted characters.
+//! - A `value` whose JSON is longer than that is replaced by `valueTruncated`: `{characters, head,
+//!   tail}`.
+//! - Emitted content is not repeated: it follows as content blocks, and `emittedBlocks` counts it.
+//! - The first 25,000 bytes of `plannedCalls` are kept, and `plannedCallsOmitted` counts the other
+//!   calls.
+//! - `runId` is the id of the run record, where the rest can be read: `cx://runs/<runId>/output`,
+//!   `/value` and `/calls`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,40 +23,40 @@ use crate::json::{self, Json};
 use crate::run::result::{ErrorCode, ExecuteResult, ScriptError};
 use crate::run::result_json::in_order;
 
-/// The code of answers to calls with arguments that cannot be, as of tools' own.
+/// Error code of answers to calls with invalid arguments. Tools use the same code.
 pub(super) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
 
-/// The most of printed output, of the value and of emitted text in one answer, in characters. Clients cut answers of
-/// some 25,000 tokens, and where they do, structure is lost.
+/// Maximum characters of printed output, of the value, and of emitted text in one answer. Clients
+/// truncate answers of about 25,000 tokens, and their truncation breaks the structure.
 pub(super) const MAX_CHARACTERS: usize = 25_000;
 
-/// Of a text that is cut, how much of its end is kept, in tenths: the end tells how it went.
+/// Tenths of a truncated text that are kept from its end. The end shows how the run went.
 const TAIL_TENTHS: usize = 4;
 
-/// What is shown of a value that is too long: enough to see its shape.
+/// Characters that are kept of a value that is too long: enough to see its structure.
 const VALUE_HEAD: usize = 4_000;
 const VALUE_TAIL: usize = 1_000;
 
-/// The most of an error's message and stack, in characters.
+/// Maximum characters of an error's message, and of its stack.
 const MAX_ERROR_CHARACTERS: usize = 4_000;
 
-/// The most of the source line that is at fault. One line may be a whole minified program.
+/// Maximum characters of the source line of an error. One line may be a whole minified program.
 const MAX_SOURCE_CHARACTERS: usize = 400;
 
-/// Tools in the summary of calls.
+/// Maximum number of tools in the summary of calls.
 const MAX_TOOLS: usize = 50;
 
-/// The most of the calls that a dry run did not make, in bytes of JSON.
+/// Maximum bytes of JSON of the calls that a dry run did not make.
 const MAX_PLANNED_BYTES: usize = 25_000;
 
-/// Content blocks beside the text.
+/// Maximum number of content blocks in addition to the text.
 const MAX_BLOCKS: usize = 100;
 
-/// How the text of an answer is written.
+/// Format of an answer's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// For models: the value, then what was printed, then the calls.
+    /// For models: the value, then the printed output, then the calls.
     #[default]
     Text,
     /// The structured content as compact JSON.
@@ -59,11 +65,11 @@ pub enum Format {
     Toon,
 }
 
-/// An answer to the call of a tool.
+/// An answer to a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) structured: Value,
-    /// The text first, then what was emitted.
+    /// The text first, then the emitted content.
     pub(super) content: Vec<ContentBlock>,
     pub(super) is_error: bool,
 }
@@ -86,18 +92,18 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether the answer will not say everything, so that the run is worth keeping.
+    /// Whether the answer will be incomplete, so that the run should be recorded.
     pub(super) fn leaves_out(&self) -> bool {
         let emitted_text = self.emitted.iter().filter_map(|block| block.string_field("text"));
         is_longer(&self.output, MAX_CHARACTERS)
             || self.value.is_some_and(|value| is_longer(value.text(), MAX_CHARACTERS))
             || emitted_text.map(|text| text.len()).sum::<usize>() > MAX_CHARACTERS
             || self.emitted.len() > MAX_BLOCKS
-            // Which of the calls had taken effect is what matters after a failure.
+            // After a failure, the client needs to know which of the calls had taken effect.
             || (self.result.error().is_some() && !self.result.tool_calls.is_empty())
     }
 
-    /// The answer. `run` is the id under which the run is kept, if it is.
+    /// Makes the answer. `run` is the id of the run record, if there is one.
     pub(super) fn answer(&self, format: Format, run: Option<&str>) -> Answer {
         let structured = self.structured(run);
         let text = match format {
@@ -116,7 +122,7 @@ impl<'a> Draft<'a> {
             report.insert("output".to_owned(), kept.into());
             report.insert("outputOmitted".to_owned(), omitted.into());
         }
-        // What is short enough for an answer is short enough for a tree.
+        // A text that is short enough for an answer is small enough to be parsed into a tree.
         let whole = self.value.filter(|value| !is_longer(value.text(), MAX_CHARACTERS)).and_then(Json::value);
         match (whole, self.value.map(Json::text)) {
             (Some(value), _) => {
@@ -155,7 +161,7 @@ impl<'a> Draft<'a> {
                 room = room.saturating_sub(bytes);
                 fits
             });
-            // What is short enough for an answer is short enough for a tree.
+            // A text that is short enough for an answer is small enough to be parsed into a tree.
             let fitting: Vec<Value> = fitting.map(|call| call.value().cloned().unwrap_or_default()).collect();
             let more = planned.len() - fitting.len();
             report.insert("plannedCalls".to_owned(), fitting.into());
@@ -169,7 +175,7 @@ impl<'a> Draft<'a> {
         in_order(report)
     }
 
-    /// The compact text. What is in it is what the structured content has.
+    /// The compact text. It contains the same information as the structured content.
     fn text(&self, structured: &Value, run: Option<&str>) -> String {
         let mut text = String::new();
         if let Some(error) = self.result.error() {
@@ -212,13 +218,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds what was emitted: images, audio and resources as they are, text as far as there is room.
+    /// Appends the emitted content: images, audio and resources unchanged, text up to the character
+    /// limit.
     fn push_blocks(&self, content: &mut Vec<ContentBlock>, run: Option<&str>) {
         let mut room = MAX_CHARACTERS;
-        // For all blocks together.
+        // Memory budget of all blocks together.
         let mut budget = json::budget(self.emitted.iter().map(|block| block.text().len()).sum());
         for &block in self.emitted.iter().take(MAX_BLOCKS) {
-            // What would take far more than its text is shown as what it is, as is what is none of the protocol's kinds.
+            // A block that would take far more memory than its text is replaced by a description of
+            // it. So is a block of a type that the protocol does not have.
             let read = json::check(block.text(), budget).and_then(|cost| {
                 budget -= cost;
                 Ok(serde_json::from_str(block.text())?)
@@ -248,7 +256,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// An answer in the protocol's form.
+/// Converts an answer to the protocol's type.
 pub(super) fn respond(answer: Answer) -> CallToolResult {
     let mut result = CallToolResult::success(answer.content);
     result.structured_content = Some(answer.structured);
@@ -256,7 +264,7 @@ pub(super) fn respond(answer: Answer) -> CallToolResult {
     result
 }
 
-/// The answer to a call that never became a run.
+/// The answer to a call that was refused before it became a run.
 pub(super) fn refusal(format: Format, code: &str, message: &str, hint: Option<&str>) -> Answer {
     let mut error = json!({ "code": code, "message": message });
     if let Some(hint) = hint {
@@ -277,7 +285,7 @@ pub(super) fn refusal(format: Format, code: &str, message: &str, hint: Option<&s
     Answer { structured, content: vec![ContentBlock::text(text)], is_error: true }
 }
 
-/// An answer that is data and no run: `health`.
+/// The answer to a call that is not a run: `health`.
 pub(super) fn data(format: Format, structured: Value) -> Answer {
     let text = match format {
         Format::Text | Format::Json => structured.to_string(),
@@ -287,7 +295,7 @@ pub(super) fn data(format: Format, structured: Value) -> Answer {
 }
 
 fn toon(value: &Value) -> String {
-    // It fails for what is nested deeper than values of scripts may be.
+    // Encoding fails if the nesting is deeper than values of scripts may have.
     toon_format::encode_default(value).unwrap_or_else(|_| value.to_string())
 }
 
@@ -325,7 +333,7 @@ fn push_section(text: &mut String, name: &str, content: &str) {
     let _ = write!(text, "[{name}]{separator}{content}");
 }
 
-/// `mcp__files__read ×2 (1 failed, 12 ms)`, for each tool.
+/// Summarizes the calls of each tool: `mcp__files__read ×2 (1 failed, 12 ms)`.
 fn calls_text(structured: &Value) -> Option<String> {
     let tools = structured["toolCallSummary"].as_array()?;
     let tool = |summary: &Value| {
@@ -348,11 +356,11 @@ fn calls_text(structured: &Value) -> Option<String> {
     if let Some(more) = structured["toolCallSummaryOmitted"].as_u64() {
         let _ = write!(text, " and {more} more tools");
     }
-    // All calls may have been refused before they had a record.
+    // All calls may have been refused before they were recorded.
     if text.is_empty() { None } else { Some(text) }
 }
 
-/// The calls that a dry run did not make, a line for each.
+/// Lists the calls that a dry run did not make, one per line.
 fn planned_text(structured: &Value) -> Option<String> {
     let planned = structured["plannedCalls"].as_array()?;
     let mut lines: Vec<String> = planned
@@ -371,7 +379,8 @@ fn planned_text(structured: &Value) -> Option<String> {
     })
 }
 
-/// Where the rest of something can be read, as the end of a sentence.
+/// Says where the full text can be read, as the end of a sentence. Empty if the run is not
+/// recorded.
 fn place(run: Option<&str>, part: &str) -> String {
     run.map_or_else(String::new, |run| format!("; all of it is in cx://runs/{run}/{part}"))
 }
@@ -380,15 +389,16 @@ fn whole_or_cut<'a>(text: &'a str, most: usize, place: &str) -> Cow<'a, str> {
     cut(text, most, place).map_or(Cow::Borrowed(text), |(kept, _)| Cow::Owned(kept))
 }
 
-/// The head and the tail of a text that is longer than `most` characters, with a line between that counts what is
-/// left out, and how many characters that are. `None` for a text that fits.
+/// Truncates a text that is longer than `most` characters: keeps its head and tail, with a line
+/// between them that counts the omitted characters. Also returns that count. `None` if the text
+/// fits.
 fn cut(text: &str, most: usize, place: &str) -> Option<(String, usize)> {
     if !is_longer(text, most) {
         return None;
     }
     let length = text.chars().count();
     let marker = |omitted: usize| format!("\n[… {omitted} characters left out{place} …]\n");
-    // The figure has as many digits as that of the whole, at most.
+    // The number of omitted characters has at most as many digits as the length of the whole text.
     let room = most.saturating_sub(marker(length).chars().count());
     let tail = room * TAIL_TENTHS / 10;
     let head = room - tail;
@@ -397,7 +407,7 @@ fn cut(text: &str, most: usize, place: &str) -> Option<(String, usize)> {
 }
 
 fn is_longer(text: &str, characters: usize) -> bool {
-    // Counting is only needed where bytes do not decide.
+    // The characters are only counted if the length in bytes does not decide.
     text.len() > characters && text.chars().nth(characters).is_some()
 }
 

@@ -1,5 +1,5 @@
-//! Asks the person at the client about a call that a script wants to make: the protocol's elicitation, as a request of
-//! the server's own or within a result.
+//! Asks the user at the client to approve a call, by the protocol's elicitation: as a request of
+//! the server, or within a result.
 
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
@@ -13,36 +13,38 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::tools::approval::{Approval, ApprovalRequest};
 
-/// The one field that has to be filled in. That the form was sent is no yes: some clients send it with one key.
+/// The required field. Sending the form is not an approval: in some clients one key press sends it.
 const APPROVE: &str = "approve";
-/// What the person wants the script's author to know.
+/// The user's reason, for the script's author.
 const REASON: &str = "reason";
 
-/// Whoever asks the person at the client.
+/// Sends an approval prompt to the client and waits for the answer.
 type Approver = Box<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync>;
 
-/// How the person behind a request can be asked.
+/// How the user behind a request can be asked.
 pub(super) enum Person {
-    /// In the middle of the request, by one of the server's own: clients with a handshake.
+    /// During the request, by a request of the server: clients of the handshake revisions.
     AtOnce(Approver),
-    /// By a result that asks instead of the answer, after which the client sends the request again: clients without one.
+    /// By a result that asks, after which the client repeats the request with the answer: clients
+    /// of the stateless revision.
     ByResult(Approver, mpsc::Receiver<Question>),
 }
 
 impl Person {
-    /// The person behind this request, if its client has said that it shows forms.
+    /// Returns how to ask the user behind this request, if the client has declared that it shows
+    /// forms.
     pub(super) fn behind(context: &RequestContext<RoleServer>) -> Option<Self> {
         if let Some(capabilities) = context.meta.client_capabilities() {
             if !shows_forms(&capabilities) {
                 return None;
             }
-            // There is one question at a time.
+            // There is one prompt at a time.
             let (sender, questions) = mpsc::channel(1);
             let approver = move |asked: ApprovalRequest| -> BoxFuture<'static, Approval> {
                 let sender = sender.clone();
                 Box::pin(async move {
                     let (answer, said) = oneshot::channel();
-                    // Whoever puts the questions goes only with the run.
+                    // The receiver is dropped only with the run.
                     let _gone = sender.send(Question { asked, answer }).await;
                     said.await.unwrap_or(Approval::Unavailable)
                 })
@@ -61,34 +63,34 @@ impl Person {
 }
 
 fn shows_forms(capabilities: &ClientCapabilities) -> bool {
-    // A client that names neither form means the one that was there first.
+    // A client that declares neither form nor URL mode has form mode, which is older.
     let elicitation = capabilities.elicitation.as_ref();
     elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
 }
 
-/// A question that is open until it is answered, its time is over or its run ends. Dropping it says that nobody can be
-/// asked.
+/// An approval prompt that is open until it is answered, times out, or its run ends. Dropping it
+/// means that the user cannot be asked.
 pub(super) struct Question {
     asked: ApprovalRequest,
     answer: oneshot::Sender<Approval>,
 }
 
 impl Question {
-    /// What the client shows. `None` only if rmcp does not take our own form.
+    /// The form that the client shows. `None` only if rmcp refuses this module's form.
     pub(super) fn request(&self) -> Option<InputRequest> {
         Some(InputRequest::Elicitation(ElicitRequest::new(form(&self.asked)?)))
     }
 
-    /// Waits until nobody waits for the answer any more.
+    /// Completes when nobody waits for the answer any more.
     pub(super) async fn over(&mut self) {
         self.answer.closed().await;
     }
 
-    /// Passes on what the client came back with. Whatever cannot be read is no yes.
+    /// Passes on the client's answer. An answer that cannot be parsed is a denial.
     pub(super) fn answer(self, response: Value) {
         let approval = serde_json::from_value(response)
             .map_or(Approval::Deny { reason: None }, |answer: ElicitResult| approval(&answer));
-        // Too late is no answer; the run goes on without.
+        // An answer that comes too late is ignored: the run has continued without it.
         let _over = self.answer.send(approval);
     }
 }
@@ -111,7 +113,7 @@ fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
 async fn ask(peer: Peer<RoleServer>, of: OriginatingRequestId, request: &ApprovalRequest) -> Approval {
     let Some(params) = form(request) else { return Approval::Unavailable };
     let mut question = ElicitRequest::new(params);
-    // Over HTTP it goes where the client waits for this call's answer.
+    // Over HTTP, the prompt is sent on the stream of this call's answer.
     question.extensions.insert(of);
     let question = ServerRequest::ElicitRequest(question);
     let Ok(handle) = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await else {
@@ -120,22 +122,24 @@ async fn ask(peer: Peer<RoleServer>, of: OriginatingRequestId, request: &Approva
     let mut open = OpenQuestion(Some(handle));
     let Some(handle) = &mut open.0 else { return Approval::Unavailable };
     let answer = (&mut handle.rx).await;
-    // Answered: there is nothing to take back.
+    // The prompt was answered, so there is nothing to cancel.
     open.0 = None;
     match answer {
         Ok(Ok(ClientResult::ElicitResult(answer))) => approval(&answer),
-        // The client cannot ask after all, or has gone.
+        // The client cannot show forms after all, or is gone.
         _ => Approval::Unavailable,
     }
 }
 
-/// A question that the client shows. If the run ends first, or the time for the answer, the client is told.
+/// A prompt that the client shows. If the run ends or the prompt times out first, dropping this
+/// cancels it at the client.
 struct OpenQuestion(Option<RequestHandle<RoleServer>>);
 
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
-        // Dropped by the executor's runtime, which outlives its runs; where there is none, nobody is left to be told.
+        // Dropped in the executor's runtime, which outlives its runs. Without a runtime there is no
+        // client to notify.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let _gone = handle.cancel(Some("the call is not waited for any more".to_owned())).await;
@@ -144,14 +148,15 @@ impl Drop for OpenQuestion {
     }
 }
 
-/// What the person reads. Names and arguments are shown so that no character of them can hide or move anything.
+/// The prompt's text. Names and arguments are rendered so that none of their characters can hide or
+/// move text.
 fn message(request: &ApprovalRequest) -> String {
     let call = request.call_text();
     let arguments = request.arguments_text();
     format!("A script asks to call {call}.\nBecause: {}\nArguments:\n{arguments}", request.reason)
 }
 
-/// Whatever is not a clear yes is a no.
+/// Everything but a clear approval is a denial.
 fn approval(answer: &ElicitResult) -> Approval {
     let field = |name: &str| answer.content.as_ref().and_then(|content| content.get(name));
     if answer.action == ElicitationAction::Accept && field(APPROVE) == Some(&Value::Bool(true)) {

@@ -1,4 +1,4 @@
-//! What a client asks for when it calls a tool that runs a script.
+//! The arguments of a call of a tool that runs a script.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::storage::state::StateScope;
 use crate::text::preview;
 use crate::tools::names::{self, kind};
 
-/// The longest that a run may be given.
+/// Maximum timeout of a run.
 pub(super) const MAX_TIMEOUT: Duration = Limits::CEILING.wall_time;
 
-/// Characters of a value that an error shows.
+/// Maximum characters of a value that an error message shows.
 const MAX_SHOWN: usize = 60;
 
 /// A parameter of the tools that run scripts.
@@ -53,7 +53,7 @@ impl RunParameter {
     }
 }
 
-/// A script as a client asks for it.
+/// The validated arguments of a call.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RunArguments {
     pub(super) code: String,
@@ -66,11 +66,13 @@ pub(super) struct RunArguments {
 }
 
 impl RunArguments {
-    /// Reads the arguments of a call. `input` is the value of the parameter of that name if it was taken out of them.
+    /// Parses the arguments of a call. `input` is the value of the `input` parameter, if it was
+    /// detached from the message.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with them, each with the field, what was expected and what came.
+    /// All problems of the arguments. Each names the field, the expected type and the received
+    /// value.
     pub(super) fn read(arguments: Map<String, Value>, input: Option<Json>) -> Result<Self, String> {
         let mut read = Self::default();
         let mut problems = Vec::new();
@@ -102,7 +104,7 @@ impl RunArguments {
             (RunParameter::Code, Value::String(code)) => self.code = code,
             (RunParameter::Code, other) => return expected("a string", &other),
             (RunParameter::Input, value) => self.input = Some(value.into()),
-            // What is optional may be null.
+            // Optional parameters may be null.
             (_, Value::Null) => {}
             (RunParameter::AllowedTools, Value::Array(items)) => {
                 let mut patterns = Vec::with_capacity(items.len());
@@ -154,7 +156,7 @@ fn unknown(name: &str) -> String {
     format!("unknown parameter `{name}`{suggestion}")
 }
 
-/// A whole number, also when it is written as `30000.0` or `3e4`.
+/// Reads a whole number, also one that is written as `30000.0` or `3e4`.
 fn whole(value: &Value) -> Option<u64> {
     if let Some(number) = value.as_u64() {
         return Some(number);
@@ -166,7 +168,8 @@ fn whole(value: &Value) -> Option<u64> {
         .map(|number| number as u64)
 }
 
-/// A value for an error's message: scalars as they came, of others what they are.
+/// Renders a value for an error message: scalars as they were received, arrays and objects as their
+/// type.
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) => kind(value).to_owned(),

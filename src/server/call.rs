@@ -1,4 +1,4 @@
-//! The call of a tool that runs a script: from the client's arguments to its answer, or to a task.
+//! A call of a tool that runs a script: from the client's arguments to an answer or a task.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,19 +26,20 @@ use crate::executor::Executor;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Language, Script};
 
-/// A script that runs for longer becomes a task, if the client knows tasks.
+/// A run that takes longer than this becomes a task, if the client supports tasks.
 const TASK_AFTER: Duration = Duration::from_secs(2);
 
-/// How long a task can be asked for, beyond the longest that its script may take.
+/// How long a task is kept beyond the maximum duration of its run.
 const TASK_KEPT: Duration = Duration::from_secs(5 * 60);
 
-/// How often a client should ask for a task.
+/// Poll interval that is suggested to clients.
 const TASK_POLL: Duration = Duration::from_secs(1);
 
-/// Tasks of one client that can be asked for at once. What would be one more is answered when it has ended.
+/// Maximum number of tasks of one client. A run beyond this number does not become a task; its call
+/// is answered when it ends.
 const MAX_TASKS: usize = 64;
 
-/// A run, with all that its client is to be told of it.
+/// A run in flight, with its notifications and approval prompts.
 pub(super) struct Underway {
     run: BoxFuture<'static, Result<ExecuteResult, Error>>,
     cancel: CancellationToken,
@@ -46,27 +47,28 @@ pub(super) struct Underway {
     language: Language,
     pub(super) limits: Limits,
     notifications: RunNotifications,
-    /// What a person has to be asked by a result; closed where that is not how they are asked.
+    /// Approval prompts that are sent in a result; closed if the client is not asked that way.
     questions: mpsc::Receiver<Question>,
-    /// Of the call, if it may have to be repeated with an answer.
+    /// Fingerprint of the call, if the client may have to repeat it with an answer.
     call: Option<Fingerprint>,
     guard: Option<CallGuard>,
 }
 
 impl Underway {
-    /// Nobody waits for it until the client comes back.
+    /// Stops counting the run as a call in flight, because no request waits for it until the client
+    /// comes back.
     pub(super) fn rest(&mut self) {
         self.guard = None;
     }
 }
 
 impl Handler {
-    /// Runs a script for a client. What is wrong with the arguments or the script is an answer, so that the model can
-    /// read it.
+    /// Runs a script for a client. Invalid arguments and failures of the script are answers, so
+    /// that the model can read them.
     ///
     /// # Errors
     ///
-    /// When the client has cancelled the call, and then nobody reads it.
+    /// If the client has cancelled the call. It ignores the answer then.
     pub(super) async fn run_script(
         &self,
         language: Language,
@@ -141,7 +143,7 @@ impl Handler {
         self.attend(underway, context).await
     }
 
-    /// Goes on with a run whose client was asked something.
+    /// Resumes a run whose client was sent an approval prompt.
     async fn resume(
         &self,
         mut underway: Underway,
@@ -153,7 +155,7 @@ impl Handler {
         underway.notifications.tell(self.wanted(context), context);
         match responses.remove(pending::KEY) {
             Some(response) => question.answer(response),
-            // It was sent again without an answer, and is asked again.
+            // The client has repeated the call without an answer, so it is asked again.
             None => match self.suspend(underway, question) {
                 Ok(response) => return Ok(response),
                 Err(again) => underway = *again,
@@ -162,7 +164,7 @@ impl Handler {
         self.attend(underway, context).await
     }
 
-    /// Waits for a run's end, or for what the client has to be told before.
+    /// Waits until the run ends, needs an approval, or becomes a task.
     async fn attend(
         &self,
         mut underway: Underway,
@@ -176,7 +178,7 @@ impl Handler {
                 biased;
                 () = context.ct.cancelled() => {
                     underway.cancel.cancel();
-                    // Its place is free again when this is over.
+                    // The run's slot is released when it has ended.
                     let _nobody_reads = underway.run.await;
                     return Err(ErrorData::internal_error("the call was cancelled", None));
                 }
@@ -191,11 +193,13 @@ impl Handler {
         };
         underway.notifications.finish().await;
         self.shared.note_start(underway.language, result.as_ref().err());
-        // The guard goes with the answer, or a server that ends for lost threads would end before it.
+        // The guard is dropped after the answer is made. Otherwise a server that ends because of
+        // hung workers could end before this answer.
         Ok(respond(self.shared.answer(&self.owner, result)).into())
     }
 
-    /// Asks the client and puts the run aside until it comes back.
+    /// Returns the approval prompt to the client and suspends the run until the client repeats the
+    /// call.
     fn suspend(&self, underway: Underway, question: Question) -> Result<CallToolResponse, Box<Underway>> {
         let Some(call) = underway.call else { return Err(Box::new(underway)) };
         self.shared.pending.add(&self.owner, call, underway, question).map(Into::into)
@@ -216,10 +220,10 @@ impl Handler {
         ends.len() < MAX_TASKS
     }
 
-    /// Makes a task of a run, which goes on. It ends with the session, like every run.
+    /// Turns a run into a task; the run continues. It ends with the session, like every run.
     fn make_task(&self, underway: Underway) -> CreateTaskResult {
         let kept = underway.limits.wall_time + TASK_KEPT;
-        // rmcp keeps the outcome for as long again.
+        // rmcp keeps the outcome for the same time again.
         self.task_ends.lock().push(Instant::now() + 2 * kept);
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let options = TaskOptions::new()
@@ -229,7 +233,8 @@ impl Handler {
         let (shared, owner, tasks) = (Arc::clone(&self.shared), self.owner.clone(), self.tasks.clone());
         let task = self.tasks.spawn(options, move |task| {
             async move {
-                // All of it: a part that is not named below would be dropped, and that ends the run.
+                // Moves the whole struct into the task. Otherwise only the fields named below would
+                // be moved; dropping the others would end the run.
                 let mut underway = underway;
                 let mut asked = 0;
                 let result = loop {
@@ -257,7 +262,7 @@ impl Handler {
     }
 }
 
-/// Shows a question with a task until it is answered or over.
+/// Shows an approval prompt as input that a task requires, until it is answered or closed.
 async fn ask(
     tasks: &TaskManager,
     task: &TaskContext,
@@ -269,7 +274,7 @@ async fn ask(
         biased;
         response = task.request_input(key, request) => question.answer(response?),
         () = question.over() => {
-            // Or the task would go on asking.
+            // Removes the prompt from the task's input requests.
             let _ended = tasks.update_task(task.task_id(), [(key.to_owned(), Value::Null)]);
         }
     }
@@ -279,7 +284,7 @@ async fn ask(
 const TRY_AGAIN: &str = "call again in a few seconds";
 
 impl Shared {
-    /// The answer to a call. What it leaves out is kept for `owner`.
+    /// Makes the answer to a call. If it leaves something out, the run is recorded for `owner`.
     fn answer(self: &Arc<Self>, owner: &str, result: Result<ExecuteResult, Error>) -> Answer {
         self.look_for_hung_workers();
         let format = self.options.format;
@@ -305,13 +310,13 @@ impl Shared {
     }
 }
 
-/// What the client asks for, and the defaults where it asks for nothing; never more than the operator allows.
+/// The limits that the client requested, or the defaults, capped by the operator's maximum.
 fn limits(arguments: &RunArguments, executor: &Executor) -> Limits {
     let (default, max) = (executor.limits(), executor.max_limits());
     let tool_calls = arguments.max_tool_calls.unwrap_or(default.tool_calls);
     Limits {
         wall_time: arguments.timeout.unwrap_or(default.wall_time).min(max.wall_time),
-        // 0 means no limit, on both sides.
+        // 0 means no limit, in both the request and the maximum.
         tool_calls: match (tool_calls, max.tool_calls) {
             (asked, 0) => asked,
             (0, max) => max,

@@ -1,4 +1,4 @@
-//! How the server is, truthfully and in few words.
+//! The server's health report.
 
 use serde_json::{Map, Value, json};
 
@@ -8,10 +8,10 @@ use crate::run::result::Language;
 use crate::run::result_json::milliseconds;
 use crate::text::preview;
 
-/// The most of an error's text.
+/// Maximum characters of an error's text.
 const MAX_ERROR_CHARACTERS: usize = 200;
 
-/// What `health` answers.
+/// The answer of the tool `health`.
 pub(super) fn report(shared: &Shared) -> Value {
     let executor = &shared.executor;
     let runs = executor.run_stats();
@@ -32,7 +32,7 @@ pub(super) fn report(shared: &Shared) -> Value {
     }
     let mut report = json!({
         "healthy": healthy,
-        // What scripts call is not written down yet.
+        // There is no audit log yet.
         "auditLog": { "enabled": false },
         "mcpClients": { "connected": connected },
         "connectionPool": { "active": runs.running, "waiting": runs.queued, "max": runs.most_running },
@@ -72,7 +72,7 @@ fn server_report(server: &ServerStats) -> Value {
     report
 }
 
-/// How much memory the process has, where the system says so in a file.
+/// Resident memory of the process in bytes. `None` where the system does not report it in `/proc`.
 pub(super) fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! The server over HTTP: connections and their bounds, and what is at which path.
+//! The HTTP transport: connections and their bounds, and the routes.
 
 mod authentication;
 mod connections;
@@ -54,80 +54,85 @@ use crate::lines::{IdScan, MAX_LINE, MAX_SKIPPED_LINE};
 
 pub use authentication::HttpToken;
 
-/// Where MCP is.
+/// Path of the MCP endpoint.
 const MCP: &str = "/mcp";
 
-/// Where health is.
+/// Path of the health report.
 const HEALTH: &str = "/healthz";
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Prometheus' text, in its usual version.
+/// Content type of the usual version of Prometheus' text format.
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// The header that names a session.
+/// The header with the session id.
 const SESSION_ID: &str = "mcp-session-id";
 
-/// Connections at once: one for each session to listen, and as many requests. At the bound a new one replaces one that is
-/// not in use, or gets 503.
+/// Maximum number of connections: one listening stream for each of 256 sessions, and as many
+/// requests. At the bound a new connection replaces one that is not in use, or gets 503.
 const MAX_CONNECTIONS: usize = 512;
 
-/// The most bytes of requests that are being read, of all connections together.
+/// Maximum bytes of request bodies that are being read, of all connections together.
 const MAX_BODY_BYTES: usize = 256 << 20;
 
-/// Bytes of each body that do not count towards that bound, so that small requests are read while large ones fill it.
-/// 32 MiB for all connections together.
+/// Bytes of each body that do not count towards that bound, so that small requests are still read
+/// while large ones use it up. This is 32 MiB for all connections together.
 const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
 
-/// How long a client may take for the head of a request, and how long a connection may be without any.
+/// How long a client may take for the head of a request, and how long a connection may be idle.
 const MAX_HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// The most bytes of a request's head.
+/// Maximum bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// The most headers.
+/// Maximum number of headers.
 const MAX_HEADERS: usize = 100;
 
 /// How long a client may take for a request's body.
 const MAX_BODY: Duration = Duration::from_secs(30);
 
-/// How long what is written may stay unread before the connection is taken for dead.
+/// How long written bytes may stay undelivered before the connection is treated as dead.
 const MAX_UNREAD: Duration = Duration::from_secs(30);
 
-/// How often a stream without messages shows that it is alive, for proxies and to find dead clients.
+/// Interval of keep-alive events on a stream without messages. They keep proxies from closing it,
+/// and detect dead clients.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// A pause when the system has no more connections to give.
+/// Pause after the system has refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a new connection waits for the evicted one to end. That takes microseconds, or [`MAX_LAST_WRITE`] if the
-/// end of an answer may have to be written; the rest is for a machine that is busy.
+/// How long a new connection waits for the evicted one to end. That takes microseconds, or
+/// [`MAX_LAST_WRITE`] if the end of an answer may have to be written; the rest is a margin for a
+/// busy machine.
 const MAX_EVICTION_WAIT: Duration = Duration::from_secs(5);
 
-/// When a client should come again that has been sent away for too many others.
+/// `Retry-After` in seconds for clients that are refused because there are too many.
 const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
 
-/// What a client gets that is one connection too many.
+/// The answer on a connection beyond the maximum.
 const NO_CONNECTION: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// Prints all metrics, as [`HttpOptions::metrics`] has it.
+/// Renders all metrics as text, for [`HttpOptions::metrics`].
 pub type MetricsPrinter = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// What may be set about [`Server::serve_http`].
+/// Options of [`Server::serve_http`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Origins, as `https://app.example.com`, whose pages may ask, besides those of this machine.
+    /// Origins, such as `https://app.example.com`, whose pages may send requests. Loopback origins
+    /// are always allowed.
     pub allow_origins: Vec<String>,
-    /// What clients must know. Needed where others than this machine's processes can reach the server.
+    /// The token that clients must send. Required if other machines can reach the server.
     pub token: Option<HttpToken>,
-    /// What is at `/metrics`, if anything: whatever the application's `metrics` recorder shows, such as Prometheus'
-    /// text.
+    /// Renders the text of `/metrics`, for example from the application's Prometheus recorder.
+    /// Without it the path is not found.
     pub metrics: Option<MetricsPrinter>,
-    /// Sessions of clients with a handshake at once. Default: 256.
+    /// Maximum number of sessions, which only clients of the handshake revisions have. Default:
+    /// 256.
     pub most_sessions: usize,
-    /// How long a session is kept whose client neither asks nor listens. Default: 30 minutes.
+    /// How long a session is kept while its client sends nothing and does not listen. Default: 30
+    /// minutes.
     pub session_idle: Duration,
 }
 
@@ -156,18 +161,19 @@ impl fmt::Debug for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Whether a server at `address` may be opened with these options: what [`Server::serve_http`] checks first.
+    /// Checks whether a server at `address` may be started with these options.
+    /// [`Server::serve_http`] checks this first.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] when others can reach the address and there is no token of 32 characters or more, or
-    /// when something is no origin.
+    /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token of
+    /// at least 32 characters, or if an entry of `allow_origins` is not an origin.
     pub fn validate(&self, address: IpAddr) -> Result<(), Error> {
         Authentication::new(address, &self.allow_origins, self.token.clone()).map(drop)
     }
 }
 
-/// What all requests share.
+/// State that all requests share.
 struct Http {
     shared: Arc<Shared>,
     authentication: Authentication,
@@ -176,25 +182,29 @@ struct Http {
     connections: Arc<Connections>,
     mcp: StreamableHttpService<Session, Sessions>,
     body_bytes: Arc<Semaphore>,
-    /// No more requests are taken.
+    /// Cancelled when no more requests are accepted.
     closing: CancellationToken,
 }
 
 impl Server {
-    /// Serves any number of clients over HTTP until `stop` is cancelled or too many threads are lost: MCP at `/mcp`,
-    /// what the tool `health` says as JSON at `/healthz`, and metrics at `/metrics` if there are any to print.
+    /// Serves any number of clients over HTTP until `stop` is cancelled or too many workers are
+    /// hung. MCP is at `/mcp`, the answer of the tool `health` is at `/healthz` as JSON, and the
+    /// metrics are at `/metrics` if there is a printer for them.
     ///
-    /// Each session of a client with a handshake has its own runs and reads only what these left behind. Clients
-    /// without one (2026-07-28) are not told apart: what their runs left behind, and their tasks, are found by those
-    /// only who have the id, which is random. A request whose connection is closed is cancelled, with its run.
+    /// Each session of a client of a handshake revision has its own runs and can read only their
+    /// records. Clients of the stateless revision (2026-07-28) cannot be told apart: their run
+    /// records and tasks are found only by their ids, which are random. If the connection of a
+    /// request is closed, the request and its run are cancelled.
     ///
-    /// At the end all runs are cancelled, and what they had to say is written as far as clients read; that takes at
-    /// most a second and a half. Dropping the future ends connections and runs.
+    /// If too many workers are hung, the calls in flight may continue for up to 10 s. At the end
+    /// all runs are cancelled, and their answers are written if the clients read them; that takes
+    /// at most 1.5 s. Dropping the future ends all connections and runs.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] when others can reach the address and the options have no token of 32 characters or
-    /// more, or when something is no origin; [`Error::Start`] when the listener has no address.
+    /// [`Error::InvalidOptions`] if other machines can reach the address and the options have no
+    /// token of at least 32 characters, or if an entry of `allow_origins` is not an origin;
+    /// [`Error::Start`] if the listener has no local address.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
@@ -206,7 +216,7 @@ impl Server {
         let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
         let runs = CancellationToken::new();
         let _runs_end_with_this = runs.clone().drop_guard();
-        // Everything that rmcp has running ends with it.
+        // Everything that rmcp runs ends with this token.
         let open = CancellationToken::new();
         let _rmcp_ends_with_this = open.clone().drop_guard();
         let calls = Arc::<Calls>::default();
@@ -238,7 +248,8 @@ impl Server {
                 () = self.shared.threads_lost.cancelled() => {
                     tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
                     tokio::select! {
-                        // Whoever has called may still ask, and is told how things are.
+                        // Requests are still answered: clients may poll their tasks and read the
+                        // health report.
                         never = &mut serving => match never {},
                         () = calls.end(MAX_DRAIN) => {}
                         () = stop.cancelled() => {}
@@ -251,7 +262,8 @@ impl Server {
         closing.cancel();
         sessions.end_listening();
         runs.cancel();
-        // Before rmcp is stopped, which drops the streams: they are to have their answers.
+        // The calls are awaited before rmcp is stopped, because stopping drops the streams, and the
+        // calls should be answered.
         calls.end(MAX_GOODBYE).await;
         let written = async { while serving_each.join_next().await.is_some() {} };
         if timeout(MAX_LAST_WRITE, written).await.is_err() {
@@ -261,7 +273,8 @@ impl Server {
         Ok(ended)
     }
 
-    /// MCP over HTTP as rmcp serves it. What it checks of hosts and origins is the authentication's to check.
+    /// The MCP service of rmcp. Its checks of hosts and origins are disabled; [`Authentication`]
+    /// does them.
     fn mcp_service(
         &self,
         sessions: &Arc<Sessions>,
@@ -271,14 +284,14 @@ impl Server {
     ) -> StreamableHttpService<Session, Sessions> {
         let owner = self.shared.next_owner();
         let handler = Handler::new(Arc::clone(&self.shared), owner, runs.child_token(), Arc::clone(calls));
-        // Of all clients without a session. Those with one bring their own.
+        // The handler of all clients without a session. Messages of a session carry their own.
         let handler = Arc::new(handler.of_many());
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_LINE)
             .with_json_response(true)
             .with_sse_keep_alive(Some(SIGN_OF_LIFE))
-            // Nothing is kept for clients that come back.
+            // Streams cannot be resumed, so clients need no retry interval.
             .with_sse_retry(None)
             .with_cancellation_token(open.clone());
         StreamableHttpService::new(
@@ -289,7 +302,7 @@ impl Server {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Clone)]
 struct Endpoint {
     router: Router,
@@ -297,7 +310,7 @@ struct Endpoint {
     closing: CancellationToken,
 }
 
-/// Takes connections, and looks after sessions, for as long as it is polled.
+/// Accepts connections and expires sessions for as long as it is polled.
 async fn accept(
     listener: &TcpListener,
     endpoint: &Endpoint,
@@ -333,8 +346,8 @@ async fn accept(
     }
 }
 
-/// Serves a connection as soon as the one that was evicted for it has ended. As many wait as have been evicted and not
-/// ended yet.
+/// Serves a connection as soon as the one that was evicted for it has ended. The number of waiting
+/// connections is bounded by the number of evicted ones that have not ended yet.
 async fn serve_after_eviction(
     stream: TcpStream,
     endpoint: Endpoint,
@@ -353,9 +366,10 @@ async fn serve_after_eviction(
 async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConnection) {
     let Endpoint { router, closing, .. } = endpoint;
     let this = &open.connection;
-    // Small answers must not wait for more.
+    // Small answers must not wait for more data.
     let _as_it_is = stream.set_nodelay(true);
-    // A client that has gone without a word, or reads no more, must not keep its runs.
+    // A client that has disappeared without closing the connection, or has stopped reading, must
+    // not keep its runs.
     let unread = u32::try_from(MAX_UNREAD.as_millis()).unwrap_or(u32::MAX);
     let _as_it_is = rustix::net::sockopt::set_tcp_user_timeout(&stream, unread);
     let router = TowerToHyperService::new(router);
@@ -374,7 +388,7 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     let served = tokio::select! {
         served = &mut connection => served,
         () = closing.cancelled() => {
-            // After the answer that is under way.
+            // The answer in flight is still written.
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -408,7 +422,7 @@ fn router(http: Arc<Http>) -> Router {
         .with_state(http)
 }
 
-/// Passes on the requests of those who may ask. A panic in what answers is an error for its request only.
+/// Handles authenticated requests. A panic of a handler becomes an error of its request only.
 async fn admit(State(http): State<Arc<Http>>, request: Request, next: Next) -> Response {
     let connection = connection_of(&request);
     let response = answer_if_allowed(&http, request, next).await;
@@ -418,7 +432,7 @@ async fn admit(State(http): State<Arc<Http>>, request: Request, next: Next) -> R
     }
 }
 
-/// The connection that a request came over.
+/// The connection of a request.
 fn connection_of(request: &Request) -> Option<Arc<Connection>> {
     request.extensions().get::<Arc<Connection>>().cloned()
 }
@@ -451,14 +465,14 @@ async fn answer_admitted(http: &Http, request: Request, next: Next, is_page: boo
     {
         connection.admit();
     }
-    // Health decides by itself how much it tells.
+    // The health handler checks the token itself, because part of the report is public.
     if request.uri().path() != HEALTH
         && let Err(refusal) = allowed
     {
         return refused(&refusal);
     }
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_panic| {
-        // The panic hook has said where it was.
+        // The panic hook has logged the location.
         let problem = "the server failed to handle this request; others are not affected";
         plain(StatusCode::INTERNAL_SERVER_ERROR, problem)
     })
@@ -544,7 +558,8 @@ async fn answer_post(http: &Http, request: Request) -> Response {
     response.map(Body::new)
 }
 
-/// Reads a body within its bounds. What it is counted by must be held as long as the bytes.
+/// Reads a body within its bounds. The returned permit counts its bytes and must be held as long as
+/// they are.
 async fn read_body(
     http: &Http,
     headers: &HeaderMap,
@@ -562,7 +577,8 @@ async fn read_body(
         };
         is_too_long |= bytes.len() + piece.len() > MAX_LINE;
         if is_too_long {
-            // A client that writes all before it reads is to see why.
+            // The rest is read and dropped: a client that writes its whole request before it reads
+            // must see the error.
             bytes = Vec::new();
             held = None;
             skipped += piece.len();
@@ -596,7 +612,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// The answer to what is no message, in the words of the transport over pipes.
+/// The answer to a body that is not a message, with the same error texts as the stdio transport.
 fn not_understood(bytes: &[u8]) -> Response {
     let bytes = bytes.trim_ascii();
     let (code, problem) = if bytes.first() == Some(&b'[') {
@@ -616,7 +632,7 @@ fn not_understood(bytes: &[u8]) -> Response {
     not_read(bytes, code, &problem)
 }
 
-/// The answer to a message that is not read any further, with its id if it has one.
+/// The answer to a message that is not parsed further, with its id if it has one.
 fn not_read(bytes: &[u8], code: ErrorCode, problem: &str) -> Response {
     let id = IdScan::of_line(bytes).and_then(|id| id.to_json());
     let id = id.map_or(Value::Null, |id| serde_json::from_str(id.get()).unwrap_or_default());

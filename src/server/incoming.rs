@@ -1,7 +1,8 @@
-//! What of a client's message is parsed: a bounded part, and a script's `input` only as text.
+//! Bounds what is parsed of a client's message. A script's `input` is kept as text.
 //!
-//! rmcp reads a message into a tree, several times over, and a tree takes up to 90 times the bytes of its text. A
-//! script's input goes to the script as text anyway, so it is taken out of the message before rmcp sees that.
+//! rmcp parses a message into a tree several times, and a tree takes up to 90 times the bytes of
+//! its text. The script receives its input as text anyway, so the input is detached from the
+//! message before rmcp parses it.
 
 use std::borrow::Cow;
 
@@ -11,25 +12,26 @@ use serde_json::value::RawValue;
 
 use crate::json::{self, Json, TreeError};
 
-/// The most bytes of a message beside its `input`. The largest source there may be by default is 1 MB, which escapes
+/// Maximum bytes of a message without its `input`. By default a source may have 1 MB, which escapes
 /// can double.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// What such a message may take as a tree, beside its strings: some 13,000 numbers or 2,000 small objects, far above
-/// what any request has. rmcp makes up to four trees of one message.
+/// Maximum bytes that such a message may take as a tree, in addition to its strings. This allows
+/// about 13,000 numbers or 2,000 small objects, far more than any request has. rmcp makes up to
+/// four trees of one message.
 const MAX_TREE_BYTES: usize = 3 << 19;
 
-/// The parameter of the tools that run scripts whose value is taken out.
+/// The parameter whose value is detached.
 const INPUT: &str = "input";
 
-/// A script's input that was taken out of its request.
+/// A script's input that was detached from its request.
 #[derive(Clone, Debug)]
 pub(super) struct DetachedInput(Json);
 
-/// A message that can be parsed.
+/// A message that is small enough to be parsed.
 #[derive(Debug)]
 pub(super) struct Incoming<'a> {
-    /// The message, with `null` where its input was.
+    /// The message, with `null` in place of its input.
     pub(super) message: Cow<'a, [u8]>,
     pub(super) input: Option<DetachedInput>,
 }
@@ -46,27 +48,28 @@ pub(super) enum TooLarge {
 }
 
 impl DetachedInput {
-    /// The input that was taken out of a request, over pipes or HTTP.
+    /// Returns the input that was detached from a request over stdio or HTTP.
     pub(super) fn of(extensions: &Extensions) -> Option<Json> {
         let over_http = || extensions.get::<http::request::Parts>()?.extensions.get::<Self>();
         extensions.get::<Self>().or_else(over_http).map(|Self(input)| input.clone())
     }
 }
 
-/// Takes the input out of the call of a tool, and checks the size of what is left.
+/// Detaches the input of a tool call, and checks the size of the rest.
 ///
-/// A message that is not JSON is returned unchanged if it is short enough; the parser reports what is wrong with it.
+/// A message that is not JSON is returned unchanged if it is short enough; the parser then reports
+/// the error.
 ///
 /// # Errors
 ///
-/// When what is left must not be parsed.
+/// If the rest is too large to be parsed.
 pub(super) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
     let mut incoming = Incoming { message: Cow::Borrowed(message), input: None };
     let text = std::str::from_utf8(message).ok();
     if let Some(text) = text
         && let Some(inputs) = inputs_of(text)
-        // Of duplicate keys the last one counts, as in every object that is read into a tree. An input that cannot be
-        // read stays in the message, and the message is refused.
+        // Of duplicate keys the last one counts, as in every object that is parsed into a tree. If
+        // the input cannot be parsed it stays in the message, and the message is refused.
         && let Some(input) = inputs.last().and_then(|input| Json::parse(input.get()).ok())
     {
         let mut kept = String::with_capacity(text.len().min(MAX_MESSAGE_BYTES));
@@ -92,7 +95,8 @@ pub(super) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
     Ok(incoming)
 }
 
-/// The values of `params.arguments.input` in the call of a tool, as they stand in its text. `None` if there is none.
+/// Returns the values of `params.arguments.input` of a tool call, as slices of its text. `None` if
+/// there is none.
 fn inputs_of(text: &str) -> Option<Vec<&RawValue>> {
     #[derive(Deserialize)]
     struct Message<'a> {
@@ -126,10 +130,11 @@ fn inputs_of(text: &str) -> Option<Vec<&RawValue>> {
     (1..=MAX_INPUTS).contains(&count).then_some(inputs)
 }
 
-/// `"tools/call"` with all its letters escaped.
+/// Maximum bytes of the method: `"tools/call"` with all its letters escaped fits.
 const MAX_METHOD_BYTES: usize = 64;
 
-/// How often a name may be repeated. More is no mistake, and stays in the message.
+/// Maximum number of duplicates of the key `input`. More cannot be a mistake; they stay in the
+/// message.
 const MAX_INPUTS: usize = 16;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What is measured, for whoever watches: the names of all metrics, and those that are looked at when they are asked
-//! for. The others are counted where they happen, in `src/executor.rs` and `src/mcp`.
+//! Metrics: the names of all metrics, and the gauges that are sampled when the metrics are read.
+//! The others are counted where they occur, in `src/executor.rs` and `src/mcp`.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
@@ -7,11 +7,11 @@ use super::serve::{Shared, health_name};
 use crate::mcp::ServerState;
 use crate::run::result::Language;
 
-/// Tells the process's [`metrics`](https://docs.rs/metrics) recorder what every metric of cx means. Must be called
-/// after the recorder is installed.
+/// Describes every metric of cx to the process's [`metrics`](https://docs.rs/metrics) recorder.
+/// Must be called after the recorder is installed.
 ///
-/// Labels have few values: languages, the names of configured servers, and codes of errors. No tool, no script and no
-/// client is one.
+/// Labels have few values: languages, names of configured servers, and error codes. Tools, scripts
+/// and clients are never labels.
 pub fn describe_metrics() {
     describe_counter!(
         "cx_runs_total",
@@ -59,7 +59,7 @@ pub fn describe_metrics() {
     describe_counter!("rate_limited_total", "Requests refused because of a server's rate limit");
 }
 
-/// Records what is as it is at this moment.
+/// Records the current values of the gauges.
 pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     let executor = &shared.executor;
     let runs = executor.run_stats();
@@ -91,7 +91,7 @@ pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     }
 }
 
-/// Counts an eviction: of a `session` or a `connection`.
+/// Counts an eviction of a `session` or a `connection`.
 pub(super) fn count_evicted(kind: &'static str) {
     counter!("cx_http_evicted_total", "kind" => kind).increment(1);
 }

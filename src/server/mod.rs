@@ -1,4 +1,4 @@
-//! An MCP server whose tools run scripts: what agents connect to. Only this module and `mcp` use rmcp.
+//! MCP server whose tools run scripts. Agents connect to it. Only this module and `mcp` use rmcp.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), cx::Error> {
@@ -17,11 +17,11 @@
 //! # }
 //! ```
 //!
-//! [`Server::serve_http`] does the same for any number of clients at an address.
+//! [`Server::serve_http`] does the same over HTTP, for any number of clients.
 //!
-//! A [`Server`] lives as long as the process. Each client has a session; a session's calls are runs of the executor.
-//! Clients that begin with a handshake (2024-11-05 to 2025-11-25) and those that send everything with each request
-//! (2026-07-28) are served alike.
+//! A [`Server`] lives as long as the process. Each client has a session; the calls of a session are
+//! runs of the executor. Clients of the handshake revisions (2024-11-05 to 2025-11-25) and of the
+//! stateless revision (2026-07-28) are served.
 
 mod http;
 mod serve;

@@ -1,4 +1,5 @@
-//! What a client is told while its script runs, if it asked for that: progress, and what the script prints.
+//! Progress and log notifications: what a client that asked for them receives while its script
+//! runs.
 #![expect(
     deprecated,
     reason = "the latest revision deprecates logging, which earlier ones and their clients use"
@@ -19,43 +20,44 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
 
 use crate::run::result::{LogLevel, Output, Script, ToolCallRecord};
 
-/// The severities of the protocol.
+/// The protocol's log levels.
 pub(super) type Severity = rmcp::model::LoggingLevel;
 
-/// How often a client hears that its script still runs.
+/// Interval of progress notifications that say that the script still runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Notes that may wait to be sent. Beyond it they are counted and dropped: the answer has everything.
+/// Maximum number of notifications that wait to be sent. Further ones are dropped, and dropped
+/// lines are counted: the answer contains everything.
 const MAX_WAITING_NOTES: usize = 256;
 
 /// How long the connection may take to queue a notification.
 const MAX_SEND: Duration = Duration::from_millis(200);
 
-/// The most of one printed line in a notification, in bytes.
+/// Maximum bytes of one printed line in a notification.
 const MAX_LINE_BYTES: usize = 4_096;
 
-/// What a client asked to be told.
+/// The notifications that a client asked for.
 pub(super) struct Wanted {
     pub(super) progress: Option<ProgressToken>,
-    /// The least severe lines to pass on.
+    /// The minimum severity of lines to send.
     pub(super) log: Option<Severity>,
 }
 
-/// Something that happened.
+/// An event of a run.
 pub(super) enum RunNotification {
     /// A tool call has ended.
     CallEnded(String),
     /// The script has printed a line.
     Printed(Severity, String),
-    /// Time has passed.
+    /// The heartbeat interval has passed.
     StillRunning,
 }
 
-/// The notifications of one call, on their way to the client.
+/// Sends the notifications of one call to its client.
 pub(super) struct RunNotifications {
     wanted: Wanted,
     peer: Peer<RoleServer>,
-    /// Over HTTP a notification goes where the client waits for this request's answer.
+    /// Over HTTP, a notification is sent on the stream of this request's answer.
     request: OriginatingRequestId,
     /// The script's name.
     logger: String,
@@ -68,7 +70,7 @@ pub(super) struct RunNotifications {
 }
 
 impl RunNotifications {
-    /// Makes `script` tell what is wanted, and returns what passes it on.
+    /// Adds listeners to `script` for the wanted events, and returns the object that sends them.
     pub(super) fn attach(
         wanted: Wanted,
         context: &RequestContext<RoleServer>,
@@ -79,7 +81,8 @@ impl RunNotifications {
         let dropped = Arc::new(AtomicU64::new(0));
         if wanted.progress.is_some() {
             let sender = sender.clone();
-            // A client that is slow must not slow its script, so that a full channel means a notification less.
+            // A slow client must not slow down its script. If the channel is full, the notification
+            // is dropped.
             script = script.on_call(move |call| {
                 let _full = sender.try_send(RunNotification::CallEnded(call_text(call)));
             });
@@ -113,24 +116,26 @@ impl RunNotifications {
         (script, notifications)
     }
 
-    /// From now on tells what this request's client wants, in the place of the one before.
+    /// Sends further notifications for this request, as its client wants them, and no longer for
+    /// the request before.
     pub(super) fn tell(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
-        // Numbers begin again with a token.
+        // Progress values start again with each progress token.
         (self.wanted, self.sent) = (wanted, 0.0);
         (self.peer, self.request) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
     }
 
-    /// Waits for the next thing to tell. Never completes when nothing is wanted. Nothing is lost when this is dropped.
+    /// Waits for the next event. Never completes if nothing is wanted. Cancel-safe: dropping it
+    /// loses no event.
     pub(super) async fn next(&mut self) -> RunNotification {
         tokio::select! {
             Some(notification) = self.notifications.recv() => notification,
             _ = self.heartbeat.tick(), if self.wanted.progress.is_some() => RunNotification::StillRunning,
-            // The script and whoever else could send is gone.
+            // The script and all other senders are gone.
             else => std::future::pending().await,
         }
     }
 
-    /// Tells what is left, when the run is over.
+    /// Sends the remaining events when the run has ended.
     pub(super) async fn finish(&mut self) {
         while let Ok(notification) = self.notifications.try_recv() {
             self.send(notification).await;
@@ -141,7 +146,8 @@ impl RunNotifications {
         }
     }
 
-    /// Tells the client. Must not be dropped half-way: what it tells could come after the call's answer.
+    /// Sends an event to the client. Must not be dropped before it completes: the notification
+    /// could then be sent after the call's answer.
     pub(super) async fn send(&mut self, notification: RunNotification) {
         match notification {
             RunNotification::StillRunning => {
@@ -159,7 +165,7 @@ impl RunNotifications {
 
     async fn send_progress(&mut self, message: String) {
         let Some(token) = self.wanted.progress.clone() else { return };
-        // Nobody knows how far a script is, so what grows is the number of notifications.
+        // The progress of a script is unknown, so the value is the number of notifications.
         self.sent += 1.0;
         let params = ProgressNotificationParam::new(token, self.sent).with_message(message);
         self.notify(ServerNotification::ProgressNotification(ProgressNotification::new(params))).await;
@@ -173,7 +179,8 @@ impl RunNotifications {
     }
 
     async fn notify(&self, notification: ServerNotification) {
-        // Sending only queues. It takes longer when the connection is being closed, and then nobody listens.
+        // Sending only queues the message. It takes longer only while the connection is being
+        // closed, and then nobody receives it.
         match timeout(MAX_SEND, self.peer.send_notification(notification)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
@@ -195,7 +202,7 @@ fn severity(level: LogLevel) -> Severity {
     }
 }
 
-/// The protocol's order, which its type does not have.
+/// The protocol's order of severities. The type has no order.
 const fn rank(severity: Severity) -> u8 {
     severity as u8
 }

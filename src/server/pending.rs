@@ -1,4 +1,5 @@
-//! Runs that wait for their client to come back: it was sent a question in the place of the answer.
+//! Suspended runs: their clients were sent an approval prompt instead of an answer and have to
+//! repeat the call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +15,18 @@ use super::call::Underway;
 use super::serve::random_name;
 use crate::json::Json;
 
-/// Runs of all clients that may wait so. In one more nobody can be asked.
+/// Maximum number of suspended runs of all clients together. A run beyond this number cannot ask
+/// for approval.
 const MOST: usize = 64;
 
-/// How long a client may take beyond the time that a person has. Its run may have gone on without an answer.
+/// A suspended run is dropped this long after its approval timeout. Until then it may have
+/// continued without an approval.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// What the question is called in the result, and the answer in the request that follows.
+/// The key of the prompt in the result, and of the answer in the repeated request.
 pub(super) const KEY: &str = "approval";
 
-/// Runs that wait, by what names them: random, so that it cannot be guessed.
+/// Suspended runs, by a random name that cannot be guessed.
 #[derive(Default)]
 pub(super) struct PendingRuns {
     runs: Mutex<HashMap<String, Waiting>>,
@@ -31,14 +34,14 @@ pub(super) struct PendingRuns {
 
 struct Waiting {
     owner: String,
-    /// Of the call that the client has to repeat.
+    /// Fingerprint of the call that the client has to repeat.
     call: Fingerprint,
     underway: Underway,
     question: Question,
     _expiry: Expiry,
 }
 
-/// Forgets a run whose client does not come back.
+/// Drops a run whose client does not come back. Dropping this stops the timer.
 struct Expiry(AbortHandle);
 
 impl Drop for Expiry {
@@ -47,16 +50,16 @@ impl Drop for Expiry {
     }
 }
 
-/// What a call asks for: the tool and the arguments, to the letter.
+/// Hash of a call: of its tool and the exact bytes of its arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// `input` is what was taken out of the arguments.
+    /// `input` is the input that was detached from the arguments.
     pub(super) fn new(tool: &str, arguments: &JsonObject, input: Option<&Json>) -> Self {
         let arguments = serde_json::to_vec(arguments).unwrap_or_default();
         let input = input.map_or("", Json::text);
-        // JSON has no zeroes.
+        // JSON text contains no zero bytes, so a zero byte separates the parts.
         let parts = [tool.as_bytes(), &arguments, input.as_bytes()].into_iter();
         let hash = parts.fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
         Self(hash.finalize().into())
@@ -65,18 +68,19 @@ impl Fingerprint {
 
 /// Why a run is not resumed.
 pub(super) enum NotResumed {
-    /// There is none of this name, any more or for this client.
+    /// There is no run of this name for this client, or it was dropped.
     Unknown,
-    /// It was another call.
+    /// The name belongs to another call.
     OtherCall,
 }
 
 impl PendingRuns {
-    /// Puts a run aside, and returns what the client is asked in the place of its answer.
+    /// Suspends a run, and returns the result that asks the client for approval.
     ///
     /// # Errors
     ///
-    /// Gives the run back, with nobody asked, when too many wait already or the system gives no random numbers.
+    /// Returns the run, without asking, if too many runs are suspended or the system provides no
+    /// random numbers.
     pub(super) fn add(
         self: &Arc<Self>,
         owner: &str,
@@ -92,14 +96,14 @@ impl PendingRuns {
             tracing::warn!("too many runs wait for their clients; nobody is asked");
             return Err(Box::new(underway));
         }
-        // It is not under way for whoever waits for the end of all calls.
+        // A suspended run does not delay those that wait for the end of all calls in flight.
         underway.rest();
         let longest = underway.limits.answer_time + KEPT;
         let expiry = tokio::spawn({
             let (all, name) = (Arc::downgrade(self), name.clone());
             async move {
                 tokio::time::sleep(longest).await;
-                // The run ends with it.
+                // Dropping the entry ends the run.
                 let _forgotten = all.upgrade().and_then(|all| all.runs.lock().remove(&name));
             }
         });
@@ -109,7 +113,7 @@ impl PendingRuns {
         Ok(InputRequiredResult::new(Some(InputRequests::from([(KEY.to_owned(), request)])), Some(name)))
     }
 
-    /// Takes a run and its question back, for the client that was asked and repeats the call.
+    /// Removes a run and its prompt, for the client that was asked and repeats the call.
     pub(super) fn take(
         &self,
         owner: &str,
@@ -125,9 +129,9 @@ impl PendingRuns {
         Ok((waiting.underway, waiting.question))
     }
 
-    /// Ends all runs of `owner`, who does not come back.
+    /// Ends all runs of `owner`, a client that does not come back.
     pub(super) fn forget(&self, owner: &str) {
-        // Dropped after the lock is open again.
+        // Collected first, so that the runs are dropped after the lock is released.
         let _forgotten: Vec<_> = self.runs.lock().extract_if(|_, waiting| waiting.owner == owner).collect();
     }
 }

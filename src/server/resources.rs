@@ -1,21 +1,21 @@
-//! What a client can read: the guide, and what its runs left behind.
+//! Resources that a client can read: the guide and its run history.
 
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 
 use super::guide;
 use crate::run::history::{History, KeptRun};
 
-/// The address of the guide.
+/// The URI of the guide.
 pub(super) const GUIDE: &str = "cx://guide";
 
-/// What the addresses of runs begin with.
+/// Prefix of the URIs of run records.
 const RUNS: &str = "cx://runs/";
 
 const MARKDOWN: &str = "text/markdown";
 const PLAIN: &str = "text/plain";
 const JSON: &str = "application/json";
 
-/// A part of what a run left behind.
+/// A part of a run record.
 #[derive(Clone, Copy)]
 enum Part {
     Output,
@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-/// Everything that `owner` can read, newest runs first. The history bounds how much that is.
+/// Lists everything that `owner` can read, newest runs first. The run history bounds the number.
 pub(super) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
     let guide = Resource::new(GUIDE, "guide")
         .with_title("How to write scripts for cx")
@@ -69,18 +69,18 @@ pub(super) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
     resources
 }
 
-/// The forms that addresses have.
+/// The URI templates.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let description = "What a run left behind; part is output, value or calls. \
         Answers that leave something out say the id.";
     vec![ResourceTemplate::new(format!("{RUNS}{{id}}/{{part}}"), "run").with_description(description)]
 }
 
-/// What is at an address.
+/// Reads the resource at a URI.
 ///
 /// # Errors
 ///
-/// When there is nothing, or nothing of `owner`'s.
+/// If there is no such resource, or none of `owner`'s.
 pub(super) fn read(
     uri: &str,
     history: Option<&History>,

@@ -1,4 +1,4 @@
-//! The server: what all its clients share, and one client's connection over pipes.
+//! The server: the state that all clients share, and one client's connection over stdio.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,75 +23,77 @@ use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::result::Language;
 
-/// How long an engine may have too many hung workers before the server ends, so that its client starts it again. Most
-/// built-in functions that cannot be interrupted end by themselves within seconds.
+/// How long an engine may have too many hung workers before the server ends, so that its client
+/// starts it again. Most built-in functions that cannot be interrupted return within seconds.
 const HUNG_GRACE: Duration = Duration::from_secs(10);
 
-/// How often hung workers are looked at meanwhile.
+/// Interval at which the number of hung workers is checked during that time.
 const HUNG_LOOK: Duration = Duration::from_millis(250);
 
-/// How long runs that are under way may go on when the server ends for lost threads.
+/// How long the runs in flight may continue when the server ends because of hung workers.
 pub(super) const MAX_DRAIN: Duration = Duration::from_secs(10);
 
-/// How long cancelled runs have to answer. The executor needs half a second at most.
+/// How long cancelled runs have to return their results. The executor needs half a second at most.
 pub(super) const MAX_GOODBYE: Duration = Duration::from_millis(700);
 
-/// How long closing the connection may take, when no request is under way any more.
+/// How long closing the connection may take when no request is in flight.
 const MAX_CLOSE: Duration = Duration::from_millis(300);
 
-/// How long the last answers may take to be written.
+/// How long writing the last answers may take.
 pub(super) const MAX_LAST_WRITE: Duration = Duration::from_millis(500);
 
-/// What may be set about a [`Server`].
+/// Options of a [`Server`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// How the text of answers is written. The structured content is the same in all.
+    /// Format of the text of answers. The structured content is the same in all formats.
     pub format: Format,
 }
 
-/// Why [`Server::serve`] ended.
+/// Why [`Server::serve`] or [`Server::serve_http`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// The client closed its end, or reads no more.
+    /// The client has closed its end or has stopped reading.
     ClientGone,
     /// The caller's token was cancelled.
     Stopped,
-    /// Too many threads run scripts that cannot be stopped. Only the end of the process frees them, so it should end
-    /// with a failure, for its client to start it again.
+    /// Too many workers are hung: their scripts cannot be stopped. Only the end of the process
+    /// frees them, so the process should exit with a failure, for its client to start it again.
     ThreadsLost,
 }
 
-/// An MCP server with the tools `executeTypescript`, `executePython` and `health`. Cheap to clone; all clones serve
-/// from the same executor.
+/// An MCP server with the tools `executeTypescript`, `executePython` and `health`. Cheap to clone;
+/// all clones use the same executor.
 #[derive(Clone)]
 pub struct Server {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What all sessions share.
+/// State that all sessions share.
 pub(super) struct Shared {
     pub(super) executor: Executor,
     pub(super) options: ServerOptions,
     pub(super) started: Instant,
-    /// The same for every client and as long as the process lives, and so made once.
+    /// The list of tools. It is made once, because it is the same for every client and never
+    /// changes.
     pub(super) tools: Vec<Tool>,
     /// Why engines did not start, by language.
     pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
-    /// Runs whose clients were asked something and have not come back yet.
+    /// Suspended runs: their clients were sent an approval prompt and have not repeated the call
+    /// yet.
     pub(super) pending: Arc<PendingRuns>,
-    /// Owners that ever were, to tell them apart.
+    /// Number of clients there ever were. Gives each client a different name.
     owners: AtomicUsize,
-    /// Too many workers hang, and did so for [`HUNG_GRACE`].
+    /// Cancelled when an engine has had too many hung workers for [`HUNG_GRACE`].
     pub(super) threads_lost: CancellationToken,
-    /// Whether a task looks at hung workers.
+    /// Whether a task is checking for hung workers.
     pub(super) is_looking: AtomicBool,
 }
 
 impl Server {
-    /// A server that runs scripts on `executor`. What it cannot put into an answer can be read later if the executor
-    /// [keeps runs](crate::ExecutorBuilder::keep_runs).
+    /// Makes a server that runs scripts on `executor`. What does not fit into an answer can be read
+    /// later if the executor [keeps a run history](crate::ExecutorBuilder::keep_runs).
     pub fn new(executor: Executor, options: ServerOptions) -> Self {
         let tools = tools::all(&executor.server_names(), &executor.max_limits());
         Self {
@@ -109,8 +111,9 @@ impl Server {
         }
     }
 
-    /// Starts both engines and connects to all servers in the background, so that first scripts need not wait. Must be
-    /// called in a tokio runtime. Nothing waits for it; `health` tells how far it has come.
+    /// Starts both engines and connects to all upstream servers in the background, so that the
+    /// first scripts need not wait. Must be called in a tokio runtime. Returns at once; `health`
+    /// reports the progress.
     pub fn warm(&self) {
         for language in [Language::TypeScript, Language::Python] {
             let shared = Arc::clone(&self.shared);
@@ -129,15 +132,18 @@ impl Server {
         });
     }
 
-    /// Serves one client over a pair of pipes until it goes away, `stop` is cancelled or too many threads are lost.
-    /// Its runs are over then, and what they had to say is written as far as the client reads; that takes at most a
-    /// second and a half. Other clients of this server go on.
+    /// Serves one client over a pair of pipes until it disconnects, `stop` is cancelled, or too
+    /// many workers are hung. In the last case the calls in flight may continue for up to 10 s.
+    /// Then the client's runs are cancelled, and their answers are written if the client reads
+    /// them; that takes at most 1.5 s. Other clients of this server are not affected.
     ///
-    /// At most 512 requests, or 64 MB of them, are handled at once. As many more or 8 MB are read ahead, in which
-    /// cancellations and answers are seen; then nothing is read until answers have been written. A client that reads
-    /// nothing for two minutes meanwhile counts as gone.
+    /// At most 512 requests, or 64 MiB of them, are handled at once. Beyond that up to 512 lines or
+    /// 8 MiB are read ahead, so that cancellations and answers among them are seen; then nothing is
+    /// read until answers have been written. A client that reads nothing for two minutes meanwhile
+    /// is treated as gone.
     ///
-    /// Only the protocol is written to `writer`. Dropping the future ends the connection and its runs.
+    /// Only protocol messages are written to `writer`. Dropping the future ends the connection and
+    /// its runs.
     pub async fn serve<R, W>(&self, reader: R, writer: W, stop: &CancellationToken) -> Ended
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -168,7 +174,7 @@ impl Server {
                 tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
                 tokio::select! {
                     () = calls.end(MAX_DRAIN) => {}
-                    // Nobody waits for them any more.
+                    // The client is gone, so nobody reads the answers.
                     () = gone.cancelled() => {}
                     () = stop.cancelled() => {}
                 }
@@ -176,14 +182,15 @@ impl Server {
             }
         };
         runs.cancel();
-        // Before the connection is closed, which cancels its requests: they are to be answered.
+        // The runs are awaited before the connection is closed, because closing cancels its
+        // requests, and they should be answered.
         calls.end(MAX_GOODBYE).await;
         if !matches!(running.close_with_timeout(MAX_CLOSE).await, Ok(Some(_))) {
             tracing::warn!("a session did not end in time");
         }
         self.shared.forget(&owner);
         if timeout(MAX_LAST_WRITE, &mut writing).await.is_err() {
-            // A client that does not read. What it was to be told is lost.
+            // The client does not read. The remaining answers are lost.
             writing.abort();
         }
         ended
@@ -197,17 +204,18 @@ impl fmt::Debug for Server {
 }
 
 impl Shared {
-    /// A name for whoever reads what the runs of one client left behind. It is no secret: no client names its owner.
+    /// Returns a name for a new client, which the run history uses to tell clients apart. The name
+    /// is not a secret: clients never send it.
     pub(super) fn next_owner(&self) -> String {
         format!("client {}", self.owners.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Whether the server is about to end and takes no more calls.
+    /// Whether the server is about to end and accepts no more calls.
     pub(super) fn is_ending(&self) -> bool {
         self.threads_lost.is_cancelled()
     }
 
-    /// Forgets what is kept for a client that is gone, and ends what it was asked about.
+    /// Drops what is kept for a client that is gone, and ends its suspended runs.
     pub(super) fn forget(&self, owner: &str) {
         self.pending.forget(owner);
         if let Some(history) = self.executor.history() {
@@ -215,7 +223,7 @@ impl Shared {
         }
     }
 
-    /// Remembers whether an engine could be started.
+    /// Records whether an engine could be started.
     pub(super) fn note_start(&self, language: Language, failure: Option<&Error>) {
         let name = health_name(language);
         match failure {
@@ -230,13 +238,13 @@ impl Shared {
         }
     }
 
-    /// Makes the server end if an engine has too many hung workers and they do not come back. Must be called in a tokio
-    /// runtime.
+    /// Ends the server if an engine has too many hung workers and they do not return. Must be
+    /// called in a tokio runtime.
     pub(super) fn look_for_hung_workers(self: &Arc<Self>) {
         if self.takes_runs() || self.is_looking.swap(true, Ordering::Relaxed) {
             return;
         }
-        // A server that ends meanwhile is not held up.
+        // A weak reference, so that this task does not keep a server that ends alive.
         let shared = Arc::downgrade(self);
         tokio::spawn(async move {
             let until = Instant::now() + HUNG_GRACE;
@@ -259,14 +267,15 @@ impl Shared {
     }
 }
 
-/// A name that nobody guesses: 128 random bits. `None` if the system gives none.
+/// Returns a name that cannot be guessed: 128 random bits. `None` if the system provides no random
+/// numbers.
 pub(super) fn random_name() -> Option<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
-/// What a language is called in `health`.
+/// The name of a language in the `health` report.
 pub(super) const fn health_name(language: Language) -> &'static str {
     match language {
         Language::TypeScript => "typescript",
@@ -274,7 +283,7 @@ pub(super) const fn health_name(language: Language) -> &'static str {
     }
 }
 
-/// An error with what caused it, in one line.
+/// Formats an error and its sources in one line.
 pub(super) fn with_sources(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -286,20 +295,20 @@ pub(super) fn with_sources(error: &Error) -> String {
     text
 }
 
-/// The calls that are under way: of one session, or of several together.
+/// The calls in flight: of one session, or of several sessions together.
 #[derive(Default)]
 pub(super) struct Calls {
     count: AtomicUsize,
     one_ended: Notify,
-    /// Those that these are a part of.
+    /// The group of calls that these are also counted in.
     all: Option<Arc<Self>>,
 }
 
-/// A call that is under way until this is dropped.
+/// A call that counts as in flight until this is dropped.
 pub(super) struct CallGuard(Arc<Calls>);
 
 impl Calls {
-    /// Calls that are counted among `all` too.
+    /// Makes a counter whose calls are also counted in `all`.
     pub(super) fn among(all: &Arc<Self>) -> Self {
         Self { all: Some(Arc::clone(all)), ..Self::default() }
     }
@@ -311,7 +320,7 @@ impl Calls {
         CallGuard(Arc::clone(self))
     }
 
-    /// Whether there are any.
+    /// Whether any call is in flight.
     pub(super) fn are_under_way(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
@@ -320,11 +329,12 @@ impl Calls {
         std::iter::successors(Some(self), |calls| calls.all.as_deref())
     }
 
-    /// Waits until none is under way, for so long at most.
+    /// Waits until no call is in flight, for at most `longest`.
     pub(super) async fn end(&self, longest: Duration) {
         let ended = async {
             loop {
-                // Before the count is read, so that no end goes unnoticed between the two.
+                // Registered before the count is read. Otherwise a call that ends between the two
+                // would be missed.
                 let next = self.one_ended.notified();
                 if self.count.load(Ordering::Relaxed) == 0 {
                     return;

@@ -1,4 +1,4 @@
-//! One client's session: its requests, and what it set.
+//! One client's session: its request handlers and its settings.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -25,11 +25,12 @@ use super::{answer, guide, health, resources, tools};
 use crate::run::result::Language;
 use crate::storage::state::{DefaultScope, StateScope};
 
-/// How long a client may keep the list of tools. It never changes while the process lives, but the next process may
-/// have other servers.
+/// How long a client may cache the list of tools, in milliseconds. The list never changes during
+/// the life of the process, but the next process may have other servers.
 const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
 
-/// The methods whose parameters rmcp reads. When it cannot, it takes the request for one of ours.
+/// The methods whose parameters rmcp parses. If it cannot parse them, it treats the request as a
+/// custom one.
 const KNOWN_METHODS: &[&str] = &[
     "completion/complete",
     "initialize",
@@ -50,29 +51,32 @@ const KNOWN_METHODS: &[&str] = &[
     "tools/list",
 ];
 
-/// A session as rmcp serves it. A panic in a handler is an error for its request and for nothing else.
+/// A session as rmcp serves it. A panic in a handler becomes an error of its request and affects
+/// nothing else.
 pub(super) struct Session {
-    /// Answers messages that bring no handler of their own, as those of sessions over HTTP do.
+    /// Handles messages that carry no handler of their own. Messages of HTTP sessions carry one.
     handler: Arc<Handler>,
 }
 
-/// What answers a client's requests.
+/// Handles a client's requests.
 pub(super) struct Handler {
     pub(super) shared: Arc<Shared>,
-    /// Who reads what this session's runs left behind.
+    /// The client's name in the run history.
     pub(super) owner: String,
-    /// Whether these are several clients that cannot be told apart. What one of them sets is nothing to the others, and
-    /// they are not told what there is: a run is found by those who have its id, which is random.
+    /// Whether this serves several clients that cannot be told apart. A setting of one of them does
+    /// not apply to the others, and resources are not listed to them: a run is found only by its
+    /// id, which is random.
     is_of_many: bool,
-    /// Whose state runs have that name no session.
+    /// The state scope of runs that name no session.
     pub(super) default_scope: DefaultScope,
-    /// Ends all runs of this session.
+    /// Cancels all runs of this session.
     pub(super) runs: CancellationToken,
     pub(super) calls: Arc<Calls>,
     pub(super) tasks: TaskManager,
-    /// When tasks can no longer be asked for.
+    /// When the tasks expire.
     pub(super) task_ends: Mutex<Vec<Instant>>,
-    /// The least severe lines that the client wants, as a client with a handshake sets it.
+    /// The minimum severity of lines that the client wants, as set by a client of a handshake
+    /// revision.
     log: Mutex<Option<Severity>>,
 }
 
@@ -86,18 +90,19 @@ impl Session {
     }
 }
 
-/// Waits for a handler, which may panic.
+/// Awaits a handler that may panic.
 async fn caught<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
-    // Nothing of a handler is used after its panic but locks, which do not poison.
+    // After a panic, only locks of the handler are used again, and they do not poison.
     let handled = AssertUnwindSafe(handling).catch_unwind();
     handled.await.unwrap_or_else(|_panic| {
-        // The panic hook has said where it was.
+        // The panic hook has logged the location.
         let problem = "the server failed to handle this request; others are not affected";
         Err(ErrorData::internal_error(problem, None))
     })
 }
 
-/// Hands requests on to a session's [`Handler`]. One that is not listed is answered as rmcp does by itself.
+/// Forwards requests to a session's [`Handler`]. Requests that are not listed get rmcp's default
+/// answer.
 macro_rules! hand_on {
     ($($(#[$attribute:meta])* $method:ident($request:ty) -> $result:ty;)*) => {
         $($(#[$attribute])*
@@ -139,7 +144,8 @@ impl ServerHandler for Session {
 }
 
 impl Handler {
-    /// What answers a session whose runs end with `runs`, are counted in `calls` and can be read by `owner` only.
+    /// Makes the handler of a session. Its runs are cancelled by `runs`, counted in `calls`, and
+    /// recorded for `owner`.
     pub(super) fn new(
         shared: Arc<Shared>,
         owner: String,
@@ -159,17 +165,17 @@ impl Handler {
         }
     }
 
-    /// The same for several clients that cannot be told apart.
+    /// The same handler, for several clients that cannot be told apart.
     pub(super) fn of_many(self) -> Self {
         Self { is_of_many: true, default_scope: DefaultScope::Unavailable, ..self }
     }
 
-    /// The same with a state of its own, under an id that no other session ever has.
+    /// The same handler with a state scope of its own. No other session ever has the same id.
     pub(super) fn with_own_state(self, id: &str) -> Self {
         Self { default_scope: DefaultScope::Of(StateScope::client(id)), ..self }
     }
 
-    /// Forgets everything that is kept for a client that does not come back.
+    /// Drops everything that is kept for a client that does not come back.
     pub(super) fn forget(&self) {
         self.shared.forget(&self.owner);
         if let DefaultScope::Of(scope) = &self.default_scope {
@@ -177,8 +183,8 @@ impl Handler {
         }
     }
 
-    /// The least severe printed lines to pass on while `context`'s request is handled. A stateless client says so with
-    /// each request, the others once.
+    /// The minimum severity of printed lines to send during `context`'s request. A client of the
+    /// stateless revision sends it with each request, other clients set it once.
     pub(super) fn wanted_lines(&self, context: &RequestContext<RoleServer>) -> Option<Severity> {
         context.meta.log_level().or_else(|| self.log.lock().filter(|_| !self.is_of_many))
     }
@@ -210,7 +216,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let result = self.negotiate_initialize(&request)?;
-        // What was agreed on and not what was asked for: later requests are answered in its form.
+        // The negotiated revision, not the requested one: later answers have to use its format.
         context.peer.set_peer_info(request.with_protocol_version(result.protocol_version.clone()));
         Ok(result)
     }

@@ -1,12 +1,14 @@
-//! The server's end of the wire: one JSON-RPC message a line.
+//! The server's stdio transport: one JSON-RPC message per line.
 //!
-//! rmcp's own line transport says nothing to a line that is too long, not JSON or of the wrong form, and it tells
-//! requests apart by the client's ids, so that two with one id lose an answer. Here every request that can be told
-//! apart gets an answer, rmcp sees ids of ours, and answers carry the client's as it wrote them.
+//! rmcp's own line transport does not answer a line that is too long, is not JSON or has the wrong
+//! form. It also identifies requests by the client's ids, so of two requests with the same id one
+//! gets no answer. Here every request with a readable id is answered, rmcp sees ids of this module,
+//! and answers carry the client's id as it was written.
 //!
-//! rmcp also starts a task for every request that it is given, however many there are. Here the requests in flight are
-//! bounded: beyond the bound lines go to a [look-ahead](backpressure::LookAhead), from which only cancellations and
-//! answers to our own requests are handled at once, and when that is full too, nothing more is read.
+//! rmcp also starts a task for every request that it receives, without a bound. Here the requests
+//! in flight are bounded. Beyond the bound, lines go to a [look-ahead](backpressure::LookAhead),
+//! from which only cancellations and answers to this server's requests are handled at once. When
+//! the look-ahead is full too, nothing more is read.
 
 mod backpressure;
 
@@ -34,40 +36,41 @@ use self::backpressure::{InFlight, LookAhead, MAX_STALL, MAX_UNREAD_BYTES, Parke
 use super::incoming::{DetachedInput, detach};
 use crate::lines::{IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
 
-/// The longest id that is echoed, in bytes of JSON.
+/// Maximum bytes of JSON of an id that is echoed.
 const MAX_ID: usize = 256;
 
-/// One client's pipes. Lives as long as the connection.
+/// One client's stdio connection. Lives as long as the connection.
 pub(super) struct ClientLines<R> {
     lines: LineReader<R>,
     outgoing: Option<LineQueue>,
-    /// The requests that rmcp has and that have not been answered, by ids of ours.
+    /// The requests that were passed to rmcp and are not answered yet, by this module's ids.
     requests: HashMap<i64, Request>,
     last_id: i64,
     in_flight: InFlight,
-    /// Lines that came while no more requests may be in flight.
+    /// Lines that were read while no more requests may be in flight.
     look_ahead: LookAhead,
-    /// The client has closed its end. What is in the look-ahead is still handled.
+    /// The client has closed its end. Lines in the look-ahead are still handled.
     is_at_end: bool,
-    /// Since when the client has read nothing though nothing more is taken from it, and the write that was its last.
+    /// Since when the client has read nothing while nothing is read from it, and the number of
+    /// writes at that time.
     stalled: Option<(Instant, usize)>,
     max_stall: Duration,
-    /// Messages for rmcp beyond the one that a line is.
+    /// Further messages for rmcp, if a line results in more than one.
     ready: VecDeque<ClientJsonRpcMessage>,
-    /// The client is gone, or must be.
+    /// Cancelled when the client is gone or has to be disconnected.
     gone: CancellationToken,
 }
 
-/// A request that has not been answered.
+/// A request that is not answered yet.
 struct Request {
-    /// The client's id, as it wrote it.
+    /// The client's id as it was written.
     id: Box<RawValue>,
-    /// rmcp has another one, with the request, until its handler is done: a request that was cancelled counts for as
-    /// long as that takes.
+    /// rmcp holds another reference, with the request, until its handler has ended. So a cancelled
+    /// request counts as in flight until then.
     _slot: Arc<Slot>,
 }
 
-/// The top level of an incoming message. What is inside is read when it is known what it must be.
+/// The top level of an incoming message. Its parts are parsed when their type is known.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow)]
@@ -82,7 +85,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A request or notification as rmcp's types read it.
+/// A request or notification in the form that rmcp's types parse.
 #[derive(Serialize)]
 struct Call<'a> {
     method: &'a str,
@@ -109,8 +112,9 @@ struct Answer<'a, T> {
 }
 
 impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
-    /// A client's pipes, and the task that writes to `writer`, which the caller must run and whose end it must tell
-    /// through `gone`. `gone` is cancelled when the client has closed its end or breaks the rules too badly.
+    /// Makes a connection and the task that writes to `writer`. The caller must run the task, and
+    /// must cancel `gone` when the task ends. The connection also cancels `gone` when the client
+    /// has closed its end or violates the protocol too badly.
     pub(super) fn new<W: AsyncWrite + Send + Unpin + 'static>(
         reader: R,
         writer: W,
@@ -133,7 +137,7 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         (lines, writing)
     }
 
-    /// Handles a line, or parks it behind the requests in flight.
+    /// Handles a line, or parks it until a request in flight ends.
     fn accept_line(&mut self, line: Vec<u8>) {
         let message = trimmed(&line);
         if self.look_ahead.is_empty() && self.may_handle(message.len()) {
@@ -147,17 +151,19 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         self.lines.reuse(line);
     }
 
-    /// Whether a message of that many bytes may be handled now: there is a slot for it, and the client has read enough
-    /// of the earlier answers.
+    /// Whether a message of this many bytes may be handled now: there is a slot for it, and the
+    /// client has read enough of the earlier answers.
     fn may_handle(&self, bytes: usize) -> bool {
         let unread = self.outgoing.as_ref().map_or(0, LineQueue::unwritten_bytes);
         self.in_flight.has_room(bytes) && unread < MAX_UNREAD_BYTES
     }
 
-    /// Handles the first line of the look-ahead if it may be. Returns whether it was.
+    /// Handles the first line of the look-ahead if that is allowed. Returns whether it was handled.
     fn unpark(&mut self) -> bool {
         let Some(bytes) = self.look_ahead.first_bytes() else { return false };
-        // At the end of the input no more will come, and a client that waits for answers must not wait in vain.
+        // At the end of the input, no further cancellations or answers can come. The remaining
+        // lines are handled without a bound, so that every request of a client that still waits is
+        // answered.
         if !self.is_at_end && !self.may_handle(bytes) {
             return false;
         }
@@ -168,8 +174,8 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         parked.is_some()
     }
 
-    /// When the client has to be given up: the look-ahead is full, and the client reads none of the answers that wait
-    /// for it. The end of its input would not be seen.
+    /// When the client has to be disconnected: the look-ahead is full, and the client reads none of
+    /// the answers that wait for it. In this state the end of its input would not be noticed.
     fn stalls_at(&mut self) -> Option<Instant> {
         let outgoing = self.outgoing.as_ref();
         let outgoing = outgoing.filter(|queue| self.look_ahead.is_full() && queue.unwritten_bytes() > 0);
@@ -224,7 +230,7 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
             }
             (Some(method), None) => self.read_notification(method, envelope.params),
             (None, _) if envelope.result.is_some() || envelope.error.is_some() => {
-                // An answer to a request of ours. One that nobody waits for ends in rmcp.
+                // An answer to a request of this server. rmcp ignores one that nobody waits for.
                 if let Ok(message) = serde_json::from_slice(line) {
                     self.ready.push_back(message);
                 }
@@ -240,14 +246,15 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         }
     }
 
-    /// Deals with a message that is too large to be parsed.
+    /// Handles a message that is too large to be parsed.
     fn refuse_large(&mut self, line: &[u8], problem: &str) {
         match serde_json::from_slice::<Envelope<'_>>(line) {
             Ok(Envelope { method: Some(_), id: None, .. }) => {}
             Ok(Envelope { method: None, id: Some(id), result, error, .. })
                 if result.is_some() || error.is_some() =>
             {
-                // An answer to a request of ours is not answered, but whoever waits for it need not go on waiting.
+                // An answer to a request of this server is not answered, but the task that waits
+                // for it gets an error.
                 if let Some(Ok(id)) = Some(id).filter(|id| is_id(id)).map(|id| serde_json::from_str(id.get()))
                 {
                     let error = ErrorData::new(ErrorCode::INVALID_REQUEST, problem.to_owned(), None);
@@ -301,14 +308,15 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         if method == "notifications/cancelled" {
             return self.cancel(params);
         }
-        // What cannot be read, and what nobody knows, is nothing that anybody waits for.
+        // Notifications that cannot be parsed or are unknown are ignored, because nobody waits for
+        // an answer to them.
         if let Ok(notification) = read_call::<ClientNotification>(method, params) {
             self.ready.push_back(JsonRpcMessage::notification(notification));
         }
     }
 
-    /// Cancels the requests of that id. There is no answer to them any more. Unknown ids are of requests that have been
-    /// answered.
+    /// Cancels the requests with this id. They get no answer. An unknown id belongs to a request
+    /// that was answered.
     fn cancel(&mut self, params: Option<&RawValue>) {
         let Some(cancelled) =
             params.and_then(|params| serde_json::from_str::<Cancelled<'_>>(params.get()).ok())
@@ -329,7 +337,7 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         }
     }
 
-    /// Answers a message that never gets as far as rmcp.
+    /// Answers a message that is not passed to rmcp.
     fn refuse(&mut self, id: Option<&RawValue>, code: ErrorCode, problem: &str) {
         let error = ErrorData::new(code, problem.to_owned(), None);
         if self.push_answer::<()>(id, None, Some(&error)).is_err() {
@@ -362,7 +370,7 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
             }
         };
         let RequestId::Number(id) = id else { return Ok(()) };
-        // A request that was cancelled gets no answer.
+        // A cancelled request gets no answer.
         let Some(request) = self.requests.remove(id) else { return Ok(()) };
         let id = Some(&*request.id);
         let pushed = match message {
@@ -371,25 +379,26 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => Ok(()),
         };
         if pushed.is_err() {
-            // An answer that cannot be given must not be waited for: with so much unread the client is stuck.
+            // An answer that cannot be queued means that so much is unread that the client is
+            // stuck. The connection is closed, so that the client does not wait for this answer.
             self.gone.cancel();
         }
         pushed
     }
 }
 
-/// Whether a line may overtake those that are parked.
+/// Whether a line may overtake parked lines.
 enum Order {
-    /// It is not answered, and may be what requests in flight wait for.
+    /// It needs no answer, and requests in flight may wait for it.
     AtOnce,
-    /// It is a request, with its id if that can be one, or has to be refused.
+    /// It is a request, with its id if the id is valid, or a line that has to be refused.
     InTurn { id: Option<Box<str>> },
 }
 
-/// Looks at no more of a line than is needed to know whether it may overtake others.
+/// Determines whether a line may overtake others. Parses no more of it than that needs.
 fn order(line: &[u8]) -> Order {
     let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(line) else {
-        // An empty line is nothing to answer.
+        // An empty line needs no answer.
         return if line.is_empty() { Order::AtOnce } else { Order::InTurn { id: None } };
     };
     match (&envelope.method, envelope.id) {
@@ -399,7 +408,7 @@ fn order(line: &[u8]) -> Order {
     }
 }
 
-/// Whether an id may be one, and is short enough to be echoed as it came.
+/// Whether an id is valid, and short enough to be echoed as it was written.
 fn is_id(id: &RawValue) -> bool {
     let text = id.get();
     let is_whole = || text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
@@ -417,7 +426,7 @@ fn read_call<T: serde::de::DeserializeOwned>(
 impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
     type Error = io::Error;
 
-    /// Queues at once, in the order of the calls.
+    /// Queues the message at once, in the order of the calls.
     fn send(
         &mut self,
         message: ServerJsonRpcMessage,
@@ -427,8 +436,8 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            // Reading never waits while a client floods. Without this no request would be handled meanwhile: handlers
-            // are tasks beside the one that this runs in.
+            // Reading never waits while a client floods the server. Without this, no request would
+            // be handled meanwhile: handlers are tasks that run beside this one.
             consume_budget().await;
             if let Some(message) = self.ready.pop_front() {
                 return Some(message);
@@ -494,7 +503,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // Ends the writing task once it has written what waits.
+        // Ends the writing task after it has written the queue.
         self.outgoing = None;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What only the inside of the process can bring about.
+//! Behaviour that only a test inside the process can provoke.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
 use crate::run::result::Language;
 
-/// What fails a test that would hang.
+/// Fails a test that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(30);
 
 /// A client of a server in this process.
@@ -61,7 +61,8 @@ async fn mp_204_a_panic_is_an_error_of_its_request() {
     assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 3);
 }
 
-/// Whatever keeps an engine from starting, it is told, and no longer when the engine has started after all.
+/// A failed start is reported whatever its cause, and no longer reported when the engine has
+/// started after all.
 #[tokio::test]
 async fn an_engine_that_does_not_start_is_not_healthy() {
     let server = server();
@@ -114,7 +115,7 @@ async fn what_a_run_left_behind_is_its_clients_only() {
     });
     let value = |answer: &Value| answer["result"]["structuredContent"]["value"].clone();
     assert_eq!(value(&first.request("tools/call", by_script.clone()).await), 30_000);
-    // As if it did not exist.
+    // The answer is the same as for a run that does not exist.
     let others = value(&second.request("tools/call", by_script.clone()).await);
     let missing = by_script.to_string().replace(&id, "nobody");
     let missing = value(&second.request("tools/call", serde_json::from_str(&missing).unwrap()).await);
@@ -138,7 +139,7 @@ async fn a_stop_is_told_to_the_run_that_it_ends() {
     let run = json!({ "name": "executeTypescript", "arguments": { "code": code } });
     let call = client.request("tools/call", run);
     let stopping = async {
-        // Whether it has begun makes no difference.
+        // It makes no difference whether the run has started.
         tokio::task::yield_now().await;
         stop.cancel();
     };
@@ -147,7 +148,7 @@ async fn a_stop_is_told_to_the_run_that_it_ends() {
     assert_eq!(ends.await.unwrap(), Ended::Stopped);
 }
 
-/// It has its place already, and nevertheless it waits.
+/// The run already has its slot, but still waits for memory.
 #[tokio::test]
 async fn a_run_that_waits_for_memory_is_not_active() {
     let memory = crate::run::limits::Limits::default().memory_bytes;
@@ -177,7 +178,7 @@ async fn a_run_that_waits_for_memory_is_not_active() {
     }
 }
 
-/// Scripts that are slow to stop and stop in the end are no reason to start the server again.
+/// If scripts are slow to stop but do stop, the server must not end.
 #[tokio::test]
 async fn v_262_a_server_whose_hung_workers_come_back_goes_on() {
     let released = Arc::new((parking_lot::Mutex::new(false), parking_lot::Condvar::new()));

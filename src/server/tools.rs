@@ -1,4 +1,5 @@
-//! The tools that a client sees. Every client pays for their text in every conversation, so it is short.
+//! The tools that a client sees. Their text is part of the context of every conversation, so it is
+//! short.
 
 use std::sync::Arc;
 
@@ -12,12 +13,12 @@ use crate::run::limits::Limits;
 pub(super) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
 /// Runs Python.
 pub(super) const EXECUTE_PYTHON: &str = "executePython";
-/// Says how the server is.
+/// Reports the state of the server.
 pub(super) const HEALTH: &str = "health";
-/// All of them.
+/// The names of all tools.
 pub(super) const NAMES: [&str; 3] = [EXECUTE_TYPESCRIPT, EXECUTE_PYTHON, HEALTH];
 
-/// How much of the list the servers' names may take, in tokens as [`most_tokens`] estimates them.
+/// Maximum tokens of the server names in the list of tools, as estimated by [`most_tokens`].
 const SERVER_NAMES: usize = 30;
 
 const TYPESCRIPT: &str = "Runs TypeScript that calls MCP tools; return only what you need. \
@@ -29,12 +30,13 @@ No files, network, npm. More: help().";
 const PYTHON: &str = "The same in Python 3.14: await search_tools(\"words\"), \
 await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
 
-/// The list of tools, in the order and with the bytes that every client gets.
+/// Returns the list of tools. Its order and its bytes are the same for every client.
 pub(super) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
     let typescript = format!("{TYPESCRIPT}{}", servers_sentence(servers));
     let run = |name, title: &str, description: String, input: &Value| {
         tool(name, title, description, input, &result_schema())
-            // That they may be destructive is what clients assume of tools that say nothing.
+            // There is no `destructive` annotation: clients assume that a tool without one may be
+            // destructive.
             .with_annotations(ToolAnnotations::new().open_world(true))
     };
     vec![
@@ -59,7 +61,8 @@ fn tool(name: &'static str, title: &str, description: String, input: &Value, out
     tool
 }
 
-/// Whether parameters are explained and bounded, or are those of the tool before, which are.
+/// Whether the parameters have descriptions and bounds. The second tool omits them, because its
+/// parameters are those of the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Remarks {
     Written,
@@ -104,7 +107,7 @@ fn result_schema() -> Value {
     })
 }
 
-/// The servers' names, as many as fit.
+/// A sentence with the names of the servers, as many as fit.
 fn servers_sentence(servers: &[String]) -> String {
     let mut tokens = 0;
     let fitting = servers.iter().take_while(|server| {
@@ -121,13 +124,14 @@ fn servers_sentence(servers: &[String]) -> String {
     }
 }
 
-/// About how many tokens a name has at most. Tokenizers have whole words, and pieces of two or three letters of what
-/// is no word; a change between kinds of characters begins another one.
+/// Estimates the maximum number of tokens of a name. Tokenizers have tokens for whole words, and
+/// split other text into pieces of two or three letters; a new token begins where the kind of
+/// character changes.
 fn most_tokens(name: &str) -> usize {
     let kind =
         |character: char| (character.is_ascii_digit(), character.is_uppercase(), character.is_alphabetic());
     let changes =
         name.chars().zip(name.chars().skip(1)).filter(|&(one, next)| kind(one) != kind(next)).count();
-    // One for the comma.
+    // The 1 is for the comma.
     1 + changes + name.len().div_ceil(4)
 }

@@ -1,11 +1,11 @@
-//! Models of the breaker: calls that permit, fail, answer and are dropped at the same time.
+//! Models of the breaker: calls that are admitted, fail, are answered and are dropped concurrently.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::sync::model::{self, Timeouts, advance, any, join_others, time, yield_now};
 
-/// A breaker that has opened and whose time is over, and calls that are on their way since before.
+/// A breaker that was opened and whose open time is over, and calls in flight from before that.
 fn cooled_down() -> (Arc<Breaker>, [Permit; 2]) {
     let breaker = Breaker::new("server".into());
     let late = [0, 1].map(|_| breaker.enter(time()).expect("closed"));
@@ -17,7 +17,8 @@ fn cooled_down() -> (Arc<Breaker>, [Permit; 2]) {
     (breaker, late)
 }
 
-/// No probe is answered, so that there is never more than one on its way. Answers to earlier calls say nothing of it.
+/// Probes fail or are dropped, so there is never more than one in flight. Answers to earlier calls
+/// do not count.
 #[test]
 fn v_362_one_probe_at_a_time() {
     model::check(2_000, Timeouts::Never, || {
@@ -49,7 +50,8 @@ fn v_362_one_probe_at_a_time() {
     });
 }
 
-/// Whatever became of the calls before: once they are over, a server that answers is used again.
+/// Whatever the outcomes of earlier calls: once these have ended, a server that answers is used
+/// again.
 #[test]
 fn v_362_no_schedule_leaves_it_open_for_ever() {
     model::check(2_000, Timeouts::Random, || {

@@ -1,4 +1,4 @@
-//! Bodies of responses, read with bounds.
+//! Reads the bodies of responses within bounds.
 
 use std::time::Duration;
 
@@ -15,18 +15,19 @@ use crate::lines::MAX_LINE;
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// The body of an HTTP error is read for a JSON-RPC error, which is short.
+/// Maximum bytes and time for the body of an HTTP error. It is read for a JSON-RPC error, which is
+/// short.
 const MAX_REFUSAL: usize = 64 * 1024;
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
-/// How much of a content type is worth repeating.
+/// Maximum characters of a content type in an error message.
 const SHOWN_TYPE: usize = 64;
 
-/// What a response says that its body is.
+/// The content type of a response.
 pub(super) enum Kind {
     Json,
     EventStream,
-    /// Something else, as it can be shown.
+    /// Another type, as it is shown in errors.
     Other(String),
 }
 
@@ -43,7 +44,7 @@ pub(super) fn kind(response: &Response) -> Kind {
     }
 }
 
-/// The whole body. The caller bounds the time.
+/// Reads the whole body. The caller bounds the time.
 pub(super) async fn read(response: Response) -> Result<Vec<u8>, Problem> {
     match read_up_to(response, MAX_LINE).await {
         Ok(Some(body)) => Ok(body),
@@ -59,7 +60,7 @@ pub(super) async fn read(response: Response) -> Result<Vec<u8>, Problem> {
     }
 }
 
-/// The JSON-RPC error in the body of an HTTP error, if it is one and comes soon.
+/// The JSON-RPC error in the body of an HTTP error, if it contains one and arrives in time.
 pub(super) async fn read_refusal(response: Response) -> Option<ErrorData> {
     if !matches!(kind(&response), Kind::Json) {
         return None;

@@ -1,4 +1,4 @@
-//! One HTTP exchange with one server: our headers, its redirects, nothing decompressed.
+//! HTTP exchanges with one server: sets the headers, handles redirects, refuses compressed bodies.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::mcp::oauth::Authorization;
 use crate::mcp::settings::HttpTransport;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// An address that moves more often than this within its own origin goes round in circles.
+/// Maximum number of redirects within the server's origin. More are a loop.
 const MAX_REDIRECTS: usize = 3;
 
-/// Below the idle timeouts of common servers and proxies, so that a kept connection is seldom one
-/// that the other side is just closing.
+/// How long an unused connection is kept. This is below the idle timeouts of common servers and
+/// proxies, so that a kept connection is rarely one that the other side is just closing.
 const KEPT_IDLE: Duration = Duration::from_secs(30);
 const MAX_KEPT: usize = 16;
 
-/// Headers that this transport sets itself; a configured one would contradict the body.
+/// Headers that this transport sets itself. A configured one would contradict the body.
 const RESERVED: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -46,17 +46,19 @@ pub(in crate::mcp) struct HttpClient {
     authorization: Option<Arc<Authorization>>,
 }
 
-/// A connection pool with the bounds that every request of this crate has.
+/// Makes a connection pool with the bounds that apply to every request of this crate.
 ///
-/// No redirects are followed and no content encoding is offered. Proxies come from the environment.
-/// On a system without certificates nobody is trusted, and servers behind `http` still work.
+/// Redirects are not followed, and no content encoding is offered. Proxies come from the
+/// environment. On a system without certificates no `https` server is trusted, and `http` servers
+/// still work.
 ///
 /// # Errors
 ///
-/// When TLS cannot be set up at all.
+/// If TLS cannot be set up at all.
 pub(in crate::mcp) fn pool(connect_timeout: Duration) -> Result<Client, ToolError> {
-    // The process's choice if it has made one, else ring. reqwest takes no provider of one client
-    // without a verifier beside it, and the platform's verifier is what people expect.
+    // Keeps the process's default provider if there is one, otherwise installs ring. reqwest
+    // accepts a provider for one client only together with a verifier, and users expect the
+    // platform's verifier.
     let _made_already = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
         Client::builder()
@@ -76,11 +78,11 @@ pub(in crate::mcp) fn pool(connect_timeout: Duration) -> Result<Client, ToolErro
     })
 }
 
-/// What an error of reqwest comes from, without the address, which may hold a secret.
+/// The cause of a reqwest error, without the URL, which may contain a secret.
 pub(in crate::mcp) fn cause(error: &reqwest::Error) -> String {
     let mut source = error.source();
     let mut text = None;
-    // The last one is the system's or the TLS library's own words. The chain is short.
+    // The last source is the message of the system or of the TLS library. The chain is short.
     for _ in 0..16 {
         let Some(inner) = source else { break };
         text = Some(inner.to_string());
@@ -92,7 +94,7 @@ pub(in crate::mcp) fn cause(error: &reqwest::Error) -> String {
 impl HttpClient {
     /// # Errors
     ///
-    /// When a configured header cannot be sent.
+    /// If a configured header cannot be sent.
     pub(in crate::mcp) fn new(
         server: Arc<str>,
         config: &HttpTransport,
@@ -119,20 +121,20 @@ impl HttpClient {
             value.set_sensitive(true);
             headers.insert(key, value);
         }
-        // What was configured by hand is meant.
+        // A configured `Authorization` header takes precedence.
         let authorization = authorization.filter(|_| !headers.contains_key(header::AUTHORIZATION));
         Ok(Self { server, http: pool(connect_timeout)?, headers, authorization })
     }
 
     /// Sends one request and returns the response's head, whatever its status.
     ///
-    /// A request is sent again in two cases only, in both of which the server has said that it did
-    /// not act on it: a redirect within the origin, and a 401 for a token that could be refreshed.
+    /// A request is sent again in two cases only. In both the server has said that it did not act
+    /// on it: a redirect within the origin, and a 401 for a token that could be renewed.
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, redirects elsewhere or sends what is encoded. The message
-    /// says nothing of the query or of headers.
+    /// If the server cannot be reached, redirects to another origin, or sends an encoded body. The
+    /// message does not contain the query or headers.
     pub(super) async fn exchange(
         &self,
         method: Method,
@@ -174,7 +176,7 @@ impl HttpClient {
             }
             let encoding = response.headers().get(header::CONTENT_ENCODING);
             if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-                // None was offered. Decoding is how a megabyte becomes ten gigabytes.
+                // No encoding was offered. Decoding could expand a megabyte to ten gigabytes.
                 return Err(Problem::Unreadable(
                     "its body is compressed, which was not asked for".to_owned(),
                 ));
@@ -183,8 +185,8 @@ impl HttpClient {
         }
     }
 
-    /// Where a redirect leads, if it may be followed: within the origin, so that no credentials go
-    /// to anybody else, and with the method unchanged.
+    /// The target of a redirect, if it may be followed: within the origin, so that credentials are
+    /// sent to no other server, and with an unchanged method.
     fn redirected(
         &self,
         method: &Method,

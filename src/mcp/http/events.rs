@@ -1,7 +1,8 @@
-//! Server-sent events, read with bounds.
+//! Reads server-sent events within bounds.
 //!
-//! The `sse-stream` crate ends a stream at a line without a colon or at `retry: 1e12`, both of which
-//! the standard says to ignore, and it has no bound on an event. This reads as the standard says.
+//! The `sse-stream` crate ends a stream at a line without a colon or at `retry: 1e12`, which the
+//! standard says to ignore, and it does not bound the size of an event. This parser follows the
+//! standard.
 
 use std::time::Duration;
 
@@ -9,14 +10,14 @@ use reqwest::Response;
 
 use crate::lines::MAX_LINE;
 
-/// What a stream may send without completing an event: comments, and events without data. Honest
-/// servers send a comment every few seconds to keep proxies awake.
+/// Maximum bytes that a stream may send without completing an event: comments, and events without
+/// data. Real servers send a comment every few seconds as a keep-alive for proxies.
 const MAX_NOISE_BYTES: usize = 2 * MAX_LINE;
 
-/// An event's id comes back as a header.
+/// Maximum bytes of an event's id, which is sent back as a header.
 const MAX_EVENT_ID: usize = 1024;
 
-/// The pauses before a stream is resumed that a server may ask for: never a storm, never for ever.
+/// Minimum and maximum pause before a stream is resumed, whatever the server asks for.
 const MIN_RETRY: Duration = Duration::from_millis(100);
 const MAX_RETRY: Duration = Duration::from_secs(30);
 
@@ -43,7 +44,7 @@ pub(in crate::mcp) struct Events {
     response: Response,
     parser: Parser,
     chunk: Vec<u8>,
-    /// How much of `chunk` has been parsed.
+    /// How many bytes of `chunk` have been parsed.
     parsed: usize,
 }
 
@@ -52,7 +53,7 @@ impl Events {
         Self { response, parser: Parser::default(), chunk: Vec::new(), parsed: 0 }
     }
 
-    /// The next event; `None` at the end. Nothing is lost when this is dropped while it waits.
+    /// Returns the next event, `None` at the end. Cancel-safe: dropping the future loses nothing.
     pub(in crate::mcp) async fn next(&mut self) -> Result<Option<Event>, EventsError> {
         loop {
             let (used, event) = self.parser.feed(&self.chunk[self.parsed..])?;
@@ -72,7 +73,7 @@ impl Events {
         }
     }
 
-    /// The id of the last event that had one: where to resume.
+    /// The id of the last event that had one, for resuming the stream.
     pub(in crate::mcp) fn last_id(&self) -> Option<&str> {
         self.parser.last_id.as_deref()
     }
@@ -83,7 +84,7 @@ impl Events {
     }
 }
 
-/// The state between two chunks.
+/// The parser's state between two chunks.
 #[derive(Default)]
 struct Parser {
     line: Vec<u8>,
@@ -92,7 +93,7 @@ struct Parser {
     has_data: bool,
     /// Bytes since the last event.
     noise: usize,
-    /// The last byte was a carriage return, with which a line feed belongs.
+    /// Whether the last byte was a carriage return, which a line feed may follow.
     after_return: bool,
     started: bool,
     last_id: Option<String>,
@@ -100,7 +101,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// Reads up to the end of the first event, and returns how much that was and the event.
+    /// Parses up to the end of the first event. Returns how many bytes that was, and the event.
     fn feed(&mut self, bytes: &[u8]) -> Result<(usize, Option<Event>), EventsError> {
         let mut position = 0;
         while position < bytes.len() {
@@ -115,7 +116,7 @@ impl Parser {
             if self.line.len() + piece.len() + self.data.len() > MAX_LINE {
                 return Err(EventsError::TooLarge);
             }
-            // Only comments and empty events get past the first bound and to this one.
+            // Only comments and empty events can exceed this bound without exceeding the first one.
             if self.noise > MAX_NOISE_BYTES {
                 return Err(EventsError::Noise);
             }
@@ -153,7 +154,7 @@ impl Parser {
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
             b"id" if value.len() <= MAX_EVENT_ID => {
-                // What cannot be a header cannot be sent back.
+                // An id that is not a valid header value cannot be sent back.
                 let is_visible = value.iter().all(|byte| (b' '..=b'~').contains(byte));
                 if is_visible && let Ok(id) = std::str::from_utf8(value) {
                     self.last_id = Some(id.to_owned()).filter(|id| !id.is_empty());

@@ -1,4 +1,4 @@
-//! What went wrong over HTTP, as what a script can catch.
+//! Converts HTTP failures to errors that a script can catch.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,31 +9,31 @@ use serde_json::json;
 use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// The error code under which a failure of HTTP travels through rmcp. See [`UNREADABLE_ANSWER`].
+/// The error code with which an HTTP failure passes through rmcp. See [`UNREADABLE_ANSWER`].
 const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
 
-/// A server that wants to be left alone for longer is not waited for.
+/// Maximum pause that is taken from `Retry-After`. A longer one is reduced to this.
 pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a request has no answer.
 #[derive(Debug)]
 pub(in crate::mcp) enum Problem {
-    /// The server could not be asked, or refused.
+    /// The server could not be reached, or refused the request.
     Failed(ToolError),
     /// The server's own JSON-RPC error, sent with an HTTP error status.
     Refused(ErrorData),
-    /// A 4xx without a JSON-RPC error: nothing that speaks streamable HTTP is here.
+    /// A 4xx without a JSON-RPC error: the server does not support streamable HTTP.
     NotSpoken(ToolError),
-    /// The session is over; the call did not run.
+    /// The session is over; the call was not executed.
     SessionGone,
-    /// An answer that cannot be read.
+    /// An answer that cannot be parsed.
     Unreadable(String),
     /// An answer that is too large.
     Oversized(String),
 }
 
 impl Problem {
-    /// The problem as the answer to a request. [`tool_error`] finds it again.
+    /// Encodes the problem as the answer to a request. [`tool_error`] decodes it.
     pub(super) fn into_error_data(self, server: &str) -> ErrorData {
         match self {
             Self::Failed(error) | Self::NotSpoken(error) => encode(&error),
@@ -57,7 +57,8 @@ fn encode(error: &ToolError) -> ErrorData {
     ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
 }
 
-/// The failure that this transport reported as the answer to a request, if `error` is one.
+/// Decodes a failure that this transport reported as the answer to a request. `None` for other
+/// errors.
 pub(in crate::mcp) fn tool_error(error: &ErrorData) -> Option<ToolError> {
     if error.code != HTTP_FAILURE {
         return None;
@@ -70,7 +71,7 @@ pub(in crate::mcp) fn tool_error(error: &ErrorData) -> Option<ToolError> {
     Some(failure)
 }
 
-/// Whether a server uses a code that is this client's own.
+/// Whether a server uses a code that is reserved for this client.
 pub(in crate::mcp) fn is_own_code(code: ErrorCode) -> bool {
     [HTTP_FAILURE, UNREADABLE_ANSWER, OVERSIZED_ANSWER].contains(&code)
 }
@@ -84,7 +85,7 @@ fn session_gone(server: &str) -> ToolError {
     unavailable(format!("server `{server}` has ended the session; the call did not run"))
 }
 
-/// What an HTTP status other than success says.
+/// The error for an HTTP status other than success.
 pub(super) fn of_status(
     server: &str,
     status: StatusCode,
@@ -132,7 +133,7 @@ pub(super) fn of_status(
     error
 }
 
-/// What to do about a server that wants a person to sign in.
+/// The instruction for a server that requires signing in.
 pub(in crate::mcp) fn sign_in(server: &str) -> String {
     format!("server `{server}` asks to sign in; run `cx auth login {server}`")
 }
@@ -142,12 +143,13 @@ fn asks_for_scope(headers: &HeaderMap) -> bool {
     challenge.is_some_and(|challenge| challenge.contains("insufficient_scope"))
 }
 
-/// The pause that `Retry-After` asks for, in seconds or as a date, between none and a minute.
+/// The pause that `Retry-After` asks for, in seconds or as a date, clamped to between zero and a
+/// minute.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let seconds = match value.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() => seconds,
-        // More digits than a number has.
+        // Infinite or NaN, for example because of too many digits.
         Ok(_) => return None,
         Err(_) => {
             let now = now.duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
@@ -158,8 +160,8 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     Some(Duration::from_secs_f64(seconds.clamp(0.0, most)))
 }
 
-/// Seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`. The two older forms that
-/// HTTP has are not written by anything in use.
+/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970. The two older date
+/// formats of HTTP are not used any more.
 fn http_date(text: &str) -> Option<f64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -1,4 +1,4 @@
-//! The headers that repeat parts of a message, so that proxies need not read it (revision
+//! The headers that repeat parts of a message, so that proxies need not parse it (revision
 //! 2026-07-28).
 
 use std::borrow::Cow;
@@ -14,23 +14,25 @@ use crate::json;
 use crate::mcp::client::MAX_TOOLS;
 use crate::mcp::convert::schema_tree;
 
-/// What one tool may promote, and how deep in its arguments: bounds for what a server declares.
+/// Bounds on a server's declarations: the number of arguments that one tool may promote to headers,
+/// and their depth in the arguments.
 const MAX_PROMOTED: usize = 32;
 const DEEPEST: usize = 16;
 
-/// Bytes of a value that is promoted. Longer ones would be refused by most servers anyway.
+/// Maximum bytes of a promoted value. Most servers would refuse longer headers anyway.
 const MAX_VALUE: usize = 4096;
 
-/// An argument that a tool wants as a header too: its path and the header's name.
+/// An argument that is also sent as a header: its path and the header's name.
 type Promoted = (Vec<String>, HeaderName);
 
-/// Which arguments of which tools travel as headers, as of the last list.
+/// The arguments that are sent as headers, by tool, according to the last list.
 #[derive(Default)]
 pub(super) struct Promotions(Mutex<HashMap<String, Vec<Promoted>>>);
 
 impl Promotions {
-    /// Learns from a page of a list of tools, and returns the page with `null` for those whose declarations break the
-    /// rules, which the specification demands to leave out. `None` if there is none of these.
+    /// Reads the declarations of a page of a list of tools. Returns the page with `null` for tools
+    /// with invalid declarations, which must be omitted according to the specification. `None` if
+    /// there are none of these.
     pub(super) fn learn(&self, page: &str) -> Option<String> {
         #[derive(Deserialize)]
         struct Page<'a> {
@@ -45,13 +47,13 @@ impl Promotions {
             #[serde(borrow)]
             input_schema: &'a RawValue,
         }
-        // What is no page, or no tool, is said by those who read the list.
+        // An invalid page or tool is reported by the code that parses the list.
         let read: Page<'_> = serde_json::from_str(page).ok()?;
         let mut promotions = self.0.lock();
         let mut refused = Vec::new();
         for written in json::items(read.tools.get(), MAX_TOOLS).ok()? {
             let Ok(tool) = serde_json::from_str::<Tool<'_>>(written.get()) else { continue };
-            // A schema that is too large is left out of the list too.
+            // A schema that is too large is omitted from the list too.
             let schema = schema_tree(tool.input_schema).unwrap_or_default();
             let mut found = Vec::new();
             if collect(&schema, &mut Vec::new(), &mut found).is_none() {
@@ -97,7 +99,7 @@ impl Promotions {
                 headers.insert(name, value);
             }
         };
-        // Of methods with other parameters nothing more is said.
+        // Methods with other parameters get no further headers.
         let Ok(Message { method, params }) = serde_json::from_slice::<Message<'_>>(message) else {
             return headers;
         };
@@ -132,7 +134,7 @@ impl Promotions {
     }
 }
 
-/// Finds the declarations; `None` if one of them is against the rules.
+/// Collects the declarations; `None` if one of them is invalid.
 fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Promoted>) -> Option<()> {
     let Some(Value::Object(properties)) = schema.get("properties") else { return Some(()) };
     if path.len() >= DEEPEST {
@@ -160,7 +162,8 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Promoted>) ->
     Some(())
 }
 
-/// A value as a header carries it: as it is, or in Base64 between marks if it would not survive.
+/// Encodes a value for a header: unchanged, or in Base64 between markers if it contains characters
+/// that a header would not preserve.
 fn encoded(value: &str) -> String {
     let is_padded = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
     let is_visible = value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
@@ -170,7 +173,7 @@ fn encoded(value: &str) -> String {
     format!("=?base64?{}?=", base64(value.as_bytes()))
 }
 
-/// `bytes` in standard Base64, with padding.
+/// Encodes `bytes` in standard Base64 with padding.
 pub(in crate::mcp) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -1,4 +1,4 @@
-//! What comes from a server: answers to pending requests, and little else.
+//! Receives a server's messages: answers to pending requests, and a few notifications.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,36 +19,36 @@ use crate::mcp::convert::{Expected, read_result};
 use crate::mcp::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use crate::mcp::notifications::Notifications;
 
-/// Messages that may wait for rmcp, which takes each as soon as it looks.
+/// Maximum number of messages that wait for rmcp, which receives them without delay.
 const MAX_WAITING: usize = 64;
 
-/// Messages in one array, which revision 2025-03-26 had.
+/// Maximum number of messages in one array, which revision 2025-03-26 allowed.
 const MAX_IN_BATCH: usize = 1024;
 
-/// A version is a date.
+/// Maximum bytes of a protocol version, which is a date.
 const MAX_VERSION: usize = 64;
 
-/// A pending request: how its answer is read, and how its exchange is ended.
+/// A pending request: how its answer is parsed, and how its exchange is ended.
 pub(super) struct Pending {
     pub(super) expected: Expected,
     pub(super) cancel: CancellationToken,
 }
 
-/// The receiving half of a connection over HTTP.
+/// The receiving half of an HTTP connection.
 pub(super) struct Inbox {
     server: Arc<str>,
     pending: Mutex<HashMap<i64, Pending>>,
     messages: mpsc::Sender<ServerJsonRpcMessage>,
     notifications: Notifications,
     pub(super) promotions: Promotions,
-    /// What the older handshake settled. Kept before its answer is passed on, because the next
-    /// message already carries it.
+    /// The version that the older handshake negotiated. It is stored before the answer is passed
+    /// on, because the next message already carries it.
     pub(super) version: Mutex<Option<HeaderValue>>,
 }
 
-/// What became of one message.
+/// The result of handling one message.
 pub(super) enum Taken {
-    /// A request of the server, and what to answer.
+    /// A request of the server, and the answer to it.
     Asked(Value),
     Nothing,
 }
@@ -73,7 +73,7 @@ impl Inbox {
         self.pending.lock().contains_key(&id)
     }
 
-    /// Ends a request without an answer: nobody waits for it any more.
+    /// Ends a request that nobody waits for any more, without an answer.
     pub(super) fn forget(&self, id: i64) {
         if let Some(pending) = self.pending.lock().remove(&id) {
             pending.cancel.cancel();
@@ -88,8 +88,8 @@ impl Inbox {
         }
     }
 
-    /// Takes a text off the wire: a message, or an array of them. `request` is the one whose answer
-    /// this is, where HTTP says so.
+    /// Handles a text that was received: a message, or an array of messages. `request` is the
+    /// request whose answer this is, if it came on that request's response.
     pub(super) async fn take(&self, text: &[u8], request: Option<i64>) -> Vec<Taken> {
         let text = text.trim_ascii();
         if text.first() == Some(&b'[')
@@ -109,7 +109,8 @@ impl Inbox {
         let envelope = match serde_json::from_slice::<Envelope<'_>>(text) {
             Ok(envelope) => envelope,
             Err(error) => {
-                // The answer to whom it names; without a name, to whom this response belongs.
+                // The answer to the request with this id, or, without an id, to the request of this
+                // response.
                 let Some(id) = IdScan::of_line(text).as_ref().and_then(FoundId::as_number).or(request) else {
                     return Taken::Nothing;
                 };
@@ -134,7 +135,7 @@ impl Inbox {
         request: Option<i64>,
     ) -> Taken {
         let named = id.and_then(|id| id.get().trim_matches('"').parse::<i64>().ok());
-        // An error without an id, on the response to a request, is about that request.
+        // An error without an id, on the response to a request, belongs to that request.
         let Some(id) = named.or(request.filter(|_| envelope.error.is_some())) else { return Taken::Nothing };
         let Some(expected) = self.pending.lock().get(&id).map(|pending| pending.expected) else {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
@@ -182,8 +183,8 @@ impl Inbox {
         result
     }
 
-    /// Counts what is counted and passes on what somebody waits for. rmcp starts a task for each
-    /// notification, so the others end here.
+    /// Handles a notification: counts changes, passes progress to its listener, and passes on what
+    /// rmcp needs. rmcp starts a task for each notification, so all others are dropped here.
     async fn notice(&self, method: &str, text: &[u8]) {
         match method {
             "notifications/tools/list_changed" => self.notifications.tools_changed(),
@@ -203,7 +204,7 @@ impl Inbox {
     }
 
     async fn pass_on(&self, message: ServerJsonRpcMessage) {
-        // Fails when rmcp has gone, and then nobody waits for it.
+        // Fails if rmcp has dropped the transport, and then nobody waits for the message.
         let _gone = self.messages.send(message).await;
     }
 }

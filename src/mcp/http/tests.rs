@@ -1,4 +1,4 @@
-//! Faults of servers, each from a server that has exactly that fault.
+//! Faults of servers. Each test has a server with exactly one fault.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::mcp::McpServer;
 use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, call_tool};
 use crate::tools::ToolErrorCode;
 
-/// One request as it came.
+/// One request as it was received.
 #[derive(Clone, Debug)]
 struct Asked {
     method: String,
@@ -46,7 +46,7 @@ struct Fake {
 }
 
 impl Fake {
-    /// A server that reads each request and leaves the rest to `respond`.
+    /// Starts a server that reads each request and passes it to `respond`.
     async fn start<F: Future<Output = ()> + Send + 'static>(
         respond: impl Fn(Asked, TcpStream) -> F + Send + Sync + 'static,
     ) -> Self {
@@ -69,7 +69,8 @@ impl Fake {
         Self { url, asked }
     }
 
-    /// A server that shakes hands as revision 2025-06-18 says and answers `tools/call` by `call`.
+    /// Starts a server with the handshake of revision 2025-06-18 that answers `tools/call` by
+    /// `call`.
     async fn with_call<F: Future<Output = ()> + Send + 'static>(
         call: impl Fn(Asked, TcpStream) -> F + Send + Sync + 'static,
     ) -> Self {
@@ -197,7 +198,7 @@ async fn call(running: &Running) -> Result<Value, ErrorData> {
     }
 }
 
-/// The failure of a call for which the server sends `head` as its whole answer.
+/// The error of a call to which the server answers with this status and these headers.
 async fn failure_of(status: &'static str, headers: &'static str) -> ToolError {
     let fake = Fake::with_call(move |_, mut stream| async move {
         respond(&mut stream, status, headers, "<html>no</html>").await;
@@ -226,7 +227,7 @@ async fn a_call_is_answered_in_json_and_in_events() {
     let streamed =
         call_tool(&running, CallToolRequestParams::new("t").with_arguments(arguments)).await.unwrap();
     assert_eq!(serde_json::to_value(streamed).unwrap()["content"][0]["text"], "streamed");
-    // What the handshake settled goes with every later request, and with none before.
+    // What the handshake negotiated is sent with every later request, and with no earlier one.
     let asked = fake.asked.lock().clone();
     assert_eq!(asked[0].header("mcp-session-id"), None);
     assert_eq!(asked[0].header("accept-encoding"), None);
@@ -475,7 +476,7 @@ async fn up_223_a_stream_that_always_drops_is_given_up() {
     let (running, _state) = connected(&fake.url).await;
     let error = tool_error(&call(&running).await.unwrap_err()).unwrap();
     assert!(error.message.contains("broke off before it answered"), "{}", error.message);
-    // Five resumptions, and the stream that the client asks for of its own.
+    // Five resumptions, and the standalone stream that the client opens.
     assert_eq!(fake.asked.lock().iter().filter(|asked| asked.header("last-event-id").is_some()).count(), 5);
 }
 
@@ -494,7 +495,7 @@ async fn up_223_a_huge_event_and_a_flood_of_comments_end_the_call() {
         .await;
         let server = McpServer::http("s", fake.url.clone());
         let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
-        // Unoptimised, 68 MB take a while.
+        // An unoptimised build needs some time for 68 MB.
         let deadlines = Deadlines { request: Duration::from_secs(9), ..DEADLINES };
         let (wire, _state) = connect_transport(
             Arc::from("s"),
@@ -534,7 +535,7 @@ async fn up_224_nobody_there_and_nobody_answering_end_within_the_deadline() {
 
 #[tokio::test]
 async fn up_224_what_is_not_tls_is_not_spoken_to_in_clear() {
-    // Answers in clear, whatever is said: a server that only waits would race two equal deadlines.
+    // The server answers in plain text. If it only waited, two equal deadlines would race.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("https://{}/mcp", listener.local_addr().unwrap())).unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -602,7 +603,7 @@ async fn a_server_that_asks_too_much_is_cut_off_and_one_that_pings_is_answered()
                     let _gone = stream.write_all(event.as_bytes()).await;
                 }
                 ("GET", _) => respond(&mut stream, "405 Method Not Allowed", "", "").await,
-                // Takes answers slowly.
+                // The server accepts answers slowly.
                 _ if !asked.body["result"].is_null() => {
                     sleep(Duration::from_millis(300)).await;
                     respond(&mut stream, "202 Accepted", "", "").await;
@@ -670,7 +671,7 @@ async fn changes_that_the_server_announces_on_its_own_stream_are_counted() {
     .unwrap();
 }
 
-/// A server of revision 2024-11-05: a stream, and messages to the address that it names.
+/// A server of revision 2024-11-05: a stream, and messages to the URL that it announces.
 async fn older(endpoint: &'static str, posts_to_the_stream: &'static str) -> Fake {
     let sink: Arc<Mutex<Option<tokio::sync::mpsc::UnboundedSender<String>>>> = Arc::default();
     Fake::start(move |asked, mut stream| {
@@ -890,7 +891,7 @@ async fn calls_at_once_do_not_wait_for_each_other() {
     assert_eq!(running_now.load(Ordering::Relaxed), 20);
 }
 
-/// A DER value.
+/// Encodes a DER value.
 fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
     let length = content.len();
@@ -904,7 +905,7 @@ fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     value
 }
 
-/// A certificate for `localhost` that vouches for itself until `year`, and its key.
+/// A self-signed certificate for `localhost` that is valid until `year`, and its key.
 fn self_signed(year: u16) -> (Vec<u8>, Vec<u8>) {
     let ed25519 = der(0x30, &[&[0x06, 3, 0x2b, 0x65, 0x70]]);
     // Any 32 bytes are a key.
@@ -963,7 +964,7 @@ async fn up_224_certificates_that_nobody_vouches_for_are_refused() {
         let error = start_error(&url).await;
         assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
         assert!(error.message.contains("certificate"), "{}", error.message);
-        // The server is told why, so it had sent a certificate that could be read.
+        // The client has sent an alert, so the server's certificate was parsed.
         let alert = server.join().unwrap().unwrap();
         assert!(alert.contains("Alert") || alert.contains("alert"), "{alert}");
     }

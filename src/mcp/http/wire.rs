@@ -1,4 +1,4 @@
-//! The transport: a POST for each message, answers on its response or on a stream.
+//! The transport over HTTP: a POST for each message, answers on its response or on a stream.
 
 use std::io;
 use std::sync::Arc;
@@ -29,28 +29,29 @@ use crate::mcp::settings::HttpKind;
 use crate::mcp::sse;
 use crate::tools::ToolError;
 
-/// Answers to the server's requests, and notifications of cancelled calls, on their way at once. A
-/// server that asks faster than it takes answers is cut off.
+/// Maximum number of control messages that are being sent at once: answers to the server's
+/// requests, and notifications of cancelled calls. A server that sends requests faster than it
+/// accepts answers is disconnected.
 const MAX_CONTROL_POSTS: usize = 16;
 const CONTROL_TIME: Duration = Duration::from_secs(5);
 
-/// How long telling the server that the session is over may take.
+/// How long ending the session at the server may take.
 const DELETE_TIME: Duration = Duration::from_secs(2);
 
-/// How often a stream that breaks is resumed, and the pauses, doubled each time, if the server does
-/// not ask for others.
+/// How often a broken stream is resumed, and the pauses before that. A pause doubles each time
+/// unless the server asks for another one.
 const MAX_RESUMES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// A session id is a token or a UUID.
+/// Maximum bytes of a session id, which is a token or a UUID.
 const MAX_SESSION_ID: usize = 1024;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Everything that the tasks of one connection share.
+/// The state that all tasks of one connection share.
 pub(in crate::mcp) struct Link {
     pub(in crate::mcp) client: HttpClient,
     url: Url,
@@ -65,20 +66,20 @@ pub(in crate::mcp) struct Link {
     pub(in crate::mcp) stop: CancellationToken,
 }
 
-/// What the first exchanges settled.
+/// The results of the first exchanges.
 #[derive(Default)]
 struct Negotiated {
     session: Option<HeaderValue>,
     version: Option<HeaderValue>,
-    /// Whether messages carry headers of revision 2026-07-28, which has no sessions.
+    /// Whether messages carry the headers of revision 2026-07-28, which has no sessions.
     is_modern: bool,
-    /// Where messages go on the older transport.
+    /// The URL for messages, with the older transport.
     endpoint: Option<Url>,
-    /// Whether it is settled which of the two transports this is.
+    /// Whether it is known which of the two transports the server uses.
     is_settled: bool,
 }
 
-/// The client's end of a connection over HTTP. Its tasks end when it is dropped.
+/// The client's end of an HTTP connection. Its tasks end when it is dropped.
 pub(in crate::mcp) struct HttpWire {
     link: Arc<Link>,
     incoming: mpsc::Receiver<ServerJsonRpcMessage>,
@@ -115,8 +116,8 @@ impl HttpWire {
 impl Transport<RoleClient> for HttpWire {
     type Error = io::Error;
 
-    /// Requests are registered at once and sent by a task of their own. The end of the handshake is
-    /// waited for, because servers refuse what overtakes it.
+    /// Requests are registered at once and sent by tasks of their own. The notification that ends
+    /// the handshake is awaited, because servers refuse messages that overtake it.
     fn send(
         &mut self,
         message: ClientJsonRpcMessage,
@@ -151,7 +152,8 @@ impl Drop for HttpWire {
 }
 
 impl Link {
-    /// Starts what can be started, and returns the notification that has to be waited for.
+    /// Starts sending what need not be awaited, and returns the notification that has to be
+    /// awaited.
     fn prepare(self: Arc<Self>, message: ClientJsonRpcMessage) -> io::Result<Option<(Vec<u8>, HeaderMap)>> {
         if self.state.ended.is_cancelled() {
             return Err(io::ErrorKind::NotConnected.into());
@@ -166,7 +168,7 @@ impl Link {
                 let (body, headers) = self.encode(&message)?;
                 let cancel = CancellationToken::new();
                 self.inbox.expect(id, Pending { expected, cancel: cancel.clone() });
-                // Ends with its request, or with the connection.
+                // The task ends with its request, or with the connection.
                 tokio::spawn(async move {
                     tokio::select! {
                         biased;
@@ -184,7 +186,7 @@ impl Link {
                         if let Some(RequestId::Number(id)) = cancelled.params.request_id {
                             self.inbox.forget(id);
                         }
-                        // Since 2026-07-28 closing the response says it.
+                        // Since 2026-07-28, closing the response is the cancellation.
                         if !self.negotiated.lock().is_modern {
                             self.post_control(body, headers, false);
                         }
@@ -193,7 +195,7 @@ impl Link {
                     _ => Ok(Some((body, headers))),
                 }
             }
-            // The server's requests never reach rmcp, so it has nothing to answer.
+            // The server's requests are never passed to rmcp, so it has nothing to answer.
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Ok(None),
         }
     }
@@ -202,8 +204,8 @@ impl Link {
         let body = encoded(message)?;
         let mut negotiated = self.negotiated.lock();
         if let JsonRpcMessage::Request(request) = message {
-            // Each request of the newer revision says its version; the handshake of the older ones
-            // is what settles it.
+            // Each request of the stateless revision contains its version. In the handshake
+            // revisions the handshake negotiates it.
             let version = match &request.request {
                 ClientRequest::InitializeRequest(_) => None,
                 other => rmcp::model::GetMeta::get_meta(other).protocol_version(),
@@ -225,7 +227,7 @@ impl Link {
         Ok((body, headers))
     }
 
-    /// The headers of any exchange after the first.
+    /// The headers of every exchange after the first.
     fn headers(&self) -> HeaderMap {
         let negotiated = self.negotiated.lock();
         let mut headers = HeaderMap::new();
@@ -249,7 +251,7 @@ impl Link {
         self.client.exchange(Method::POST, url.as_ref().unwrap_or(&self.url), headers, Some(body)).await
     }
 
-    /// Opens the stream of the server's own messages, or goes on with a broken one.
+    /// Opens the standalone stream for the server's own messages, or resumes a broken stream.
     pub(in crate::mcp) async fn open_stream(&self, last_id: Option<&str>) -> Result<Events, Problem> {
         let mut headers = self.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static(body::EVENT_STREAM));
@@ -268,12 +270,12 @@ impl Link {
         }
     }
 
-    /// Sends a request and sees to it that it is answered, one way or another.
+    /// Sends a request and ensures that it is answered, if necessary with an error.
     async fn request(self: &Arc<Self>, id: i64, method: &str, body: &[u8], headers: HeaderMap) {
         let is_start = matches!(method, "initialize" | "server/discover");
         let limit = match method {
             _ if is_start => self.deadlines.connect,
-            // Goes on until it is cancelled.
+            // A subscription has no deadline; it ends when it is cancelled.
             "subscriptions/listen" => Duration::MAX,
             _ => self.deadlines.request,
         };
@@ -294,7 +296,7 @@ impl Link {
             }
         };
         match &problem {
-            // Nothing comes after a failed start; rmcp would only try the older handshake.
+            // No message follows a failed start; rmcp would only try the older handshake.
             Problem::Failed(error) if is_start => self.state.fail(error.clone()),
             Problem::NotSpoken(error) if method == "initialize" => self.state.fail(error.clone()),
             _ => {}
@@ -306,7 +308,7 @@ impl Link {
         }
     }
 
-    /// The first request, which also finds out which of the two transports the server speaks.
+    /// Sends the first request, and detects which of the two transports the server uses.
     async fn first(
         self: &Arc<Self>,
         id: i64,
@@ -328,7 +330,7 @@ impl Link {
                 return Ok(());
             }
             Err(Problem::Refused(error)) => {
-                // It speaks JSON-RPC, so this is its transport.
+                // The server answers with JSON-RPC, so it uses this transport.
                 self.settle(HttpKind::Streamable);
                 return Err(Problem::Refused(error));
             }
@@ -340,11 +342,11 @@ impl Link {
         if kind == HttpKind::Detect && !is_settled && self.use_sse().await.is_ok() {
             return self.ask(id, body, headers).await;
         }
-        // Another server may be there by now; the next connection looks again.
+        // Another server may use this URL by now. The next connection detects the transport again.
         self.known.set(HttpKind::Detect);
         if method == "server/discover" {
-            // Older servers refuse what comes before the handshake in their own ways. The client
-            // then tries the handshake, whose failure is told.
+            // Older servers refuse requests before the handshake in different ways. The client then
+            // tries the handshake and reports its failure.
             return Err(Problem::Refused(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not spoken", None)));
         }
         Err(problem)
@@ -363,7 +365,7 @@ impl Link {
         self.negotiated.lock().endpoint = Some(endpoint);
         self.settle(HttpKind::Sse);
         let link = Arc::clone(self);
-        // Ends with the stream, and with it the connection.
+        // The task ends with the stream, and with it the connection ends.
         tokio::spawn(async move {
             tokio::select! {
                 () = link.stop.cancelled() => {}
@@ -373,7 +375,8 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a request and reads on until its answer has come, unless that comes on another stream.
+    /// Sends a request and reads until its answer has arrived, unless the answer comes on another
+    /// stream.
     async fn ask(self: &Arc<Self>, id: i64, body: &[u8], headers: HeaderMap) -> Result<(), Problem> {
         let response = self.post(body, headers).await?;
         let status = response.status();
@@ -404,8 +407,8 @@ impl Link {
         }
     }
 
-    /// Reads events until the answer has come. A stream that breaks before is resumed if the server
-    /// gave its events ids; the request itself is never sent again.
+    /// Reads events until the answer has arrived. A stream that breaks before that is resumed if
+    /// the server gave its events ids; the request itself is never sent again.
     async fn read_answer(self: &Arc<Self>, id: i64, mut events: Events) -> Result<(), Problem> {
         let mut resumes = 0;
         loop {
@@ -427,7 +430,8 @@ impl Link {
             sleep(events.retry().unwrap_or_else(|| pause(resumes))).await;
             resumes += 1;
             events = self.open_stream(Some(&last_id)).await.map_err(|problem| {
-                // Whatever kept the stream from going on: the call itself was received.
+                // Whatever the reason why the stream cannot be resumed: the call itself was
+                // received.
                 let server = &self.client.server;
                 let cause = problem.into_error_data(server).message;
                 Problem::Failed(unavailable(format!(
@@ -462,7 +466,7 @@ impl Link {
         }
     }
 
-    /// What a status other than success means.
+    /// Interprets a status other than success.
     async fn refused(&self, response: Response) -> Problem {
         let status = response.status();
         let error = self.client.status_error(&response);
@@ -482,7 +486,8 @@ impl Link {
             return Problem::Failed(error);
         }
         if let Some(refusal) = body::read_refusal(response).await {
-            // Servers that have forgotten a session after a restart say so in words.
+            // Some servers that have lost their sessions in a restart say so only in the error's
+            // text.
             if has_session
                 && status == StatusCode::BAD_REQUEST
                 && refusal.message.to_lowercase().contains("session")
@@ -494,7 +499,7 @@ impl Link {
         Problem::NotSpoken(error)
     }
 
-    /// Keeps the session that the server's first answer opens. Later answers cannot change it.
+    /// Stores the session id of the server's first answer. Later answers cannot change it.
     fn keep_session(&self, response: &Response) -> Result<(), Problem> {
         let Some(session) = response.headers().get(SESSION_ID) else { return Ok(()) };
         let mut negotiated = self.negotiated.lock();
@@ -511,8 +516,7 @@ impl Link {
         Ok(())
     }
 
-    /// Posts the notification that ends the handshake, and then listens to what the server has to
-    /// say of its own accord.
+    /// Posts the notification that ends the handshake, and then opens the standalone stream.
     async fn finish_handshake(self: Arc<Self>, body: Vec<u8>, headers: HeaderMap) {
         match timeout(self.deadlines.connect, self.post(&body, headers)).await {
             Ok(Ok(response)) if response.status().is_success() => {}
@@ -530,7 +534,8 @@ impl Link {
         };
         if listens {
             let link = self;
-            // Ends with the connection, or when the server has none or breaks too many.
+            // The task ends with the connection, or when the server has no such stream or it breaks
+            // too often.
             tokio::spawn(async move {
                 tokio::select! {
                     () = link.stop.cancelled() => {}
@@ -540,7 +545,7 @@ impl Link {
         }
     }
 
-    /// Reads the server's own stream, again and again within bounds. Calls do not need it.
+    /// Reads the standalone stream, and reopens it a bounded number of times. Calls do not need it.
     async fn listen(self: &Arc<Self>) {
         let mut breaks = 0;
         let mut last_id: Option<String> = None;
@@ -552,16 +557,18 @@ impl Link {
                 tracing::warn!(server = &*self.client.server, "the server's own stream is given up");
                 return;
             }
-            // One that lasted is no storm; servers and proxies close idle ones every few minutes.
+            // The count starts again after a stream that lasted longer than this: servers and
+            // proxies close idle streams every few minutes.
             breaks = if opened.elapsed() > MAX_PAUSE { 0 } else { breaks + 1 };
             last_id = events.last_id().map(str::to_owned).or(last_id);
             sleep(events.retry().unwrap_or_default().max(pause(breaks))).await;
         }
     }
 
-    /// Posts a message that has no answer, without waiting for it. Too many answers at once are the
-    /// server's fault; too many of our own cancellations are not sent, which costs the server work but
-    /// no other run its connection.
+    /// Posts a message that has no answer, without waiting for it. If too many answers are being
+    /// sent, the server is at fault and the connection ends. If too many cancellations are being
+    /// sent, further ones are dropped: that costs the server some work, but no other run its
+    /// connection.
     fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap, is_answer: bool) {
         let Ok(permit) = Arc::clone(&self.control).try_acquire_owned() else {
             if !is_answer {
@@ -572,7 +579,7 @@ impl Link {
             return;
         };
         let link = Arc::clone(self);
-        // Ends by its deadline.
+        // The task ends by its deadline.
         tokio::spawn(async move {
             let posted = timeout(CONTROL_TIME, link.post(&body, headers));
             tokio::select! {
@@ -583,7 +590,7 @@ impl Link {
         });
     }
 
-    /// Tells the server that the session is over, if there is one.
+    /// Ends the session at the server, if there is one.
     async fn close(&self) {
         let session = self.negotiated.lock().session.take();
         if let Some(session) = session {

@@ -1,6 +1,7 @@
 use super::*;
 
-/// THREATS 160, for servers: a code of ours from a server is an error of the server.
+/// THREATS 160, for servers: a code of this client that a server sends is treated as an error of
+/// the server.
 #[test]
 fn tl_160_no_server_speaks_for_the_transport() {
     for code in [i32::MIN, i32::MIN + 1, i32::MIN + 2] {

@@ -1,10 +1,11 @@
-//! Where an authorization server may be: addresses that a server's metadata may name.
+//! Checks the addresses that a server's metadata may name.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// What hosts files of common systems call this machine, besides `localhost` and the names below it.
+/// Names for this machine in the hosts files of common systems, in addition to `localhost` and its
+/// subdomains.
 const LOOPBACK_NAMES: &[&str] = &[
     "localhost.localdomain",
     "localhost4",
@@ -15,11 +16,11 @@ const LOOPBACK_NAMES: &[&str] = &[
     "ip6-loopback",
 ];
 
-/// Whether `server` may send this client, or the user's browser, to `url`: over `https`, or to where the server itself
-/// is. Metadata of a remote server must not reach ports of this machine.
+/// Whether `server` may send this client, or the user's browser, to `url`: over `https`, or to the
+/// server's own origin. Metadata of a remote server must not reach ports of this machine.
 ///
-/// Names are not resolved. One that resolves to this machine is reached by `https` only, and what listens here has no
-/// certificate for it.
+/// Names are not resolved. A name that resolves to this machine can be reached over `https` only,
+/// and a service on this machine has no certificate for it.
 pub(super) fn may_send_to(server: &Url, url: &Url) -> bool {
     let has_same_origin = url.origin() == server.origin();
     match url.scheme() {
@@ -29,12 +30,13 @@ pub(super) fn may_send_to(server: &Url, url: &Url) -> bool {
     }
 }
 
-/// Whether nobody on the way can read what is sent there.
+/// Whether nobody on the network can read what is sent to this URL.
 pub(super) fn is_private(url: &Url) -> bool {
     url.scheme() == "https" || is_local(url)
 }
 
-/// Whether what is sent there certainly stays on this machine. Permits plain `http`, so it is the narrow question.
+/// Whether what is sent to this URL certainly stays on this machine. It permits plain `http`, so it
+/// must have no false positives.
 fn is_local(url: &Url) -> bool {
     let is_local_v4 = |address: Ipv4Addr| address.is_loopback() || address.is_unspecified();
     match url.host() {
@@ -48,9 +50,11 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-/// Whether what is sent there could arrive on this machine, by any spelling. Forbids, so it is the wide question.
+/// Whether what is sent to this URL could arrive on this machine, by any spelling. It is used to
+/// forbid, so it must have no false negatives.
 fn may_be_local(url: &Url) -> bool {
-    // 0.0.0.0/8 is "this network" (RFC 1122, section 3.2.1.3), and Linux connects 0.0.0.0 to itself.
+    // 0.0.0.0/8 is "this network" (RFC 1122, section 3.2.1.3), and Linux connects 0.0.0.0 to
+    // itself.
     let may_be_local_v4 = |address: Ipv4Addr| address.is_loopback() || address.octets()[0] == 0;
     match url.host() {
         Some(Host::Domain(name)) => {
@@ -66,21 +70,23 @@ fn may_be_local(url: &Url) -> bool {
     }
 }
 
-/// `localhost.` is `localhost`. The parser of addresses has made the name lower case.
+/// `localhost.` is `localhost`. The URL parser has converted the name to lower case.
 fn without_root_label(name: &str) -> &str {
     name.trim_end_matches('.')
 }
 
-/// The IPv4 addresses that translators and tunnels may find in `address`.
+/// The IPv4 addresses that translators and tunnels may extract from `address`.
 fn embedded_v4(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match [a, b, c, d, e, f] {
-        // IPv4-compatible, IPv4-mapped, IPv4-translated (RFC 4291, 2.5.5; RFC 2765), and NAT64 (RFC 6052).
+        // IPv4-compatible, IPv4-mapped, IPv4-translated (RFC 4291, 2.5.5; RFC 2765), and NAT64 (RFC
+        // 6052).
         [0, 0, 0, 0, 0, 0 | 0xffff] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => {
             [v4(g, h), None]
         }
-        // NAT64 of a local network (RFC 8215): with a prefix of 96 bits, and of 48 around the octet that is zero.
+        // NAT64 of a local network (RFC 8215): with a prefix of 96 bits, and of 48 around the octet
+        // that is zero.
         [0x64, 0xff9b, 1, ..] => [v4(g, h), v4(d, (e << 8) | (f >> 8))],
         // 6to4 (RFC 3056).
         [0x2002, ..] => [v4(b, c), None],

@@ -1,4 +1,4 @@
-//! HTTP for OAuth: discovery, registration and tokens, with the bounds of all our HTTP.
+//! HTTP for OAuth: discovery, registration and tokens, within the bounds of all HTTP of this crate.
 
 use std::time::Duration;
 
@@ -15,22 +15,23 @@ use super::issuer::{self, Document, Endpoints};
 use crate::mcp::http::{cause, pool};
 use crate::tools::ToolError;
 
-/// Authorization servers answer in milliseconds, and a person or a call waits.
+/// Maximum time for connecting, and for one exchange. Authorization servers answer in milliseconds,
+/// and a user or a call waits.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 const EXCHANGE_TIME: Duration = Duration::from_secs(10);
 
-/// Metadata documents, registrations and tokens have a few kilobytes, and the largest in use some twenty. rmcp makes
-/// trees of them, which can be 180 times as large.
+/// Maximum bytes of a body. Metadata documents, registrations and tokens have a few kilobytes, the
+/// largest in use about twenty. rmcp parses them into trees, which can be 180 times as large.
 const MAX_BODY: usize = 64 * 1024;
 
-/// Discovery, registration and a token take about ten requests. A server may name any number of authorization servers,
-/// and none of them has asked for the traffic.
+/// Maximum number of requests. Discovery, registration and a token take about ten. A server may
+/// name any number of authorization servers, and none of these has asked for the traffic.
 const MAX_REQUESTS: usize = 32;
 
-/// Everything that rmcp's OAuth sends in one sign-in or renewal goes through here.
+/// Sends all requests of rmcp's OAuth client in one sign-in or renewal.
 pub(super) struct OAuthHttp {
     client: Client,
-    /// The server's own address, which the person has configured.
+    /// The configured URL of the server.
     server: Url,
     seen: Mutex<Seen>,
 }
@@ -39,17 +40,17 @@ pub(super) struct OAuthHttp {
 #[derive(Default)]
 struct Seen {
     requests: usize,
-    /// Where the last request was redirected to, and what was asked for first.
+    /// The target of the last redirect, and the URL that was requested first.
     redirect: Option<(Url, Url)>,
-    /// The last authorization server's metadata.
+    /// The metadata of the last authorization server.
     document: Option<Document>,
     /// The authorization servers that the server has named.
     named: Vec<String>,
-    /// The endpoints of the authorization server that was checked. Nothing is posted elsewhere.
+    /// The endpoints of the authorization server that was checked. Nothing is posted to other URLs.
     endpoints: Vec<Url>,
 }
 
-/// Which authorization servers a resource has (RFC 9728), or had in a draft.
+/// The authorization servers of a resource, in the field of RFC 9728 and in that of a draft.
 #[derive(Deserialize)]
 struct Resource {
     authorization_server: Option<String>,
@@ -77,7 +78,7 @@ pub(super) enum Refused {
 impl OAuthHttp {
     /// # Errors
     ///
-    /// When TLS cannot be used.
+    /// If TLS cannot be used.
     pub(super) fn new(server: &Url) -> Result<Self, ToolError> {
         Ok(Self { client: pool(CONNECT_TIME)?, server: server.clone(), seen: Mutex::default() })
     }
@@ -87,13 +88,13 @@ impl OAuthHttp {
         self.seen.lock().document.clone()
     }
 
-    /// Whether the server has named `issuer` among its authorization servers. Anybody can name it: this is a reason to
-    /// ask the issuer, and none to believe anything.
+    /// Whether the server has named `issuer` among its authorization servers. Any server can name
+    /// it, so this is a reason to ask the issuer, and does not prove anything.
     pub(super) fn has_named(&self, issuer: &str) -> bool {
         self.seen.lock().named.iter().any(|entry| issuer::names(entry, issuer))
     }
 
-    /// Lets requests go to the endpoints of an authorization server that was checked.
+    /// Allows requests to the endpoints of an authorization server that was checked.
     pub(super) fn permit(&self, endpoints: &Endpoints) {
         self.seen.lock().endpoints = endpoints.posted_to();
     }
@@ -102,7 +103,7 @@ impl OAuthHttp {
     ///
     /// # Errors
     ///
-    /// When there is none, or it must not be asked for.
+    /// If there is none, or it must not be requested.
     pub(super) async fn get(&self, url: &Url) -> Result<Response<Vec<u8>>, Refused> {
         let request = Request::get(url.as_str()).body(Vec::new());
         self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?).await
@@ -112,13 +113,14 @@ impl OAuthHttp {
         timeout(EXCHANGE_TIME, self.send(request)).await.map_err(|_elapsed| Refused::Elapsed).flatten()
     }
 
-    /// Sends one request. Redirects are never followed here: rmcp follows those of discovery within the origin, and a
-    /// secret follows none.
+    /// Sends one request. Redirects are never followed here: rmcp follows those of discovery within
+    /// the origin, and a request with a secret follows none.
     async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Refused> {
         let not_one = |_| Refused::Failed("an address that is not one".to_owned());
         let url =
             Url::parse(&request.uri().to_string()).map_err(|error| Refused::Failed(error.to_string()))?;
-        // What was checked is what is sent, whatever two parsers think of it.
+        // Sends to the URL that was checked, even if another parser would read the text
+        // differently.
         *request.uri_mut() = url.as_str().parse().map_err(not_one)?;
         let is_get = request.method() == Method::GET;
         let asked_first = self.admit(&url, is_get)?;
@@ -131,18 +133,18 @@ impl OAuthHttp {
         Ok(response)
     }
 
-    /// Checks where a request goes. Returns what was asked for before redirects.
+    /// Checks where a request goes. Returns the URL that was requested before redirects.
     fn admit(&self, url: &Url, is_get: bool) -> Result<Url, Refused> {
         let mut seen = self.seen.lock();
         seen.requests += 1;
         if seen.requests > MAX_REQUESTS {
             return Err(Refused::TooMany);
         }
-        // The server chooses where it is.
+        // The server chooses this URL.
         if !may_send_to(&self.server, url) {
             return Err(Refused::Address(url.origin().ascii_serialization()));
         }
-        // Secrets go there.
+        // Requests to these endpoints contain secrets.
         if !is_get && !seen.endpoints.contains(url) {
             return Err(Refused::Endpoint(url.origin().ascii_serialization()));
         }
@@ -152,7 +154,7 @@ impl OAuthHttp {
         })
     }
 
-    /// Notes what an answer says of authorization servers.
+    /// Records what an answer says about authorization servers.
     fn note(&self, url: Url, asked_first: Url, response: &Response<Vec<u8>>) {
         let mut seen = self.seen.lock();
         if response.status().is_redirection() {

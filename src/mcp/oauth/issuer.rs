@@ -1,9 +1,10 @@
-//! Which authorization server credentials are for, and whether a metadata document is that server's.
+//! Binds credentials to one authorization server, and checks whether a metadata document is that
+//! server's.
 //!
-//! An MCP server names its authorization server, so whoever controls the MCP server chooses where secrets would go.
-//! Credentials are therefore bound to one issuer and to the origin of its token endpoint: to the issuer that is
-//! configured, or to what the first sign-in used. A document proves its issuer by its location only (RFC 8414,
-//! section 3.3).
+//! An MCP server names its authorization server, so an attacker who controls the MCP server chooses
+//! where secrets would be sent. Credentials are therefore bound to one issuer and to the origin of
+//! its token endpoint: to the configured issuer, or to the one that the first sign-in used. Only
+//! the location of a document proves its issuer (RFC 8414, section 3.3).
 
 use rmcp::transport::auth::{AuthError as RmcpError, AuthorizationMetadata};
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,8 @@ use url::Url;
 
 use crate::mcp::settings::OAuth;
 
-/// Where the metadata of an issuer is: in front of its path or, by OpenID Connect Discovery and by servers that mount
-/// their routes below a path, behind it.
+/// Path prefixes of an issuer's metadata. They stand before the issuer's path, or after it by
+/// OpenID Connect Discovery and with servers that mount their routes below a path.
 const WELL_KNOWN: [&str; 2] =
     ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
 
@@ -20,19 +21,21 @@ const WELL_KNOWN: [&str; 2] =
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Binding {
     pub(super) issuer: String,
-    /// The origin of the token endpoint, such as `https://login.example.com`. Many issuers have it on another host.
+    /// The origin of the token endpoint, such as `https://login.example.com`. Many issuers have it
+    /// on another host.
     pub(super) token_origin: String,
 }
 
 /// A metadata document as it was fetched.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
-    /// What was asked for first: redirects do not change which issuer a location stands for.
+    /// The URL that was requested first: redirects do not change which issuer a location belongs
+    /// to.
     pub(super) location: Url,
     pub(super) endpoints: Endpoints,
 }
 
-/// What a metadata document says that decides where credentials go.
+/// The parts of a metadata document that decide where credentials are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Endpoints {
     pub(super) issuer: Option<String>,
@@ -50,7 +53,7 @@ pub(super) enum SignInError {
     Issuer(#[from] IssuerError),
 }
 
-/// Why credentials do not go to the authorization server that was found.
+/// Why credentials are not sent to the authorization server that was found.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum IssuerError {
     #[error(
@@ -115,8 +118,8 @@ impl Document {
         let Some(issuer) = &self.endpoints.issuer else {
             return Err(IssuerError::Missing(self.location.to_string()));
         };
-        // A path's last slash is removed to make the location, so both spellings lead there. Each is an issuer of its
-        // own nevertheless: what is remembered is the text.
+        // The location does not contain the last slash of the issuer's path, so both spellings have
+        // the same location. They are still different issuers: the exact text is stored.
         if *issuer != expected && issuer.strip_suffix('/') != Some(&expected) {
             let (location, found) = (self.location.to_string(), issuer.clone());
             return Err(IssuerError::Elsewhere { location, found, expected });
@@ -126,8 +129,8 @@ impl Document {
 }
 
 impl Endpoints {
-    /// The binding of a server without metadata, whose endpoints are its own (revision 2025-03-26): the server is its
-    /// own issuer.
+    /// The binding of a server without metadata, whose endpoints are its own (revision 2025-03-26):
+    /// the server is its own issuer.
     pub(super) fn binding_of_server(&self, server: &Url) -> Result<Binding, IssuerError> {
         Ok(Binding { issuer: origin(server), token_origin: self.token_origin()? })
     }
@@ -136,9 +139,11 @@ impl Endpoints {
         Ok(origin(&parse(&self.token_endpoint, "token_endpoint")?))
     }
 
-    /// Checks a client that was registered by hand with an issuer that nobody has named. Its authorization server could
-    /// be an impostor's that sends the user to the true one, which would then send the impostor a code (RFC 9700,
-    /// section 4.4). So the authorization endpoint must be of the issuer, or where the code goes.
+    /// Checks a client that was registered manually with an issuer that is not configured. An
+    /// impostor's authorization server could send the user to the true one, which would then send
+    /// the authorization code to the impostor (RFC 9700, section 4.4). So the authorization
+    /// endpoint must have the origin of the issuer or of the token endpoint, to which the code is
+    /// sent.
     pub(super) fn check_mix_up(&self, issuer: &str) -> Result<(), IssuerError> {
         let authorization = origin(&parse(&self.authorization_endpoint, "authorization_endpoint")?);
         let token = self.token_origin()?;
@@ -149,7 +154,7 @@ impl Endpoints {
         Err(IssuerError::ThreeOrigins { issuer: issuer.to_owned(), authorization, token })
     }
 
-    /// Everything that may be posted to.
+    /// All endpoints that may be posted to.
     pub(super) fn posted_to(&self) -> Vec<Url> {
         let endpoints = [Some(&self.token_endpoint), self.registration_endpoint.as_ref()];
         endpoints.into_iter().flatten().filter_map(|endpoint| Url::parse(endpoint).ok()).collect()
@@ -157,7 +162,7 @@ impl Endpoints {
 }
 
 impl Binding {
-    /// Checks that this, which was found, is where credentials of `bound` may go.
+    /// Checks that this authorization server, which was discovered, may get credentials of `bound`.
     pub(super) fn check(&self, bound: &Self) -> Result<(), IssuerError> {
         if !is_same_issuer(&self.issuer, &bound.issuer) {
             return Err(IssuerError::Changed { found: self.issuer.clone(), expected: bound.issuer.clone() });
@@ -172,7 +177,7 @@ impl Binding {
         Ok(())
     }
 
-    /// Checks that this is of the issuer that is configured, if there is one.
+    /// Checks that this belongs to the configured issuer, if there is one.
     pub(super) fn check_configured(&self, config: &OAuth) -> Result<(), IssuerError> {
         match &config.issuer {
             Some(expected) if !is_same_issuer(&self.issuer, expected) => {
@@ -184,7 +189,7 @@ impl Binding {
     }
 }
 
-/// Checks what is configured before anything is asked: a secret goes to the issuer that it is for.
+/// Checks the configuration before any request: a client secret requires a configured issuer.
 pub(super) fn check_secret(config: &OAuth) -> Result<(), IssuerError> {
     if config.client_secret.is_some() && config.issuer.is_none() {
         return Err(IssuerError::SecretWithoutIssuer);
@@ -192,12 +197,13 @@ pub(super) fn check_secret(config: &OAuth) -> Result<(), IssuerError> {
     Ok(())
 }
 
-/// Whether two texts are one issuer: the same text (RFC 8414, section 4), except that an origin may end with a slash.
-/// Nothing else is made equal, because each rule that makes texts equal is one more to be deceived by.
+/// Whether two texts name the same issuer: they are equal (RFC 8414, section 4), except that an
+/// origin may end with a slash. There is no other normalization, because each rule could be
+/// exploited.
 pub(super) fn is_same_issuer(one: &str, other: &str) -> bool {
     fn without_root_slash(issuer: &str) -> &str {
         match issuer.strip_suffix('/') {
-            // `https://host` and no path.
+            // `https://host` without a path.
             Some(origin) if origin.matches('/').count() == 2 => origin,
             _ => issuer,
         }
@@ -205,7 +211,8 @@ pub(super) fn is_same_issuer(one: &str, other: &str) -> bool {
     without_root_slash(one) == without_root_slash(other)
 }
 
-/// The issuer whose metadata is at `location`, without a last slash; `None` if it is a location of none.
+/// The issuer whose metadata is at `location`, without a trailing slash; `None` if it is not a
+/// location of metadata.
 fn issuer_at(location: &Url) -> Option<String> {
     let has_more = location.query().is_some() || location.fragment().is_some();
     if has_more || !location.username().is_empty() || location.password().is_some() {
@@ -224,7 +231,7 @@ fn issuer_at(location: &Url) -> Option<String> {
         .then(|| format!("{}{}", origin.ascii_serialization(), issuer_path.trim_end_matches('/')))
 }
 
-/// Where the metadata of `issuer` is looked for, best first.
+/// The possible locations of the metadata of `issuer`, best first.
 pub(super) fn locations(issuer: &str) -> Vec<Url> {
     let Ok(issuer) = Url::parse(issuer) else { return Vec::new() };
     let path = issuer.path().trim_end_matches('/');
@@ -241,7 +248,8 @@ pub(super) fn locations(issuer: &str) -> Vec<Url> {
     paths.into_iter().map(at).collect()
 }
 
-/// Whether `entry` of a server's `authorization_servers` is `issuer`, or a location of its metadata.
+/// Whether `entry` of a server's `authorization_servers` is `issuer`, or a location of its
+/// metadata.
 pub(super) fn names(entry: &str, issuer: &str) -> bool {
     is_same_issuer(entry, issuer) || locations(issuer).iter().any(|location| location.as_str() == entry)
 }

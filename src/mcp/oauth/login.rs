@@ -1,4 +1,4 @@
-//! What a person does: signing in through a browser, signing out, looking.
+//! Sign-in through a browser, sign-out, and status, for the user.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,67 +23,67 @@ use super::tokens::{Remembered, TokenStore, secret};
 use super::{Discovered, check_before, client_credentials, discover, has_token};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
-/// How long a person may take in the browser: finding a password, a second factor.
+/// How long a user may take in the browser, for example to find a password or a second factor.
 const PERSON_TIME: Duration = Duration::from_secs(5 * 60);
 
-/// Discovery with registration, and exchanging the code, each.
+/// Maximum time for discovery with registration, and for exchanging the code, each.
 const EXCHANGE_TIME: Duration = Duration::from_secs(60);
 
-/// Where the browser comes back to.
+/// Path of the redirect URI.
 const CALLBACK: &str = "/callback";
 
-/// Errors of a server, in its own words, up to here.
+/// Maximum characters of a server's own error text.
 const MAX_PROBLEM: usize = 500;
 
 /// Why signing in or out failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The server is a process, to which nobody signs in.
+    /// The server is a stdio server, which has no sign-in.
     #[error("server `{0}` is a process; only servers with a `url` can be signed in to")]
     NotHttp(String),
     /// The server or its authorization server refused, or cannot be reached.
     #[error("signing in to server `{server}` failed: {problem}")]
     Failed {
-        /// The server.
+        /// The server's name.
         server: String,
-        /// What was wrong.
+        /// The problem.
         problem: String,
     },
-    /// Nobody came back from the browser in time.
+    /// The user did not finish in the browser in time.
     #[error("signing in to server `{0}` was not finished within 5 minutes")]
     Elapsed(String),
     /// The tokens could not be written or removed.
     #[error("the tokens of server `{server}` cannot be stored: {problem}")]
     Storage {
-        /// The server.
+        /// The server's name.
         server: String,
-        /// What was wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// What is known about a person's sign-in to a server.
+/// The state of a user's sign-in to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthStatus {
     /// No tokens are stored.
     SignedOut,
-    /// There is a token.
+    /// A token is stored.
     SignedIn {
-        /// For how long it is still good, if that is known.
+        /// How long it is still valid, if that is known.
         remaining: Option<Duration>,
-        /// Whether it is renewed without a person.
+        /// Whether it can be renewed without the user.
         renews: bool,
     },
 }
 
-/// Signs in to `server` and stores the tokens in the system's keyring, or below `directory` where
+/// Signs in to `server` and stores the tokens in the system's keyring, or below `directory` if
 /// there is none.
 ///
-/// `show` is called with the address that the person must open in a browser on this machine; it is
-/// always `https`, or `http` on this machine. It is not called for a server with
-/// [client credentials](OAuth::client_credentials). Waits for at most five minutes.
+/// `show` is called with the URL that the user must open in a browser on this machine. The URL is
+/// always `https`, or `http` on this machine. `show` is not called for a server with [client
+/// credentials](OAuth::client_credentials). Waits for the user for at most five minutes.
 ///
 /// # Errors
 ///
@@ -92,27 +92,27 @@ pub async fn login(server: &McpServer, directory: &Path, show: impl FnOnce(&Url)
     login_with(server, Arc::new(TokenStore::new(server.identity(), directory)), show).await
 }
 
-/// Forgets the tokens of `server`.
+/// Removes the tokens of `server`.
 ///
 /// # Errors
 ///
-/// When they cannot be removed.
+/// If they cannot be removed.
 pub async fn logout(server: &McpServer, directory: &Path) -> Result<(), AuthError> {
     http_transport(server)?;
     logout_with(server, &TokenStore::new(server.identity(), directory)).await
 }
 
 pub(super) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Result<(), AuthError> {
-    // Or a renewal that is under way would store its tokens afterwards.
+    // Without the lock, a renewal in flight would store its tokens afterwards.
     let _lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
     tokens.clear().await.map_err(|error| failure(server, &error.into()))
 }
 
-/// Whether there are tokens for `server`. Asks nobody but the keyring.
+/// Returns whether there are tokens for `server`. Reads only the local store.
 ///
 /// # Errors
 ///
-/// When the server is a process.
+/// If the server is a stdio server.
 pub async fn status(server: &McpServer, directory: &Path) -> Result<AuthStatus, AuthError> {
     http_transport(server)?;
     let stored = TokenStore::new(server.identity(), directory).load().await;
@@ -154,7 +154,7 @@ pub(super) async fn login_with(
     let session = timeout(EXCHANGE_TIME, begin(discovered, &tokens, &config, redirect)).await;
     let session = session.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error))?;
     let address = Url::parse(session.get_authorization_url()).map_err(|error| failed(error.to_string()))?;
-    // It is opened on this machine, where other schemes start programs.
+    // The URL is opened on this machine, where other schemes start programs.
     if !may_send_to(&http.url, &address) {
         let problem =
             "the page to sign in at is not behind `https`, or is on this machine and the server is not";
@@ -172,7 +172,7 @@ pub(super) async fn login_with(
             return Err(failed(shown(&problem)));
         }
     };
-    // Or a renewal of the sign-in before this one, which is under way, would replace its tokens.
+    // Without the lock, a renewal of the previous sign-in in flight would replace the new tokens.
     let _lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
     let exchanged = session.handle_callback_with_issuer(&code, &state, callback.iss.as_deref());
     let exchanged = timeout(EXCHANGE_TIME, exchanged).await.map_err(|_elapsed| too_slow())?;
@@ -183,7 +183,7 @@ pub(super) async fn login_with(
     Err(AuthError::Storage { server: server.name.clone(), problem: "they were not kept".to_owned() })
 }
 
-/// Registers this client if it is not known, and makes the address to open.
+/// Registers this client if necessary, and makes the URL to open.
 async fn begin(
     discovered: Discovered,
     tokens: &Arc<TokenStore>,
@@ -210,7 +210,7 @@ async fn begin(
     AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error.into())
 }
 
-/// What the browser brings back.
+/// The parameters of the redirect from the browser.
 #[derive(Deserialize)]
 struct Callback {
     code: Option<String>,
@@ -226,21 +226,22 @@ struct Receiver {
     callbacks: mpsc::Sender<Callback>,
 }
 
-/// Waits for the one request that has our `state`. Whatever else comes is turned away and changes
-/// nothing: any page that the person has open can make the browser ask here.
+/// Waits for the one request with the right `state`. All other requests are refused and change
+/// nothing: any page that the user has open can make the browser send requests here.
 async fn receive(listener: TcpListener, state: &str) -> Result<Callback, String> {
     let (callbacks, mut received) = mpsc::channel(1);
     let receiver = Receiver { state: Arc::from(state), callbacks };
     let router = Router::new().route(CALLBACK, get(answer)).with_state(receiver);
     let done = CancellationToken::new();
     let serving = axum::serve(listener, router).with_graceful_shutdown(done.clone().cancelled_owned());
-    // Ends with this function: dropped, or told to finish the answer that it is giving.
+    // The server ends with this function: it is dropped, or finishes the answer in progress.
     let mut serving = std::pin::pin!(serving.into_future());
     tokio::select! {
         ended = &mut serving => Err(format!("listening for the browser failed: {ended:?}")),
         callback = received.recv() => {
             done.cancel();
-            // The page is a few hundred bytes; a browser that keeps its connection is not waited for.
+            // The page has a few hundred bytes; a browser that keeps its connection open is not
+            // waited for.
             let _elapsed = timeout(Duration::from_secs(1), serving).await;
             callback.ok_or_else(|| "nothing came from the browser".to_owned())
         }
@@ -262,7 +263,7 @@ async fn answer(
     } else {
         "<!doctype html><title>cx</title><p>Signing in was refused. The terminal says more."
     };
-    // A second one is for nobody.
+    // A second callback is ignored.
     let _one_is_enough = receiver.callbacks.try_send(callback);
     (StatusCode::OK, Html(page))
 }
@@ -284,7 +285,7 @@ fn failure(server: &McpServer, error: &SignInError) -> AuthError {
     }
 }
 
-/// An error with what caused it. None of these hold tokens: rmcp and oauth2 keep them out.
+/// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.
 pub(super) fn described(error: &SignInError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! Signing in against a small authorization server that checks what it is sent.
+//! Signing in with a small authorization server that checks the requests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,21 +21,21 @@ use crate::mcp::notifications::Notifications;
 
 mod hostile;
 
-/// What the authorization server remembers and how it behaves.
+/// The state and the behaviour of the authorization server.
 #[derive(Default)]
 struct Issuer {
     base: Mutex<String>,
-    /// The access token that is good now.
+    /// The number of the access token that is valid now.
     number: AtomicU64,
     refreshes: AtomicUsize,
-    /// Seconds that new tokens live.
+    /// Lifetime of new tokens in seconds.
     lifetime: AtomicU64,
     refuses_refresh: AtomicBool,
     challenge: Mutex<Option<String>>,
     forms: Mutex<Vec<HashMap<String, String>>>,
     registrations: AtomicUsize,
     calls: AtomicUsize,
-    /// What it says instead of the truth: of the resource, and of itself.
+    /// False metadata that it returns: of the resource, and of itself.
     resource: Mutex<Option<Value>>,
     metadata: Mutex<Option<Value>>,
     /// The resource that tokens are for, if it is not its own.
@@ -44,7 +44,7 @@ struct Issuer {
     renewal_time: Mutex<Option<Duration>>,
     /// The grants of its tokens, in the order in which they were issued.
     grants: Mutex<Vec<String>>,
-    /// Where its token endpoint redirects to.
+    /// The target to which its token endpoint redirects.
     token_redirect: Mutex<Option<String>>,
 }
 
@@ -73,7 +73,7 @@ impl Issuer {
         McpServer::http("s", url)
     }
 
-    /// The server's address, for which tokens are.
+    /// The URL of the resource that tokens are for.
     fn resource(&self) -> String {
         let other = self.other_resource.lock().clone();
         other.unwrap_or_else(|| format!("{}/mcp", self.base.lock()))
@@ -94,7 +94,7 @@ impl Issuer {
         format!("token-{}", self.number.load(Ordering::SeqCst))
     }
 
-    /// Makes a new token; the one before is not accepted any more.
+    /// Makes a new token; the one before becomes invalid.
     fn issue(&self, grant: &str) -> Response {
         self.grants.lock().push(grant.to_owned());
         self.number.fetch_add(1, Ordering::SeqCst);
@@ -133,7 +133,7 @@ async fn register(State(issuer): Shared, body: String) -> Response {
     answer(StatusCode::CREATED, json!({ "client_id": "registered", "redirect_uris": asked["redirect_uris"] }))
 }
 
-/// The person agrees at once.
+/// The user agrees at once.
 async fn authorize(State(issuer): Shared, Query(query): Query<HashMap<String, String>>) -> Response {
     assert_eq!(query["response_type"], "code");
     assert_eq!(query["code_challenge_method"], "S256");
@@ -166,7 +166,7 @@ async fn token(State(issuer): Shared, body: String) -> Response {
         "refresh_token" => {
             issuer.refreshes.fetch_add(1, Ordering::SeqCst);
             let is_current = form["refresh_token"] == format!("refresh-{}", issuer.current());
-            // Long enough for all the other calls to come by.
+            // Long enough for all other calls to arrive.
             let renewal_time = *issuer.renewal_time.lock();
             tokio::time::sleep(renewal_time.unwrap_or(Duration::from_millis(100))).await;
             if !is_current || issuer.refuses_refresh.load(Ordering::Relaxed) {
@@ -206,7 +206,7 @@ fn store(server: &McpServer, directory: &TempDir) -> Arc<TokenStore> {
     Arc::new(TokenStore::in_files(server.identity(), directory.path()))
 }
 
-/// What a browser does: opens the address and goes where it is sent.
+/// Does what a browser does: opens the URL and follows redirects.
 fn browser(address: &Url) -> tokio::task::JoinHandle<(StatusCode, String)> {
     let address = address.clone();
     tokio::spawn(async move {
@@ -263,7 +263,7 @@ async fn a_person_signs_in_and_calls_work() {
     assert!(page.contains("You can close this page"), "{page}");
     assert!(!page.contains("the-code"), "{page}");
     assert_eq!(issuer.registrations.load(Ordering::Relaxed), 1);
-    // The verifier is the one that belongs to the challenge.
+    // The verifier belongs to the challenge.
     let verifier = issuer.forms.lock()[0]["code_verifier"].clone();
     let digest = Sha256::digest(verifier.as_bytes());
     let challenge = base64(&digest).replace('+', "-").replace('/', "_").replace('=', "");
@@ -273,7 +273,7 @@ async fn a_person_signs_in_and_calls_work() {
     call(&running).await.unwrap();
     assert_eq!(issuer.refreshes.load(Ordering::Relaxed), 0);
 
-    // Nobody else can read the file, and it is gone afterwards.
+    // No other user can read the file, and it is removed afterwards.
     use std::os::unix::fs::PermissionsExt as _;
     let file = directory.path().join("tokens").join(format!("{}.json", server.identity()));
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
@@ -290,7 +290,7 @@ async fn without_a_sign_in_the_error_says_what_to_do_and_comes_back_to_life() {
     assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
     assert!(error.message.contains("cx auth login s"), "{}", error.message);
     assert!(issuer.forms.lock().is_empty());
-    // The person does that, and this process need not be started again.
+    // The user signs in, and this process need not be restarted.
     signed_in(&server, &directory).await;
     call(&connect(&server, authorization).await.unwrap()).await.unwrap();
 }
@@ -301,7 +301,7 @@ async fn an_expired_token_is_renewed_once_for_many_calls() {
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
     signed_in(&server, &directory).await;
     let running = connect(&server, authorization(&server, &directory)).await.unwrap();
-    // The server stops accepting it before its time, as after a restart.
+    // The server stops accepting the token before its expiry, as after a restart.
     let refresh = format!("refresh-{}", issuer.current());
     let stored = store(&server, &directory).load().await.unwrap();
     assert!(serde_json::to_string(&stored).unwrap().contains(&refresh));
@@ -317,7 +317,8 @@ async fn an_expired_token_is_renewed_once_for_many_calls() {
 
 #[tokio::test]
 async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
-    // Shorter than what counts as early: never good for a request.
+    // The lifetime is shorter than the early-renewal time, so the token is never valid for a
+    // request.
     let issuer = Issuer::start(5).await;
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
     signed_in(&server, &directory).await;
@@ -358,7 +359,7 @@ async fn a_client_signs_in_as_itself() {
     let running = connect(&server, authorization(&server, &directory)).await.unwrap();
     call(&running).await.unwrap();
     assert_eq!(issuer.forms.lock().len(), 1);
-    // When the server forgets it, another is got.
+    // If the server no longer accepts the token, another one is requested.
     issuer.number.fetch_add(1, Ordering::SeqCst);
     call(&running).await.unwrap();
     assert_eq!(issuer.forms.lock().len(), 2);
@@ -431,7 +432,7 @@ async fn processes_have_nothing_to_sign_in_to() {
     assert!(matches!(error, AuthError::NotHttp(name) if name == "files"));
 }
 
-/// Changes what is stored, behind the back of whoever has read it.
+/// Changes the stored sign-in after it has been read.
 async fn rewrite(server: &McpServer, directory: &TempDir, change: impl FnOnce(String) -> String) {
     let tokens = store(server, directory);
     let text = serde_json::to_string(&tokens.load().await.unwrap()).unwrap();

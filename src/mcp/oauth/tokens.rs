@@ -1,4 +1,4 @@
-//! Where tokens are kept: in the system's keyring, or in a file of the person's own.
+//! Stores tokens: in the system's keyring, or in a file that only the user can read.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -20,24 +20,25 @@ use super::RENEWAL_TIME;
 use super::issuer::Binding;
 use crate::storage::files::{self, Store};
 
-/// The keyring's name for what is ours.
+/// The service name of cx in the keyring.
 const SERVICE: &str = "cx";
 
-/// The format of the file. Tokens of version 1 have no authorization server that they are bound to.
+/// Version of the file format. Tokens of version 1 are not bound to an authorization server.
 const VERSION: u32 = 2;
 
-/// A keyring that is there answers at once. One that is locked may ask the person, who is not there
-/// during a run; a machine without a session bus may wait for one.
+/// Maximum time for the keyring. A keyring that works answers at once. A locked one may ask the
+/// user, who is absent during a run; a machine without a session bus may wait for one.
 const KEYRING_TIME: Duration = Duration::from_secs(3);
 
-/// The keyring did not answer. It is not asked again: each question costs a thread.
+/// Set when the keyring did not answer. It is not asked again, because each question costs a
+/// thread.
 static NO_KEYRING: AtomicBool = AtomicBool::new(false);
 
-/// How long another process is waited for that renews the same sign-in: as long as a renewal may take, with reading
-/// tokens before and after it.
+/// How long to wait for another process that renews the same sign-in: as long as a renewal may
+/// take, including reading tokens before and after it.
 const MAX_LOCK_WAIT: Duration = RENEWAL_TIME.saturating_add(KEYRING_TIME).saturating_add(KEYRING_TIME);
 
-/// How often the lock is tried. A renewal takes some hundred milliseconds.
+/// Interval between attempts to take the lock. A renewal takes some hundred milliseconds.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The tokens of one server.
@@ -48,28 +49,28 @@ pub(super) struct TokenStore {
     uses_keyring: bool,
 }
 
-/// What is stored: tokens, and where they may be renewed.
+/// The stored tokens, and the authorization server that may renew them.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredSignIn {
     pub(super) credentials: StoredCredentials,
     pub(super) binding: Binding,
 }
 
-/// The right to renew, replace or remove the tokens of one server, among all processes. Given back when dropped, by the
-/// kernel also when the process dies.
+/// The lock for renewing, replacing or removing the tokens of one server, among all processes. It
+/// is released when this is dropped; the kernel releases it if the process dies.
 pub(super) struct RenewalLock {
     _file: File,
 }
 
-/// The part of what is stored that requests need.
+/// The part of a stored sign-in that requests need.
 pub(super) struct Secret {
     pub(super) access_token: String,
-    /// How long it is still good, if that is known.
+    /// How long it is still valid, if that is known.
     pub(super) remaining: Option<Duration>,
     pub(super) can_renew: bool,
 }
 
-/// Reads the token out of `stored`.
+/// Extracts the token from `stored`.
 pub(super) fn secret(stored: &StoredSignIn) -> Option<Secret> {
     let credentials = &stored.credentials;
     let response = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
@@ -89,13 +90,14 @@ impl TokenStore {
         Self { identity, files: Store::new(directory.clone()), directory, uses_keyring: true }
     }
 
-    /// A store that leaves the machine's keyring alone.
+    /// A store that does not use the machine's keyring.
     #[cfg(test)]
     pub(super) fn in_files(identity: String, directory: &Path) -> Self {
         Self { uses_keyring: false, ..Self::new(identity, directory) }
     }
 
-    /// What is stored. What cannot be read counts as nothing: the person signs in again.
+    /// Loads the stored sign-in. If it cannot be parsed it counts as absent, and the user signs in
+    /// again.
     pub(super) async fn load(&self) -> Option<StoredSignIn> {
         let text = self.keyring(|entry| match entry.get_password() {
             Ok(text) => Ok(Some(text)),
@@ -120,7 +122,7 @@ impl TokenStore {
         let failed = |error: String| RmcpError::CredentialStoreError(error);
         let text = serde_json::to_string(&stored).map_err(|error| failed(error.to_string()))?;
         if self.keyring(move |entry| entry.set_password(&text)).await.is_some() {
-            // What an earlier, keyless time left is not valid any more.
+            // Removes a file that was written when there was no keyring, because it is outdated.
             return self.files.remove(&self.identity).map_err(|error| failed(error.to_string()));
         }
         self.files
@@ -141,7 +143,8 @@ impl TokenStore {
     ///
     /// # Errors
     ///
-    /// When the lock's file cannot be used, or another process keeps it for longer than a renewal may take.
+    /// If the lock file cannot be used, or another process holds it for longer than a renewal may
+    /// take.
     pub(super) async fn lock(&self) -> Result<RenewalLock, RmcpError> {
         let path = self.directory.join(format!("{}.renewal.lock", self.identity));
         let failed = |problem: String| {
@@ -163,7 +166,7 @@ impl TokenStore {
         }
     }
 
-    /// Asks the keyring; `None` if there is none that answers.
+    /// Asks the keyring; `None` if there is no keyring that answers.
     async fn keyring<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&keyring::Entry) -> keyring::Result<T> + Send + 'static,
@@ -173,8 +176,8 @@ impl TokenStore {
         }
         let identity = self.identity.clone();
         let (answer, answered) = oneshot::channel();
-        // A thread of its own: a runtime that shuts down would wait for one of its blocking threads,
-        // and this one may wait for a bus for ever.
+        // A thread of its own: a runtime that shuts down waits for its blocking threads, and this
+        // one may wait for a bus forever.
         let asked = std::thread::Builder::new().name("cx-keyring".to_owned()).spawn(move || {
             let result = keyring::Entry::new(SERVICE, &identity).and_then(|entry| ask(&entry));
             let _nobody_waits = answer.send(result);
@@ -199,16 +202,16 @@ impl TokenStore {
     }
 }
 
-/// A [`TokenStore`] as rmcp wants one, for credentials of one authorization server.
+/// A [`TokenStore`] in the form of rmcp's trait, for credentials of one authorization server.
 pub(super) struct Remembered {
     pub(super) tokens: Arc<TokenStore>,
     pub(super) binding: Binding,
-    /// Held by who renews, from before it reads the tokens that are to be renewed. A sign-in has no tokens to read, and
-    /// takes the lock when the user has come back.
+    /// Held by a renewal from before it reads the tokens. A sign-in has no tokens to read, and
+    /// takes the lock when the user has come back from the browser.
     pub(super) lock: Option<Arc<RenewalLock>>,
 }
 
-// Written out because rmcp's trait is made by a macro of a crate that is needed for nothing else.
+// Written without the macro of rmcp's trait: its crate would be needed for nothing else.
 impl CredentialStore for Remembered {
     fn load<'life, 'async_trait>(
         &'life self,
@@ -229,14 +232,14 @@ impl CredentialStore for Remembered {
         Self: 'async_trait,
     {
         if credentials.token_response.is_none() {
-            // As in `clear`: rmcp's way to keep a client's id without its tokens.
+            // As in `clear`: rmcp saves a client's id without tokens to remove the tokens.
             return async { Ok(()) }.boxed();
         }
         self.tokens.save(StoredSignIn { credentials, binding: self.binding.clone() }).boxed()
     }
 
-    /// Keeps the tokens. rmcp clears them when a server names another authorization server, which anybody can make it
-    /// do; a person removes them, with `cx auth logout`.
+    /// Keeps the tokens. rmcp clears them if a server names another authorization server, which any
+    /// server can do; only the user removes them, with `cx auth logout`.
     fn clear<'life, 'async_trait>(&'life self) -> BoxFuture<'async_trait, Result<(), RmcpError>>
     where
         'life: 'async_trait,
@@ -245,7 +248,7 @@ impl CredentialStore for Remembered {
         async { Ok(()) }.boxed()
     }
 
-    /// rmcp keeps this from reading the refresh token to storing its successor.
+    /// rmcp holds this from reading the refresh token until its successor is stored.
     fn acquire_refresh_guard<'life, 'async_trait>(
         &'life self,
     ) -> BoxFuture<'async_trait, Result<Option<CredentialRefreshGuard>, RmcpError>>

@@ -10,7 +10,7 @@ fn v_328_cursors_are_followed_within_bounds() {
     assert_eq!(pages.follow(longest.clone()), Ok(longest.clone()));
     assert_eq!(pages.follow(longest.clone() + "x"), Err(ListCut::LongCursor { bytes: MAX_CURSOR_BYTES + 1 }));
     assert_eq!(pages.follow(longest), Err(ListCut::RepeatedCursor));
-    // An empty cursor is one.
+    // An empty cursor is a valid cursor.
     assert_eq!(pages.follow(String::new()), Ok(String::new()));
     for page in 3..MAX_PAGES {
         assert_eq!(pages.number(), page);
@@ -18,6 +18,6 @@ fn v_328_cursors_are_followed_within_bounds() {
     }
     assert_eq!(pages.follow("last".to_owned()), Err(ListCut::ManyPages));
     assert_eq!(pages.number(), MAX_PAGES);
-    // What is kept is of one size, whatever was sent.
+    // The set of hashes is bounded, whatever was sent.
     assert_eq!(pages.followed.len(), MAX_PAGES - 1);
 }

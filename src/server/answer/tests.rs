@@ -127,7 +127,7 @@ fn output_keeps_head_and_tail_within_25_000_characters() {
     assert!(output.contains(&marker), "{output}");
     let kept = output.chars().filter(|&character| character != '\n').count() - marker.chars().count();
     assert!(kept as u64 + omitted >= 99_000, "nothing is lost uncounted");
-    // Exactly as much as there may be is whole.
+    // Output of exactly the maximum length is not truncated.
     let whole = printing(returned(json!(1)), &[&"x".repeat(MAX_CHARACTERS)]);
     assert!(!Draft::new(&whole).leaves_out());
     assert_eq!(self::answer(&whole).structured["output"].as_str().unwrap().len(), MAX_CHARACTERS);
@@ -144,7 +144,7 @@ fn a_value_that_is_too_long_is_replaced() {
     assert!(truncated["tail"].as_str().unwrap().ends_with(r#""row"]}"#));
     assert_eq!(text(&answer).lines().filter(|line| line.contains("cx://runs/abc/value")).count(), 1);
     assert!(text(&answer).chars().count() < 25_200);
-    // JSON and TOON are of the structured content, and so no longer than that.
+    // JSON and TOON encode the structured content, so they are no longer than it is.
     for format in [Format::Json, Format::Toon] {
         assert!(text(&Draft::new(&result).answer(format, None)).len() < 8_000);
     }
@@ -202,7 +202,7 @@ fn emitted_blocks_follow_the_text() {
     assert_eq!(serde_json::to_value(&answer.content[101]).unwrap()["text"], "200 more blocks were emitted");
 }
 
-/// Examples of the form's specification, 4.4.
+/// Examples from section 4.4 of the TOON specification.
 #[test]
 fn toon_as_its_specification_has_it() {
     for (value, expected) in [

@@ -1,4 +1,4 @@
-//! Who may ask over HTTP: which hosts a request may be meant for, which pages it may come from, and the token.
+//! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the token.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,10 +14,11 @@ use url::{Host, Url};
 
 use crate::error::Error;
 
-/// What a token must have where others can reach the server: 32 letters of base64 are 192 bits.
+/// Minimum length of a token where other machines can reach the server. 32 characters of base64 are
+/// 192 bits.
 const MIN_TOKEN: usize = 32;
 
-/// How long a browser may remember what a page may do.
+/// How long a browser may cache the answer to a preflight request.
 const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
@@ -28,7 +29,7 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
 
 const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
 
-/// A secret that clients must send as `Authorization: Bearer`. Only its fingerprint is kept.
+/// A secret that clients must send as `Authorization: Bearer`. Only its hash is kept.
 #[derive(Clone)]
 pub struct HttpToken {
     fingerprint: [u8; 32],
@@ -36,11 +37,12 @@ pub struct HttpToken {
 }
 
 impl HttpToken {
-    /// A token of visible ASCII characters, as a header can carry them.
+    /// Makes a token of visible ASCII characters, which a header can carry.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] when it is empty or has other characters. The message does not have it.
+    /// [`Error::InvalidOptions`] if it is empty or has other characters. The message does not
+    /// contain the token.
     pub fn new(token: &str) -> Result<Self, Error> {
         let problem = if token.is_empty() {
             "is empty"
@@ -52,12 +54,13 @@ impl HttpToken {
         Err(Error::InvalidOptions { option: "token", problem: problem.to_owned() })
     }
 
-    /// Whether it can protect a server that others reach.
+    /// Whether it is long enough to protect a server that other machines can reach.
     fn is_long_enough(&self) -> bool {
         self.length >= MIN_TOKEN
     }
 
-    /// In a time that says nothing about how much of it is right.
+    /// Compares in constant time, so that the duration does not reveal how much of the token is
+    /// right.
     fn is(&self, token: &[u8]) -> bool {
         let fingerprint: [u8; 32] = Sha256::digest(token).into();
         self.fingerprint.ct_eq(&fingerprint).into()
@@ -70,18 +73,18 @@ impl fmt::Debug for HttpToken {
     }
 }
 
-/// Decides about each request before anything of it is read.
+/// Checks each request before its body is read.
 pub(super) struct Authentication {
     is_loopback: bool,
     origins: Vec<url::Origin>,
     token: Option<HttpToken>,
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 pub(super) enum Refusal {
-    /// It is for another host, or comes from a page that may not ask.
+    /// The host is not allowed, or the page's origin is not.
     Forbidden(&'static str),
-    /// It has no token, or not the right one.
+    /// The token is missing or wrong.
     Unauthorized,
 }
 
@@ -90,8 +93,8 @@ impl Authentication {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] when others can reach the address and there is no token, or a short one, or when
-    /// something is no origin.
+    /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token or
+    /// only a short one, or if an entry of `origins` is not an origin.
     pub(super) fn new(address: IpAddr, origins: &[String], token: Option<HttpToken>) -> Result<Self, Error> {
         let is_loopback = address.to_canonical().is_loopback();
         if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
@@ -105,19 +108,20 @@ impl Authentication {
         Ok(Self { is_loopback, origins, token })
     }
 
-    /// Whether only processes of this machine reach the server.
+    /// Whether only processes of this machine can reach the server.
     pub(super) const fn is_loopback(&self) -> bool {
         self.is_loopback
     }
 
-    /// Looks where a request is from. Returns the page's origin, if it is a page's.
+    /// Checks the host and the origin of a request. Returns the origin if a page sent the request.
     pub(super) fn check_source(
         &self,
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<Option<HeaderValue>, Refusal> {
         if self.is_loopback && !is_local_host(uri, headers) {
-            // A name of the attacker's that leads here makes the browser think that it is the attacker's own server.
+            // DNS rebinding: the browser takes this server for the attacker's own, because a name
+            // of the attacker resolves to it.
             return Err(Refusal::Forbidden(
                 "the `Host` header is not of this machine: use 127.0.0.1 or localhost",
             ));
@@ -133,7 +137,7 @@ impl Authentication {
         Ok(Some(header.clone()))
     }
 
-    /// Looks for the token, if there must be one.
+    /// Checks the token, if one is required.
     pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let Some(token) = &self.token else { return Ok(()) };
         let mut values = headers.get_all(AUTHORIZATION).iter();
@@ -148,14 +152,14 @@ impl Authentication {
     }
 }
 
-/// Lets the page that asked read the answer.
+/// Adds the CORS headers that let the page read the answer.
 pub(super) fn allow_reading(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, RESPONSE_HEADERS);
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }
 
-/// Tells a browser what a page may send.
+/// Adds the CORS headers that say what a page may send.
 pub(super) fn allow_sending(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
@@ -179,7 +183,7 @@ fn is_local_host(uri: &Uri, headers: &HeaderMap) -> bool {
         Some(_) => None,
         None => uri.authority().map(axum::http::uri::Authority::as_str),
     };
-    // As a browser would read it.
+    // Parsed in the same way as a browser does.
     let url = host.filter(|host| !host.contains(['/', '@', '?', '#', '\\']));
     let url = url.and_then(|host| Url::parse(&format!("http://{host}/")).ok());
     url.is_some_and(|url| is_local(url.host()))

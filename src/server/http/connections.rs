@@ -1,4 +1,4 @@
-//! The open connections: what each of them is doing, and which one is evicted for a new one.
+//! The open connections, their phases, and the eviction of one for a new one.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
 
-/// How long a request may be incomplete before its connection may be evicted. Only large bodies over slow networks take
-/// longer, and they are evicted only when all connections are in use.
+/// How long a request may be incomplete before its connection may be evicted. Only large bodies
+/// over slow networks take longer, and they are evicted only if all connections are in use.
 const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// All open connections.
@@ -36,9 +36,9 @@ struct Open {
 pub(super) struct Connection {
     peer: PeerKey,
     state: Mutex<State>,
-    /// It has to end for a new connection.
+    /// Cancelled when the connection has to end for a new one.
     evicted: CancellationToken,
-    /// The connection that gets its permit.
+    /// Sends the permit to the new connection.
     successor: Mutex<Option<oneshot::Sender<OwnedSemaphorePermit>>>,
 }
 
@@ -47,7 +47,7 @@ struct State {
     since: Instant,
     /// Whether a request on it has passed authentication.
     is_admitted: bool,
-    /// Whether a request on it was answered: the end of the answer may not have been written yet.
+    /// Whether a request on it was answered. The end of the answer may not have been written yet.
     has_answered: bool,
 }
 
@@ -73,12 +73,12 @@ pub(super) struct OpenConnection {
 }
 
 impl Connections {
-    /// None yet, and never more than `most`.
+    /// Starts with no connections; there are never more than `most`.
     pub(super) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
-    /// How many are open.
+    /// The number of open connections.
     pub(super) fn count(&self) -> usize {
         self.open.lock().by_number.len()
     }
@@ -103,15 +103,17 @@ impl Connections {
         OpenConnection { connection, connections: Arc::clone(self), number, permit: Some(permit) }
     }
 
-    /// Evicts a connection for `newcomer`, if there is one that may be. The receiver gets its permit when it has ended:
-    /// no other connection can take that, as it could from the semaphore.
+    /// Evicts a connection for `newcomer`, if one may be evicted. When it has ended, the receiver
+    /// gets its permit directly: if it went back to the semaphore, another connection could take
+    /// it.
     pub(super) fn make_room(&self, newcomer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
         let open = self.open.lock();
         let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
         let held = staying.map(Connection::held).collect();
         let connection = select_for_eviction(held, newcomer, self.most)?;
         let (sender, permit) = oneshot::channel();
-        // Before it is listed no longer, which takes the same lock: it finds its successor when it ends.
+        // Set before the connection is removed from the list, which takes the same lock. So the
+        // connection finds its successor when it ends.
         *connection.successor.lock() = Some(sender);
         connection.evicted.cancel();
         Some(permit)
@@ -123,7 +125,7 @@ impl Drop for OpenConnection {
         self.connections.open.lock().by_number.remove(&self.number);
         let successor = self.connection.successor.lock().take();
         if let Some((successor, permit)) = successor.zip(self.permit.take()) {
-            // A successor that waits no longer gives the permit back.
+            // If the successor waits no longer, the permit goes back to the semaphore.
             let _given_back = successor.send(permit);
         }
     }
@@ -134,14 +136,15 @@ impl Connection {
         self.peer
     }
 
-    /// Completes when the connection is evicted. Returns whether the end of an answer may not have been written yet.
+    /// Completes when the connection is evicted. Returns whether the end of an answer may not have
+    /// been written yet.
     pub(super) async fn evicted(&self) -> bool {
         self.evicted.cancelled().await;
         let state = self.state.lock();
         state.phase == Phase::Head && state.has_answered
     }
 
-    /// The head of a request has come.
+    /// The head of a request was read.
     pub(super) fn begin_request(&self) {
         self.enter(Phase::Request);
     }
@@ -186,7 +189,8 @@ impl Connection {
     }
 }
 
-/// Notes the end of an answer when it is dropped: hyper has taken all of it, or the client has gone.
+/// Records the end of an answer when it is dropped: hyper has consumed all of it, or the client is
+/// gone.
 struct AnswerEnd(Arc<Connection>);
 
 impl Drop for AnswerEnd {

@@ -1,8 +1,10 @@
-//! The sessions of clients with a handshake: which there are, and which stream each message goes to.
+//! The sessions of clients of the handshake revisions, and the routing of their messages to
+//! streams.
 //!
-//! rmcp's own manager keeps answers for clients that may come back for them, makes a whole session wait for a client
-//! that does not read one stream, and tells requests apart by the client's ids. Here a request ends with its stream,
-//! no stream holds up another, and rmcp sees ids of ours, as over pipes.
+//! rmcp's own session manager keeps answers for clients that may reconnect, blocks a whole session
+//! if its client does not read one stream, and identifies requests by the client's ids. Here a
+//! request ends with its stream, streams do not block each other, and rmcp sees ids of this module,
+//! as over stdio.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -32,34 +34,38 @@ use crate::server::metrics;
 use crate::server::serve::{Calls, Shared, random_name};
 use crate::server::session::Handler;
 
-/// Messages that wait for the client to read its stream. A notification beyond it is dropped, as over pipes.
+/// Maximum number of messages that wait for the client to read a stream. Further notifications are
+/// dropped, as over stdio.
 const MAX_WAITING: usize = 256;
 
-/// Places that notifications leave to what must not be lost: questions to the client.
+/// Slots of a stream's queue that notifications leave free for approval prompts, which must not be
+/// lost.
 const KEPT_FOR_QUESTIONS: usize = 8;
 
-/// The place that everything else leaves to the answer.
+/// Slot that all other messages leave free for the answer.
 const KEPT_FOR_ANSWER: usize = 1;
 
-/// Messages that wait to be looked at, which takes no time: rmcp makes a task of each.
+/// Maximum number of messages that wait to be received by rmcp. Receiving takes little time: rmcp
+/// makes a task of each.
 const MAX_INCOMING: usize = 1_024;
 
-/// A session in use is evicted for another one of its own peer only after it has been idle for so long.
+/// A session in use is evicted for another one of its own peer only after it has been idle for this
+/// long.
 const MIN_LIFE: Duration = Duration::from_secs(60);
 
-/// How often sessions are looked at for their age, at least.
+/// Maximum interval between two checks for expired sessions.
 const EXPIRY: Duration = Duration::from_secs(15);
 
 tokio::task_local! {
-    /// Whether the request that this task answers could not begin a session because there are too many. rmcp makes one
-    /// error of all reasons, and a client that may try again has to be told so.
+    /// Whether the request of this task could not start a session because there are too many. rmcp
+    /// returns one error for all reasons, and a client that may retry has to be told.
     pub(super) static REFUSED: Cell<bool>;
 
-    /// Where the request that this task answers comes from.
+    /// The peer of this task's request.
     pub(super) static PEER: PeerKey;
 }
 
-/// How many sessions there may be, and for how long.
+/// Maximum number of sessions, and their maximum idle time.
 #[derive(Clone, Copy)]
 pub(super) struct SessionBounds {
     pub(super) most: usize,
@@ -70,7 +76,7 @@ pub(super) struct SessionBounds {
 pub(super) struct Sessions {
     shared: Arc<Shared>,
     bounds: SessionBounds,
-    /// Ends the runs of all sessions.
+    /// Cancels the runs of all sessions.
     runs: CancellationToken,
     /// The calls of all sessions.
     calls: Arc<Calls>,
@@ -79,27 +85,29 @@ pub(super) struct Sessions {
 
 /// One client's session.
 struct HttpSession {
-    /// Goes with each message, so that it is answered in this session.
+    /// Attached to each message, so that rmcp handles it in this session.
     handler: Arc<Handler>,
-    /// Where its first request came from.
+    /// The peer that sent its first request.
     peer: PeerKey,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
-    /// The client or its silence has ended the session.
+    /// Cancelled when the client has ended the session, or when it has expired or was evicted.
     ended: CancellationToken,
     streams: Arc<Mutex<Streams>>,
 }
 
-/// Where a session's messages go.
+/// The streams of a session, and the requests that they belong to.
 struct Streams {
-    /// By ids of ours, which never come twice.
+    /// By this module's ids, which are never reused.
     requests: HashMap<i64, RequestStream>,
     last_id: i64,
-    /// What the client reads beside its requests, if it does.
+    /// The standalone stream (GET), if the client has opened one.
     standalone: Option<mpsc::Sender<ServerSseMessage>>,
-    /// The requests of ours that the client has not answered, with the stream that each went to.
+    /// The server's requests that the client has not answered, with the stream that each was sent
+    /// on.
     questions: HashMap<RequestId, mpsc::Sender<ServerSseMessage>>,
     used: Instant,
-    /// Whether the client has sent anything after its first request, as every client does at once.
+    /// Whether the client has sent anything after its first request. Every real client does so at
+    /// once.
     is_used: bool,
 }
 
@@ -110,24 +118,24 @@ struct RequestStream {
     sender: mpsc::Sender<ServerSseMessage>,
 }
 
-/// Why a session cannot do what it is asked.
+/// Why a session operation fails.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SessionError {
-    /// There is none of that id, or no longer.
+    /// There is no session of this id, or it has ended.
     #[error("the session is over")]
     Over,
-    /// No more are possible.
+    /// The maximum number of sessions is reached and none can be evicted.
     #[error("too many sessions")]
     TooMany,
-    /// Streams are not kept for those who come back.
+    /// Streams are not kept for clients that reconnect.
     #[error("streams cannot be resumed")]
     NotKept,
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("no session id can be made")]
     NoId,
 }
 
-/// A message for a client that does not read, or has gone.
+/// The client does not read, or is gone.
 #[derive(Debug, thiserror::Error)]
 #[error("the client does not read")]
 pub(super) struct NotRead;
@@ -142,28 +150,28 @@ impl Sessions {
         Self { shared, bounds, runs, calls, open: Mutex::default() }
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub(super) fn count(&self) -> usize {
         self.open.lock().len()
     }
 
-    /// Whether there is a session of that id.
+    /// Whether there is a session of this id.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.open.lock().contains_key(id)
     }
 
-    /// Whether its client reads what comes beside its requests.
+    /// Whether the session's client has a standalone stream open.
     pub(super) fn is_listening(&self, id: &str) -> bool {
         let session = self.open.lock().get(id).cloned();
         session.is_some_and(|session| session.streams.lock().standalone().is_some())
     }
 
-    /// How often to look for sessions that are too old.
+    /// Interval of the checks for expired sessions.
     pub(super) fn expiry_interval(&self) -> Duration {
         self.bounds.idle.clamp(Duration::from_millis(10), EXPIRY)
     }
 
-    /// Ends the sessions that have not been used for too long.
+    /// Ends the sessions that were idle for too long.
     pub(super) fn expire(&self) {
         let idle = self.bounds.idle;
         let mut open = self.open.lock();
@@ -176,7 +184,7 @@ impl Sessions {
         });
     }
 
-    /// Ends what clients only listen to, so that their connections can end.
+    /// Ends all standalone streams, so that their connections can end.
     pub(super) fn end_listening(&self) {
         for session in self.open.lock().values() {
             session.streams.lock().standalone = None;
@@ -188,8 +196,8 @@ impl Sessions {
     }
 }
 
-/// Evicts a session for a new one of `peer`: one whose client sent nothing after its first request, or one that has been
-/// idle for [`MIN_LIFE`], or one of a peer above its share.
+/// Evicts a session for a new one of `peer`: one whose client sent nothing after its first request,
+/// or one that has been idle for [`MIN_LIFE`], or one of a peer above its share.
 fn make_room(
     open: &mut HashMap<SessionId, Arc<HttpSession>>,
     peer: PeerKey,
@@ -304,8 +312,8 @@ impl SessionManager for Sessions {
 }
 
 impl HttpSession {
-    /// Passes a request on. Its answer, and what is told before it, comes in the stream. Dropping that cancels the
-    /// request.
+    /// Passes a request on. Its notifications and its answer are sent on the returned stream.
+    /// Dropping the stream cancels the request.
     async fn begin(self: Arc<Self>, message: ClientJsonRpcMessage) -> Result<SessionStream, SessionError> {
         let JsonRpcMessage::Request(mut request) = message else { return Err(SessionError::Over) };
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
@@ -325,7 +333,7 @@ impl HttpSession {
         Ok(stream)
     }
 
-    /// Passes on what is not answered.
+    /// Passes on a message that gets no answer.
     async fn accept(&self, mut message: ClientJsonRpcMessage) -> Result<(), SessionError> {
         let mut cancelled = Vec::new();
         {
@@ -338,7 +346,7 @@ impl HttpSession {
                         let id = cancel.params.request_id.as_ref();
                         cancelled = streams.numbers_of(id);
                         for number in &cancelled {
-                            // There is no answer to it any more.
+                            // A cancelled request gets no answer.
                             streams.requests.remove(number);
                         }
                         if cancelled.is_empty() {
@@ -375,7 +383,7 @@ impl HttpSession {
         }
     }
 
-    /// How long nothing has happened. `None` while something does.
+    /// How long the session has been idle. `None` while it is in use.
     fn idle_time(&self) -> Option<Duration> {
         let streams = self.streams.lock();
         let is_idle = !self.has_calls(&streams) && streams.standalone().is_none();
@@ -387,11 +395,11 @@ impl HttpSession {
         !streams.requests.is_empty() || self.handler.calls.are_under_way()
     }
 
-    /// For whom it may be evicted.
+    /// Determines for which peers the session may be evicted.
     fn held(&self, id: SessionId) -> Held<SessionId> {
         let streams = self.streams.lock();
         let eviction = if self.has_calls(&streams) {
-            // Calls are bounded in number and in time by the executor.
+            // The executor bounds the number and the duration of calls.
             Eviction::Never
         } else if streams.standalone().is_some() {
             Eviction::OverShare(3)
@@ -428,7 +436,7 @@ impl Streams {
         self.standalone.as_ref().filter(|sender| !sender.is_closed())
     }
 
-    /// Our ids of the requests with an id of the client's.
+    /// This module's ids of the requests with the client's id `client_id`.
     fn numbers_of(&self, client_id: Option<&RequestId>) -> Vec<i64> {
         let requests = self.requests.iter();
         requests
@@ -437,7 +445,7 @@ impl Streams {
             .collect()
     }
 
-    /// The stream of the request that a message belongs to, else the one beside all requests.
+    /// The stream of the request that a message belongs to, or else the standalone stream.
     fn stream_of(&self, message: &impl GetExtensions) -> Option<&mpsc::Sender<ServerSseMessage>> {
         let of = match message.extensions().get::<OriginatingRequestId>() {
             Some(OriginatingRequestId(RequestId::Number(number))) => self.requests.get(number),
@@ -488,7 +496,7 @@ impl Streams {
         }
     }
 
-    /// Takes back what is still asked in a stream that is about to end: it goes with its call.
+    /// Cancels the open prompts of a stream that is about to end, because they belong to its call.
     fn take_questions_back(&mut self, sender: &mpsc::Sender<ServerSseMessage>) {
         self.questions.retain(|id, asked_in| {
             let is_kept = !asked_in.same_channel(sender);
@@ -509,7 +517,7 @@ impl Streams {
     }
 }
 
-/// Queues a message at once, if that leaves so many places.
+/// Queues a message at once, if at least `left` slots stay free.
 fn push(
     sender: &mpsc::Sender<ServerSseMessage>,
     message: ServerJsonRpcMessage,
@@ -528,7 +536,7 @@ fn cancellation(number: i64) -> ClientJsonRpcMessage {
     )))
 }
 
-/// What a client reads: the messages of one of its requests, or those beside all of them.
+/// A stream that a client reads: the messages of one request, or the standalone stream.
 struct SessionStream {
     receiver: mpsc::Receiver<ServerSseMessage>,
     request: Option<i64>,
@@ -557,9 +565,9 @@ impl Drop for SessionStream {
             self.request.and_then(|number| streams.requests.remove(&number)).is_some()
         };
         let Some(number) = self.request.filter(|_| is_unanswered) else { return };
-        // The client waits no more, and nothing is kept for it.
+        // The client has dropped the stream, and nothing is kept for it.
         if self.session.incoming.try_send(cancellation(number)).is_err() {
-            // Over already, or so full that it has to be.
+            // The session has ended, or its queue is so full that it has to end.
             self.session.end();
         }
     }
@@ -576,7 +584,7 @@ pub(super) struct SessionTransport {
 impl Transport<RoleServer> for SessionTransport {
     type Error = NotRead;
 
-    /// Queues at once, in the order of the calls.
+    /// Queues the message at once, in the order of the calls.
     fn send(
         &mut self,
         message: ServerJsonRpcMessage,
@@ -599,7 +607,7 @@ impl Transport<RoleServer> for SessionTransport {
             streams.requests.clear();
             streams.standalone = None;
         }
-        // Nobody can ask for it any more.
+        // The session is over, so nobody can read its records or use its state.
         self.handler.forget();
         Ok(())
     }

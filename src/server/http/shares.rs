@@ -1,14 +1,15 @@
-//! Which session or connection is evicted for a new one when the bound is reached.
+//! Selects the session or connection that is evicted for a new one when the bound is reached.
 //!
-//! Below the bound a peer may hold as many as it likes. At the bound, peers that hold more than an equal share lose
-//! theirs first, and no peer loses anything to a peer that holds more.
+//! Below the bound a peer may hold any number. At the bound, peers that hold more than an equal
+//! share lose theirs first, and no peer loses one to a peer that holds more.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// The peer that a connection is counted for. The token is not part of it: there is one for all clients.
+/// The peer that a connection is counted for. The token is not part of the key, because all clients
+/// use the same one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum PeerKey {
     /// Any loopback address: processes of this machine, or a proxy on it.
@@ -35,12 +36,13 @@ impl From<IpAddr> for PeerKey {
     }
 }
 
-/// For whom a session or connection may be evicted.
+/// For which peers a session or connection may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Eviction {
-    /// For its own peer, and for peers that hold less. Lower numbers go first.
+    /// For its own peer, and for peers that hold less. Lower numbers are evicted first.
     Allowed(u8),
-    /// Only for a peer below its share, and only if its own peer is above its share.
+    /// Only for a peer below its share, and only if its own peer is above its share. Lower numbers
+    /// are evicted first.
     OverShare(u8),
     Never,
 }
@@ -50,12 +52,12 @@ pub(super) struct Held<K> {
     pub(super) key: K,
     pub(super) peer: PeerKey,
     pub(super) eviction: Eviction,
-    /// When it was last used. Among equals the oldest goes first.
+    /// When it was last used. Among equals the oldest is evicted first.
     pub(super) since: Instant,
 }
 
-/// Selects what to evict so that `newcomer` can hold one more, when all of `most` are held. `None` if nothing may be
-/// evicted for it.
+/// Selects what to evict so that `newcomer` can hold one more, when all of `most` are held. `None`
+/// if nothing may be evicted for it.
 pub(super) fn select_for_eviction<K>(held: Vec<Held<K>>, newcomer: PeerKey, most: usize) -> Option<K> {
     let mut counts = HashMap::<PeerKey, usize>::from([(newcomer, 0)]);
     for each in &held {

@@ -1,4 +1,4 @@
-//! What only the inside of the process can bring about.
+//! Behaviour that only a test inside the process can provoke.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
 use crate::server::{Ended, HttpToken, Server, ServerOptions};
 
-/// What fails a test that would hang.
+/// Fails a test that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(30);
 
 struct Running {
@@ -40,7 +40,7 @@ async fn serve(options: HttpOptions) -> Running {
 }
 
 impl Running {
-    /// The head and the body of an answer.
+    /// Sends a request and returns the head and the body of the answer.
     async fn post(&self, headers: &str, message: &Value) -> (String, String) {
         let body = message.to_string();
         let request = format!(
@@ -59,7 +59,7 @@ impl Running {
         timeout(WATCHDOG, exchange).await.expect("the server answers")
     }
 
-    /// A session's header.
+    /// Starts a session and returns its header.
     async fn session(&self) -> String {
         let info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
@@ -102,7 +102,7 @@ async fn a_session_that_is_not_used_is_over() {
     let options = HttpOptions { session_idle: Duration::from_millis(300), ..HttpOptions::default() };
     let server = serve(options).await;
     let session = server.session().await;
-    // Not while something runs.
+    // A session does not expire while a run is in flight.
     let long = "await new Promise((done) => setTimeout(done, 1200)); return 'x'.repeat(30000)";
     let (_, body) = server.post(&session, &run(long)).await;
     assert!(body.contains("valueTruncated"), "{body}");
@@ -110,7 +110,7 @@ async fn a_session_that_is_not_used_is_over() {
     let kept = || (0..9).map(|number| history.list(&format!("client {number}")).len()).sum::<usize>();
     assert_eq!(kept(), 1);
     let is_over = async {
-        // What is left behind goes with it.
+        // The session's run records are dropped with it.
         while kept() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -154,7 +154,7 @@ fn a_token_is_not_shown() {
     let options = HttpOptions { token: Some(token), ..HttpOptions::default() };
     assert!(!format!("{options:?}").contains("secret"), "{options:?}");
     assert!(options.validate([127, 0, 0, 1].into()).is_ok());
-    // 31 characters are too few where others are.
+    // A token of 31 characters is too short where other machines can connect.
     assert!(options.validate([10, 0, 0, 1].into()).is_err());
     let mapped: std::net::IpAddr = "::ffff:10.0.0.1".parse().unwrap();
     assert!(options.validate(mapped).is_err());

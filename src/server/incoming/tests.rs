@@ -57,6 +57,6 @@ fn v_281_a_message_is_small_beside_its_input() {
     let source = serde_json::to_string(&"x".repeat(MAX_MESSAGE_BYTES)).unwrap();
     let error = detach(call(&format!(r#"{{"code":{source}}}"#)).as_bytes()).unwrap_err();
     assert!(matches!(error, TooLarge::Bytes { .. }), "{error}");
-    // Not JSON, and too long to be looked at twice.
+    // Not JSON, and too long to be passed on to the parser.
     assert!(detach(&vec![b'{'; MAX_MESSAGE_BYTES + 1]).is_err());
 }

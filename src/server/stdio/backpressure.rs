@@ -1,4 +1,5 @@
-//! Back-pressure on a client over pipes: bounds on its requests in flight, and on the lines that are read beyond them.
+//! Back-pressure on a stdio client: bounds on its requests in flight, and on the lines that are
+//! read beyond them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,25 +8,28 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Requests in flight. More than runs can be active and queued together (300), so that those that are too many are
-/// refused and not delayed; a request in flight takes some 15 KB, so that all of them are less than 10 MB.
+/// Maximum number of requests in flight. It is higher than the number of runs that can be active
+/// and queued (300), so that excess runs are refused and not delayed. A request in flight takes
+/// about 15 KB, so all of them take less than 10 MB.
 const MAX_IN_FLIGHT: usize = 512;
 
-/// Bytes of the requests in flight, as they came. Three of the largest arguments.
+/// Maximum bytes of the requests in flight, as they were received. One message may have 34 MiB.
 const MAX_IN_FLIGHT_BYTES: usize = 64 << 20;
 
-/// Bytes of answers that the client has not read, beyond which no more requests are handled. A client that first
-/// writes some thousand requests and then reads all answers never gets there.
+/// Bytes of unread answers beyond which no more requests are handled. A client that writes some
+/// thousand requests before it reads the answers does not reach it.
 pub(super) const MAX_UNREAD_BYTES: usize = 4 << 20;
 
-/// Lines in the look-ahead. As many again as may be in flight: a cancellation that follows so many requests is seen.
+/// Maximum number of lines in the look-ahead. It equals the number of requests in flight, so that a
+/// cancellation that follows that many requests is seen.
 const MAX_PARKED: usize = 512;
 
-/// Bytes in the look-ahead before the last line, which may be the longest that is read.
+/// Maximum bytes in the look-ahead before its last line, which may have the maximum line length.
 const MAX_PARKED_BYTES: usize = 8 << 20;
 
-/// How long a client may read nothing while nothing is taken from it. Longer than a client is busy with anything else,
-/// and short enough that a server whose client has stopped working ends on the same day.
+/// How long a client may read nothing while nothing is read from it. Longer than a client is busy
+/// with other work, and short enough that a server does not keep running for long after its client
+/// has stopped working.
 pub(super) const MAX_STALL: Duration = Duration::from_secs(120);
 
 /// Counts the requests of one client that are being handled.
@@ -48,7 +52,7 @@ pub(super) struct Slot {
 }
 
 impl InFlight {
-    /// Whether one more request of that many bytes may be handled. One always may.
+    /// Whether one more request of this many bytes may be handled. If none is in flight, always.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let requests = self.counts.requests.load(Ordering::Relaxed);
         let all_bytes = self.counts.bytes.load(Ordering::Relaxed) + bytes;
@@ -62,7 +66,8 @@ impl InFlight {
         Slot { counts: Arc::clone(&self.counts), bytes }
     }
 
-    /// Completes when a slot is freed, or at once if one was since the last completion. For one task only.
+    /// Completes when a slot is freed, or at once if one was freed since the last completion. For
+    /// one task only.
     pub(super) async fn freed(&self) {
         self.counts.freed.notified().await;
     }
@@ -76,17 +81,17 @@ impl Drop for Slot {
     }
 }
 
-/// Lines that wait until a request may be handled, in the order in which they came.
+/// Lines that wait until a request may be handled, in the order in which they were read.
 #[derive(Default)]
 pub(super) struct LookAhead {
     lines: VecDeque<ParkedLine>,
     bytes: usize,
 }
 
-/// A line that is answered in its turn.
+/// A line that is handled in its turn.
 pub(super) struct ParkedLine {
     pub(super) line: Vec<u8>,
-    /// The request's id, as JSON, to be found by a cancellation.
+    /// The request's id as JSON, for cancellations.
     pub(super) id: Option<Box<str>>,
 }
 
@@ -95,12 +100,12 @@ impl LookAhead {
         self.lines.is_empty()
     }
 
-    /// Whether no more may be read.
+    /// Whether no more lines may be read.
     pub(super) fn is_full(&self) -> bool {
         self.lines.len() >= MAX_PARKED || self.bytes >= MAX_PARKED_BYTES
     }
 
-    /// The size of the first line.
+    /// The size of the first line in bytes.
     pub(super) fn first_bytes(&self) -> Option<usize> {
         self.lines.front().map(|parked| parked.line.len())
     }
@@ -117,7 +122,7 @@ impl LookAhead {
         Some(parked)
     }
 
-    /// Drops the requests of that id. There is no answer to them any more.
+    /// Drops the requests with this id. They get no answer.
     pub(super) fn cancel(&mut self, id: &str) {
         self.lines.retain(|parked| {
             let is_kept = parked.id.as_deref() != Some(id);

@@ -1,4 +1,4 @@
-//! Back-pressure, with a client that does what the test says and nobody who handles requests.
+//! Back-pressure, with a client that is controlled by the test and without handlers.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,14 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// What fails a test that would hang.
+/// Fails a test that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(30);
 
-/// How long nothing more must come. Everything is in this process, so that it would come in microseconds.
+/// How long to wait before concluding that no more messages come. Everything is in this process, so
+/// a message would come in microseconds.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// As much as a pipe holds.
+/// Capacity of a pipe in bytes.
 const PIPE: usize = 64 << 10;
 
 /// More than any bound that is counted in requests.
@@ -41,7 +42,7 @@ fn ping(id: i64) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n")
 }
 
-/// Pings with these ids. They are written as far as they are read.
+/// Pings with these ids.
 fn pings(ids: std::ops::Range<i64>) -> String {
     ids.map(ping).collect()
 }
@@ -53,7 +54,7 @@ fn cancellation(id: &str) -> String {
 }
 
 impl Pair {
-    /// Writes from another task, which waits as a client would.
+    /// Writes from another task, which blocks as a client would.
     fn write(
         self,
         text: String,
@@ -61,14 +62,14 @@ impl Pair {
         let mut writer = self.writer;
         tokio::spawn(async move {
             let _gone = writer.write_all(text.as_bytes()).await;
-            // Its end stays open.
+            // The writer stays open.
             std::future::pending::<()>().await;
         });
         (self.server, self.gone, self.reader)
     }
 }
 
-/// Takes requests until no more come, and returns them with what else came.
+/// Takes requests until no more come. Returns all messages.
 async fn take(server: &mut ClientLines<ReadHalf<DuplexStream>>) -> Vec<ClientJsonRpcMessage> {
     let mut taken = Vec::new();
     while let Ok(Some(message)) = timeout(QUIET, server.receive()).await {
@@ -104,16 +105,16 @@ async fn v_325_requests_in_flight_are_bounded_and_none_is_lost() {
     });
     let mut in_flight = VecDeque::from(take(&mut server).await);
     assert_eq!(in_flight.len(), 512);
-    // As many again are read, and no more.
+    // As many again are read into the look-ahead, and no more.
     assert!(server.look_ahead.is_full());
-    // One is answered, and one comes.
+    // Whenever one is answered, the next one is handled.
     for _ in 0..3 {
         answer(&mut server, in_flight.pop_front().unwrap()).await;
         let mut next = take(&mut server).await;
         assert_eq!(next.len(), 1);
         in_flight.push_back(next.remove(0));
     }
-    // In the order in which they were sent, to the last.
+    // Requests are handled in the order in which they were sent, to the last.
     let mut last = 0;
     while let Some(request) = in_flight.pop_front() {
         let RequestId::Number(id) = id_of(&request) else { panic!() };
@@ -134,7 +135,8 @@ async fn v_325_requests_in_flight_are_bounded_and_none_is_lost() {
 
 #[tokio::test]
 async fn v_326_what_is_not_answered_overtakes_what_waits() {
-    // All slots are taken, and behind them are requests, one of them twice, a line that is no message, and an answer.
+    // All slots are taken. Behind them are more requests, one of them twice, lines that are not
+    // messages, two answers, and two cancellations.
     let mut text = pings(0..512);
     text.push_str(&pings(512..600));
     text.push_str(&ping(599));
@@ -155,7 +157,7 @@ async fn v_326_what_is_not_answered_overtakes_what_waits() {
     assert_eq!(requests.len(), 512);
     assert!(matches!(others[0], JsonRpcMessage::Response(_)), "{others:?}");
     assert!(matches!(others[1], JsonRpcMessage::Error(_)), "{others:?}");
-    // Of the cancelled ones only 7 is known outside, and its slot is in use until its handler is done.
+    // Of the cancelled requests, rmcp knows only 7. Its slot is in use until its handler has ended.
     assert!(matches!(others[2], JsonRpcMessage::Notification(_)), "{others:?}");
     assert_eq!(others.len(), 3);
     drop(requests.remove(7));
@@ -166,7 +168,7 @@ async fn v_326_what_is_not_answered_overtakes_what_waits() {
         answer(&mut server, request).await;
         requests.extend(take_one(&mut server).await);
     }
-    // 599 was dropped twice, the three lines that are no messages were refused in their turn.
+    // 599 was dropped twice. The three lines that are not messages were refused in their turn.
     let mut answers = String::new();
     let mut buffer = vec![0; PIPE];
     while let Ok(count) = timeout(QUIET, reader.read(&mut buffer)).await {
@@ -179,7 +181,7 @@ async fn v_326_what_is_not_answered_overtakes_what_waits() {
 }
 
 async fn take_one(server: &mut ClientLines<ReadHalf<DuplexStream>>) -> Option<ClientJsonRpcMessage> {
-    // Whether there is one is known at once: it is in the look-ahead.
+    // If there is another one, it is already in the look-ahead.
     if server.look_ahead.is_empty() {
         return None;
     }
@@ -203,7 +205,7 @@ async fn v_325_bodies_in_flight_are_bounded() {
     while let Ok(Some(message)) = timeout(Duration::from_secs(3), server.receive()).await {
         taken.push(message);
     }
-    // Two are 60 MB. One more is in the look-ahead, and fills that.
+    // Two messages are 60 MB. A third one fills the look-ahead.
     assert_eq!((taken.len(), server.look_ahead.is_full()), (2, true));
     answer(&mut server, taken.remove(0)).await;
     let next = timeout(WATCHDOG, server.receive()).await.unwrap().unwrap();
@@ -229,7 +231,7 @@ async fn v_325_the_end_of_the_input_loses_nothing() {
     assert!(gone.is_cancelled());
 }
 
-/// Answers all requests that come. The client reads as `delay` says, if it reads.
+/// Answers all requests. The client waits for `delay` between reads, or does not read at all.
 async fn answer_all(delay: Option<Duration>) -> (bool, usize) {
     let mut text = String::new();
     let padding = "y".repeat(200);
@@ -263,9 +265,9 @@ async fn answer_all(delay: Option<Duration>) -> (bool, usize) {
 async fn v_327_a_client_that_reads_nothing_is_given_up() {
     let (is_gone, answered) = answer_all(None).await;
     assert!(is_gone);
-    // 4 MB of answers, and no more were made.
+    // 4 MB of answers were made, and no more.
     assert!((15_000..25_000).contains(&answered), "{answered}");
-    // One that reads slowly is not: each read is a sign of life.
+    // A client that reads slowly is not disconnected: each read counts as activity.
     assert_eq!(answer_all(Some(Duration::from_millis(20))).await, (false, 40_000));
 }
 
@@ -281,11 +283,11 @@ fn v_325_a_request_counts_until_nobody_has_it() {
     drop(handler);
     assert!(in_flight.has_room(64 << 10) && !in_flight.has_room(64 << 20));
     drop(slots);
-    // One is handled, however large.
+    // One request is always handled, however large.
     assert!(in_flight.has_room(usize::MAX / 2));
 }
 
-/// Numbers that look random and are the same each time: xorshift.
+/// Deterministic pseudo-random numbers: xorshift.
 struct Random(u64);
 
 impl Random {
@@ -297,7 +299,7 @@ impl Random {
     }
 }
 
-/// What a client writes, and which of its requests it has cancelled.
+/// The text that a client writes, and the requests that it cancels.
 struct Conversation {
     text: String,
     requests: i64,
@@ -311,7 +313,7 @@ fn conversation(random: &mut Random) -> Conversation {
     for _ in 0..1_500 + random.below(2_000) {
         match random.below(100) {
             chance if chance < cancels && made.requests > 0 => {
-                // Of one that is answered, handled or parked.
+                // The id of a request that is answered, in flight or parked.
                 let id = made.requests - 1 - i64::try_from(random.below(900)).unwrap().min(made.requests - 1);
                 made.text.push_str(&cancellation(&id.to_string()));
                 made.cancelled.push(id);
@@ -333,8 +335,8 @@ fn conversation(random: &mut Random) -> Conversation {
     made
 }
 
-/// Whatever comes in whatever order, and however requests are handled meanwhile: each is answered once, unless it was
-/// cancelled, and never are more in flight than may be.
+/// For any messages in any order, and whatever the order of the answers: each request is answered
+/// once unless it was cancelled, and the bound on requests in flight holds.
 #[tokio::test]
 async fn v_325_any_conversation_is_answered() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -357,7 +359,7 @@ async fn v_325_any_conversation_is_answered() {
             let message = if is_idle {
                 timeout(WATCHDOG, server.receive()).await.unwrap().map(Some)
             } else if random.below(3) > 0 {
-                // What is there, if anything is.
+                // Receives a message if there is one.
                 timeout(Duration::from_millis(1), server.receive())
                     .await
                     .map_or(Some(None), |got| got.map(Some))

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The events of `text`, however it is cut into chunks.
+/// The events of `text`. They are the same for every chunk size.
 fn events(text: &[u8]) -> Vec<(String, String)> {
     let whole = events_in(text, text.len().max(1));
     for size in 1..4 {
@@ -41,7 +41,8 @@ fn reads_events_with_all_line_endings() {
             "",
             "data: unfinished",
         ];
-        // A carriage return at the very end of a chunk may be half of an ending, so the last one counts.
+        // A carriage return at the end of a chunk may be half of a line ending, so the last one
+        // counts.
         assert_eq!(events(text.join(end).as_bytes()), expected, "{end:?}");
     }
 }

@@ -98,7 +98,8 @@ fn v_340_every_spelling_of_this_machine_is_this_machine() {
     }
 }
 
-/// Plain `http` is for what certainly stays here: a translator's address leaves the machine.
+/// Plain `http` is allowed only if the data certainly stays on this machine: data for a
+/// translator's address leaves it.
 #[test]
 fn v_340_only_what_stays_here_needs_no_encryption() {
     for (address, is) in [

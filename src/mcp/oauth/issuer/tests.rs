@@ -53,7 +53,7 @@ fn v_341_no_location_proves_another_issuer() {
         "https://evil.example/.well-known/oauth-authorization-server//honest.example",
         "https://honest.example.evil.example/.well-known/oauth-authorization-server",
         "https://honest.example@evil.example/.well-known/oauth-authorization-server",
-        // Places on the honest host that stand for somebody else there, or for nobody.
+        // Locations on the honest host that belong to another issuer there, or to none.
         "https://honest.example/users/evil/.well-known/anything",
         "https://honest.example/users/evil/.well-known/openid-configuration",
         "https://honest.example/.well-known/oauth-authorization-server/users/evil",
@@ -135,7 +135,7 @@ fn an_issuer_is_looked_for_where_its_document_would_prove_it() {
     assert!(locations("no address").is_empty());
 }
 
-/// THREATS v 345: what was remembered is compared as a whole.
+/// THREATS v 345: the stored binding is compared as a whole.
 #[test]
 fn v_345_a_binding_is_the_issuer_and_the_origin_of_its_token_endpoint() {
     let bound =

@@ -5,12 +5,12 @@ use axum::http::{Method, Request};
 use super::*;
 use crate::mcp::oauth::issuer::{Binding, Endpoints, IssuerError};
 
-/// A site of somebody else's: answers every GET with one document, and notes what it is sent.
+/// An attacker's site: answers every GET with one document, and records the requests.
 #[derive(Default)]
 struct Site {
     base: String,
     document: Mutex<Value>,
-    /// Method, address with headers, and body of each request.
+    /// Method, URL with headers, and body of each request.
     requests: Mutex<Vec<(Method, String, String)>>,
 }
 
@@ -24,14 +24,14 @@ impl Site {
         site
     }
 
-    /// Everything that says who may ask for tokens is honest; where they are asked for is not.
+    /// Metadata in which only the token endpoint is false.
     fn forged(&self, honest: &Issuer) -> Value {
         let mut document = honest.truth();
         document["token_endpoint"] = json!(format!("{}/token", self.base));
         document
     }
 
-    /// Metadata of its own, without a lie.
+    /// The site's own metadata, which is true.
     fn own(&self) -> Value {
         let base = &self.base;
         json!({
@@ -45,7 +45,7 @@ impl Site {
         *self.document.lock() = document;
     }
 
-    /// Nothing was posted, and no request has a secret in it.
+    /// Checks that nothing was posted, and that no request contains a secret.
     fn got_nothing(&self, case: &str) {
         let requests = self.requests.lock();
         assert!(requests.iter().all(|(method, _, _)| method == Method::GET), "{case}: {requests:?}");
@@ -79,7 +79,7 @@ fn name(issuer: &Issuer, servers: &[String]) {
     *issuer.resource.lock() = Some(json!({ "resource": resource, "authorization_servers": servers }));
 }
 
-/// Where a site can put a document that names an honest issuer.
+/// Paths at which a site can put a document that names an honest issuer.
 const PLACES: &[&str] = &[
     "",
     "/",
@@ -100,7 +100,7 @@ const PLACES: &[&str] = &[
     "/.well-known/oauth-authorization-serverx",
 ];
 
-/// Makes what is stored expire, so that the next request renews it.
+/// Makes the stored token expire, so that the next request renews it.
 async fn expire(server: &McpServer, directory: &TempDir) {
     rewrite(server, directory, |text| text.replace("\"expires_in\":3600", "\"expires_in\":1")).await;
 }
@@ -121,7 +121,7 @@ fn with_oauth(mut server: McpServer, oauth: OAuth) -> McpServer {
     server
 }
 
-/// A client that was registered by hand, as in the configuration.
+/// A manually registered client, as in the configuration.
 fn robot(issuer: Option<String>) -> OAuth {
     OAuth {
         client_id: Some("robot".to_owned()),
@@ -189,7 +189,7 @@ async fn v_343_forged_metadata_gets_no_refresh_token() {
             evil.got_nothing(place);
             assert_eq!(stored_text(&server, &directory).await, before, "{place}");
         }
-        // The server is itself again, and nobody has to sign in.
+        // The server is correct again, and no sign-in is necessary.
         *honest.resource.lock() = None;
         let token = token_of(&server, &directory).await.unwrap().unwrap();
         assert_eq!(token.header(), format!("Bearer {}", honest.current()));
@@ -203,7 +203,7 @@ async fn v_344_another_authorization_server_needs_a_new_sign_in() {
     signed_in(&server, &directory).await;
     expire(&server, &directory).await;
     let before = stored_text(&server, &directory).await;
-    // Its metadata is in order. It is somebody else all the same.
+    // Its metadata is valid, but it is another issuer.
     let other = second.base.lock().clone();
     *second.other_resource.lock() = Some(first.resource());
     name(&first, std::slice::from_ref(&other));
@@ -215,7 +215,8 @@ async fn v_344_another_authorization_server_needs_a_new_sign_in() {
         assert!(second.forms.lock().is_empty() && second.registrations.load(Ordering::Relaxed) == 0);
         assert_eq!(stored_text(&server, &directory).await, before);
     }
-    // A user who means it signs in, and is bound to the other one from then on.
+    // A user who accepts the change signs in, and the sign-in is bound to the other issuer from
+    // then on.
     login_with(&server, store(&server, &directory), |address| drop(browser(address))).await.unwrap();
     expire(&server, &directory).await;
     let token = token_of(&server, &directory).await.unwrap().unwrap();
@@ -234,7 +235,7 @@ async fn v_344_a_server_without_metadata_is_not_the_authorization_server_it_had(
     name(&server_only, &[other.base.lock().clone()]);
     signed_in(&server, &directory).await;
     expire(&server, &directory).await;
-    // Nothing is found any more, so that the endpoints would be the server's own.
+    // Discovery finds nothing any more, so the endpoints would be the server's own.
     *server_only.resource.lock() = Some(json!({}));
     *server_only.metadata.lock() = Some(json!({}));
     let error = token_of(&server, &directory).await.err().unwrap();
@@ -256,7 +257,7 @@ async fn v_345_a_token_endpoint_that_has_moved_needs_a_new_sign_in() {
     }
     evil.got_nothing("moved");
     assert!(evil.requests.lock().is_empty());
-    // Within the origin it may be anywhere.
+    // Within the origin the endpoint may change.
     let mut moved = honest.truth();
     moved["token_endpoint"] = json!(format!("{}/token?version=2", honest.base.lock()));
     *honest.metadata.lock() = Some(moved);
@@ -303,12 +304,12 @@ async fn v_347_a_secret_goes_to_the_configured_issuer_only() {
             evil.got_nothing(place);
         }
         assert!(honest.forms.lock().is_empty());
-        // Named among others it is the one that is used.
+        // If it is named among others, it is the one that is used.
         name(&honest, &[evil.base.clone(), issuer.clone()]);
         login_with(&server, store(&server, &directory), |address| drop(browser(address))).await.unwrap();
         assert_eq!(honest.forms.lock().drain(..).next().unwrap()["client_secret"], "hush");
         evil.got_nothing("named as well");
-        // What is stored is the configured issuer's, or nothing.
+        // A stored sign-in is used only if it is bound to the configured issuer.
         let other = OAuth { issuer: Some(evil.base.clone()), ..robot(None) };
         assert!(token_of(&with_oauth(honest.server(), other), &directory).await.unwrap().is_none());
         assert!(token_of(&server, &directory).await.unwrap().is_some());
@@ -331,7 +332,8 @@ async fn v_348_a_registered_client_is_not_used_to_get_a_code_for_somebody_else()
         let problem = refused_login(&server, &directory, token).await;
         assert!(problem.contains("set `oauth.issuer` to"), "{problem}");
     }
-    // Of the issuer, or where the code goes, as issuers have it.
+    // The authorization endpoint has the origin of the issuer or of the token endpoint, as with
+    // real issuers.
     let origins = |authorization: &str, token: &str| Endpoints {
         issuer: None,
         authorization_endpoint: format!("https://{authorization}/authorize"),
@@ -363,7 +365,7 @@ async fn v_349_no_redirect_takes_a_secret_along() {
     assert!(has_token(store(&server, &directory).load().await.as_ref()));
 }
 
-/// Also what rmcp would send by mistake.
+/// This includes requests that rmcp would send by mistake.
 #[tokio::test]
 async fn v_349_nothing_is_posted_but_to_the_endpoints_that_were_checked() {
     let (honest, evil) = (Issuer::start(3600).await, Site::start().await);
@@ -388,7 +390,7 @@ async fn v_349_nothing_is_posted_but_to_the_endpoints_that_were_checked() {
 async fn v_350_a_list_of_authorization_servers_is_not_asked_to_its_end() {
     let (honest, evil) = (Issuer::start(3600).await, Site::start().await);
     let directory = TempDir::new().unwrap();
-    // No document: every place of every server would be tried.
+    // There is no document, so every location of every server would be tried.
     evil.serve(json!({}));
     let many: Vec<String> = (0..500).map(|number| format!("{}/{number}", evil.base)).collect();
     name(&honest, &many);
@@ -427,7 +429,7 @@ async fn v_351_metadata_of_another_resource_is_not_this_servers() {
     ] {
         let directory = TempDir::new().unwrap();
         *honest.resource.lock() = Some(json!({ "resource": resource, "authorization_servers": [evil.base] }));
-        // The document counts for nothing; the authorization server that the address itself has is used.
+        // The document is ignored; the authorization server at the URL itself is used.
         signed_in(&honest.server(), &directory).await;
         assert!(evil.requests.lock().is_empty(), "{resource}");
     }
@@ -440,7 +442,7 @@ fn errors_name_what_was_expected() {
     assert!(text.contains("`https://a`") && text.contains("`https://b`"), "{text}");
 }
 
-/// Waits until the authorization server has begun to renew.
+/// Waits until the authorization server has begun a renewal.
 async fn renewing(issuer: &Issuer) {
     for _ in 0..10_000 {
         if issuer.refreshes.load(Ordering::SeqCst) > 0 {
@@ -457,7 +459,7 @@ async fn v_352_of_several_who_renew_one_does() {
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
     signed_in(&server, &directory).await;
     expire(&server, &directory).await;
-    // As of several processes: each has a lock and a memory of its own.
+    // This simulates several processes: each has its own lock and its own memory.
     let tokens = futures::future::join_all((0..8).map(|_| token_of(&server, &directory))).await;
     for token in tokens {
         assert_eq!(token.unwrap().unwrap().header(), format!("Bearer {}", issuer.current()));
@@ -487,7 +489,7 @@ async fn v_353_a_renewal_under_way_undoes_no_sign_in() {
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
     signed_in(&server, &directory).await;
     expire(&server, &directory).await;
-    // Longer than a sign-in takes, which would otherwise only be later.
+    // The renewal takes longer than a sign-in, so that they overlap.
     *issuer.renewal_time.lock() = Some(Duration::from_secs(1));
     let signing_in = async {
         renewing(&issuer).await;

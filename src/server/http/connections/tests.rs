@@ -1,4 +1,4 @@
-//! What is evicted, and who gets its permit.
+//! Which connection is evicted, and which connection gets its permit.
 
 use tokio::sync::Semaphore;
 
@@ -10,7 +10,7 @@ fn open(connections: &Arc<Connections>, permits: &Arc<Semaphore>) -> OpenConnect
     connections.open(LOCAL, Arc::clone(permits).try_acquire_owned().unwrap())
 }
 
-/// Whoever comes in between must not take it, or the successor would wait for nothing.
+/// If another connection could take the permit, the successor would wait in vain.
 #[tokio::test]
 async fn v_333_the_permit_of_an_evicted_connection_is_its_successors() {
     let permits = Arc::new(Semaphore::new(2));
@@ -20,10 +20,10 @@ async fn v_333_the_permit_of_an_evicted_connection_is_its_successors() {
     assert!(first.connection.evicted.is_cancelled() && !second.connection.evicted.is_cancelled());
     assert_eq!((connections.count(), permits.available_permits()), (2, 0));
     drop(first);
-    // The successor has not looked yet.
+    // The successor has not received it yet.
     assert_eq!((connections.count(), permits.available_permits()), (1, 0));
     let third = connections.open(LOCAL, permit.await.unwrap());
-    // A successor that has gone gives it back, before and after it has got it.
+    // If the successor is gone, the permit goes back, whether it was sent before or after that.
     drop(connections.make_room(LOCAL).unwrap());
     drop(second);
     assert_eq!((connections.count(), permits.available_permits()), (1, 1));
@@ -54,7 +54,7 @@ fn v_333_what_is_in_use_is_not_evicted() {
     assert_eq!(eviction(), Eviction::Allowed(1));
     connection.begin_listening();
     assert_eq!(eviction(), Eviction::OverShare(4));
-    // One whose request does not come.
+    // A connection whose request stays incomplete.
     connection.begin_request();
     let since = Instant::now().checked_sub(MIN_REQUEST_TIME).unwrap();
     connection.state.lock().since = since;

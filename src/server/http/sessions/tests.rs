@@ -12,22 +12,23 @@ fn sessions(most: usize) -> Sessions {
     Sessions::new(server.shared, bounds, CancellationToken::new(), Arc::default())
 }
 
-/// Makes a session look as if it had not been used for that long.
+/// Makes a session look as if it had been idle for this long.
 fn age(sessions: &Sessions, id: &SessionId, by: Duration) {
     let session = sessions.session(id).unwrap();
     let mut streams = session.streams.lock();
     streams.used = streams.used.checked_sub(by).unwrap();
 }
 
-/// A session that its client goes on with.
+/// A session whose client has sent more than its first request.
 async fn used(sessions: &Sessions) -> SessionId {
     let (id, _transport) = sessions.create_session().await.unwrap();
-    // As a client begins.
+    // What the second message of a client sets.
     sessions.session(&id).unwrap().streams.lock().is_used = true;
     id
 }
 
-/// A peer that holds everything, in every way, holds nobody off; and nobody but it pays for that.
+/// A peer that holds all sessions, in any state, cannot keep other peers out; and only that peer
+/// loses sessions.
 #[tokio::test]
 async fn v_335_each_peer_has_a_share_of_the_sessions() {
     let sessions = sessions(8);
@@ -40,16 +41,17 @@ async fn v_335_each_peer_has_a_share_of_the_sessions() {
         let id = PEER.scope(flood, used(&sessions)).await;
         listening.push((sessions.create_standalone_stream(&id).await.unwrap(), id));
     }
-    // It has all it can get. What others have just begun is not ended for it.
+    // The flooding peer gets no more than it can have. New sessions of others are not evicted for
+    // it.
     assert!(PEER.scope(flood, sessions.create_session()).await.is_err());
     assert!(sessions.knows(&fresh) && sessions.knows(&honest));
     sessions.session(&fresh).unwrap().streams.lock().is_used = true;
-    // Another one gets its share, of what the flood has too much of.
+    // Another peer gets its share, from the surplus of the flooding peer.
     let late = PEER.scope(third, used(&sessions)).await;
     assert_eq!(sessions.count(), 8);
     assert!(sessions.knows(&fresh) && sessions.knows(&honest) && sessions.knows(&late));
     assert!(!sessions.knows(&listening[0].1), "the oldest");
-    // Calls are not ended for anybody.
+    // A session with a call in flight is never evicted.
     let calls: Vec<_> =
         listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().handler.calls.begin()).collect();
     assert!(PEER.scope(third, sessions.create_session()).await.is_err());
@@ -74,9 +76,9 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
     assert!(sessions.create_session().await.is_err(), "a minute is the least");
     age(&sessions, &ids[1], Duration::from_secs(62));
     age(&sessions, &ids[2], Duration::from_secs(90));
-    // Whoever listens is there.
+    // A session with a standalone stream is in use.
     let listening = sessions.create_standalone_stream(&ids[2]).await.unwrap();
-    // And so is whoever has a task.
+    // So is a session with a task.
     let task = sessions.session(&ids[0]).unwrap().handler.calls.begin();
     age(&sessions, &ids[0], Duration::from_secs(90));
     sessions.create_session().await.unwrap();
@@ -100,7 +102,7 @@ async fn ids_cannot_be_guessed_and_ended_sessions_are_not_known() {
     assert_eq!(sessions.count(), 0);
 }
 
-/// A client that does not read is told less, and its answer all the same.
+/// A client that does not read gets fewer notifications, but still gets its prompts and its answer.
 #[tokio::test]
 async fn notes_leave_room_for_questions_and_the_answer() {
     let mut streams = Streams::new();

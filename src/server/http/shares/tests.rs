@@ -1,4 +1,4 @@
-//! Who makes room for whom.
+//! Which one is evicted for which peer.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const A: PeerKey = PeerKey::Network(1);
 const B: PeerKey = PeerKey::Network(2);
 const C: PeerKey = PeerKey::Network(3);
 
-/// What is held, oldest first, by name.
+/// What the peers hold, oldest first, by name.
 fn held(all: &[(&'static str, PeerKey, Eviction)]) -> Vec<Held<&'static str>> {
     let start = Instant::now();
     let all = all.iter().zip(0..);
@@ -43,11 +43,11 @@ fn v_331_whoever_holds_the_most_makes_room_first() {
         ("a3", A, Allowed(0)),
         ("a4", A, Allowed(0)),
     ];
-    // The oldest of those of the first rank, of the peer that has the most.
+    // The oldest one of the lowest rank, of the peer that holds the most.
     for newcomer in [A, B, C] {
         assert_eq!(select_for_eviction(held(&all), newcomer, 5), Some("a3"), "{newcomer:?}");
     }
-    // Nobody loses anything to a peer that holds more.
+    // No peer loses anything to a peer that holds more.
     let all = [("b1", B, Allowed(0)), ("a1", A, Never), ("a2", A, Never)];
     assert_eq!(select_for_eviction(held(&all), A, 3), None);
     assert_eq!(select_for_eviction(held(&all), B, 3), Some("b1"), "its own");
@@ -64,13 +64,13 @@ fn v_331_more_than_a_share_is_given_up() {
         ("a4", A, OverShare(2)),
         ("b1", B, OverShare(2)),
     ];
-    // Of five places for three, one is everyone's share; C has none and A four.
+    // With five for three peers, one is the share. C holds none and A four.
     assert_eq!(select_for_eviction(held(&all), C, 5), Some("a3"));
-    // B has less than its share of two, and A more.
+    // B holds less than its share of two, and A holds more.
     assert_eq!(select_for_eviction(held(&all), B, 5), Some("a3"));
-    // To its own peer A does not give up what is in use.
+    // For its own peer, what is in use is not evicted.
     assert_eq!(select_for_eviction(held(&all), A, 5), None);
-    // Who has its share takes nothing that is in use from others.
+    // A peer that has its share cannot evict what other peers use.
     let all = [
         ("a1", A, OverShare(2)),
         ("a2", A, OverShare(2)),
@@ -79,7 +79,7 @@ fn v_331_more_than_a_share_is_given_up() {
         ("b2", B, Never),
     ];
     assert_eq!(select_for_eviction(held(&all), B, 5), None);
-    // It goes before what others hold within their share, whatever that is.
+    // It is evicted before anything that other peers hold within their share.
     let all = [("b1", B, Allowed(0)), ("a1", A, OverShare(2)), ("a2", A, OverShare(2))];
     assert_eq!(select_for_eviction(held(&all), C, 3), Some("a1"));
     let all = [("b1", B, Allowed(0)), ("a1", A, Never), ("a2", A, Never)];
