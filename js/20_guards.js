@@ -481,7 +481,7 @@ replace(Array, "from", (original) => ({
       return ReflectApply(original, this, args);
     }
     if (ArrayIsArray(items)) {
-      // An array-like may claim an arbitrary length, so that the loop would not end within the run.
+      // A sparse array can have a huge length, and a loop over it would practically never end.
       lengthOf("Array.from", items);
     }
     if (this === Array) {
@@ -642,7 +642,7 @@ for (let index = 0; index < SET_METHODS.length; index++) {
 }
 
 // deno_core's wrapper of each async op looks up `call` when it is called. A script that replaced it would receive the
-// unwrapped op. So `call` is read-only here; a function may still have its own `call` property.
+// unwrapped op. So `Function.prototype.call` cannot be replaced; a function may still have its own `call` property.
 const FunctionPrototype = Function.prototype;
 const originalCall = FunctionPrototype.call;
 ObjectDefineProperty(FunctionPrototype, "call", {

@@ -1,11 +1,11 @@
 //! An in-process code executor for AI agents.
 //!
 //! If an agent gets dozens of MCP tools directly, their schemas fill its context, and so does every
-//! result. With cx the agent writes a script instead: the script finds and calls any tool of any MCP
-//! server, filters the results in place, and returns only what the agent needs.
+//! result. With cx the agent writes a script instead: the script finds and calls any tool of any
+//! MCP server, filters the results in place, and returns only what the agent needs.
 //!
-//! TypeScript is transpiled with swc and runs in a fresh V8 isolate inside this process. A tool call
-//! is a function call into Rust: no proxy, no port, no child process for a run.
+//! TypeScript is transpiled with swc and runs in a fresh V8 isolate inside this process. A tool
+//! call is a function call into Rust: no proxy, no port, no child process for a run.
 //!
 //! ```
 //! use cx::{Executor, Outcome};
@@ -74,8 +74,8 @@
 //!   works from any tokio runtime or without one.
 //! * A [`Script`] is a source and the options of its run: input, [`Limits`], allowed and denied
 //!   tools, a cancellation token, a listener for its output.
-//! * A run lives from [`Executor::run`] to its [`ExecuteResult`]. Each run has its own isolate, which
-//!   is never used for another run.
+//! * A run lives from [`Executor::run`] to its [`ExecuteResult`]. Each run has its own isolate,
+//!   which is never used for another run.
 //! * A [`ToolDispatcher`] lists and calls the tools of one or more servers. There is one for native
 //!   tools and one for MCP servers; embedders can add others.
 //!
@@ -88,29 +88,29 @@
 //! # Approval and dry runs
 //!
 //! [`ExecutorBuilder::ask`] names the tools whose calls need approval, and
-//! [`ExecutorBuilder::approver`] sets the function that asks for it. The [`ApprovalRequest`] that is
-//! shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
+//! [`ExecutorBuilder::approver`] sets the function that asks for it. The [`ApprovalRequest`] that
+//! is shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
 //! anything and lists the calls that it would have made.
 //!
 //! # State between runs
 //!
 //! Nothing of the script's memory is kept. With [`ExecutorBuilder::state`] scripts store JSON in a
 //! [`StateStore`], for a workspace or for a session ([`Script::session`]). With
-//! [`ExecutorBuilder::keep_runs`] an executor's [`History`] holds the records of finished runs, each
-//! for its client ([`Script::owner`]).
+//! [`ExecutorBuilder::keep_runs`] an executor's [`History`] holds the records of finished runs,
+//! each for its client ([`Script::owner`]).
 //!
 //! # Cancellation
 //!
 //! Dropping the future of [`Executor::run`] stops the script and cancels its calls, including those
-//! at the servers. [`Script::cancel_with`] does the same and keeps the result: the output, the calls
-//! that were made, and those in flight. [`Executor::close`] ends all runs and all servers.
+//! at the servers. [`Script::cancel_with`] does the same and keeps the result: the output, the
+//! calls that were made, and those in flight. [`Executor::close`] ends all runs and all servers.
 //!
 //! # What is absent
 //!
 //! Scripts have no files, network, environment, processes, packages, threads or WebAssembly: the
 //! functions do not exist. In-process isolation keeps a script away from the host's data and bounds
-//! its resources; it does not protect against a bug in V8 itself. SECURITY.md lists what else is not
-//! promised.
+//! its resources; it does not protect against a bug in V8 itself. SECURITY.md lists what else is
+//! not promised.
 //!
 //! # Features
 //!

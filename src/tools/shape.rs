@@ -5,8 +5,8 @@
 //! their types, and which of them can be missing.
 //!
 //! A shape never holds a value: no text, no number, no constant. Field names are kept. An object's
-//! keys can be data too (`{"ada@example.com": …}`), so an object is kept only as a map, without its
-//! keys, if it has more than 64 keys or a key that does not look like a field name.
+//! keys can be data too (`{"ada@example.com": …}`). So an object with more than 64 keys, or with a
+//! key that does not look like a field name, is kept only as a map, without its keys.
 //!
 //! Shapes form a semilattice: [`Shape::merge`] is commutative, associative and, except for the
 //! count of calls, idempotent. So the order in which calls are recorded, and by which process, does

@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// With --http, any number of clients can connect to http://ADDR/mcp, each with its own runs,
     /// and `/healthz` reports the server's health. Stdin and stdout are not used then. If
     /// CX_HTTP_TOKEN or --token-file sets a token, clients must send it as `Authorization: Bearer`.
-    /// An address that other machines can reach requires a token of at least 32 characters.
+    /// An address that is not a loopback address requires a token of at least 32 characters.
     ///
     /// Exit status: 0 the client disconnected or a signal was received, 2 usage or configuration
     /// error, 3 too many scripts could not be stopped and the process should be restarted.
@@ -107,7 +107,7 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ask: Vec<String>,
 
-    /// Maximum wall-clock time of a script [default: 30s; 10m if a client asks for it]
+    /// Maximum wall-clock time of a script [default: 30s; 10m if a client requests it]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
@@ -115,7 +115,8 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
 
-    /// Maximum number of tool calls of a script, 0 for no limit [default: 1000, or what a client asks for]
+    /// Maximum number of tool calls of a script, 0 for no limit [default: 1000, or what a client
+    /// requests]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
 }
@@ -173,8 +174,8 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
 
-    /// Read the token that clients must send from a file that only you can read [default:
-    /// CX_HTTP_TOKEN]
+    /// Read the token that clients must send from this file, which only you may read; without it,
+    /// from CX_HTTP_TOKEN
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
 
