@@ -482,7 +482,7 @@ impl Loader<'_> {
         entry
     }
 
-    /// Warns of a server that would be started if the file were trusted.
+    /// Records a server of an untrusted file as skipped, and warns of what it would start.
     fn untrusted_server(&mut self, layer: &Layer, entry: &Entry, count: usize) {
         if entry.target.is_none() || entry.enabled == Some(false) {
             return;

@@ -166,7 +166,8 @@ impl Catalog {
     }
 
     /// Resolves the same tool again in a list fetched from its server, after a cached list has led
-    /// the caller to an error. `None` if the tool's list already came from the server.
+    /// the caller to an error. `None` if the tool's list already came from the server, or if the
+    /// server may not be asked again yet.
     pub(crate) async fn resolve_again(
         &self,
         tool: &ResolvedTool,

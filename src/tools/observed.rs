@@ -15,7 +15,7 @@ use crate::storage::files::Store;
 /// Incremented when the file's format changes.
 const VERSION: u32 = 1;
 
-/// After this many results, a tool's shape is no longer updated with every result.
+/// After this many results of a tool, further results are ignored.
 const ENOUGH: u64 = 1_000;
 
 /// How long to wait for further changes before new shapes are written.

@@ -128,7 +128,8 @@ impl Sampler<'_> {
     }
 }
 
-/// The constant, example or default of the schema, if it is not too long.
+/// The first value of `const`, `enum`, `default` and `examples`, in this order, that is not too
+/// long.
 fn constant(fields: &Map<String, Value>) -> Option<Value> {
     let listed = |name: &str| fields.get(name).and_then(Value::as_array).into_iter().flatten();
     let named = fields.get("const").into_iter();
