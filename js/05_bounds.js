@@ -1,7 +1,7 @@
-// Bounds what one host call may copy. An op that takes text copies it, and makes its answer from the copy, before the
-// host can look at the run's memory again; V8's longest string has half a billion characters and, as a chain of parts,
-// may take no memory itself. So whatever of deno_web hands text to an op looks at its length first. Each argument is
-// converted once, here: an object that answers differently the second time gains nothing.
+// Bounds on what one host call may copy. An op that takes text copies it and makes its result from the copy, before the
+// host can check the run's memory again. V8's longest string has half a billion characters and, as a chain of parts (a
+// rope), may itself take almost no memory. So every function of deno_web that passes text to an op checks the length
+// first. Each argument is converted once, here, so an object that converts differently the second time gains nothing.
 
 import { core, primordials } from "ext:core/mod.js";
 
@@ -24,12 +24,12 @@ const {
   Uint8Array,
 } = primordials;
 
-// Characters of text, or bytes, that one call converts. Far more than a result may have; with its copies and its answer
-// it stays below the memory that a run may use beyond its limit.
+// Maximum characters of text, or bytes, that one call converts. Far more than a result may have. With its copies and
+// its result it stays below the memory that a run may use beyond its limit.
 const MAX_CONVERTED = 2 ** 25;
-// Characters of a URL or of a query. Each character of it can become nine, and each two of it a pair of strings.
+// Maximum characters of a URL or of a query. Each character can become nine, and each two characters a pair of strings.
 const MAX_URL = 2 ** 20;
-// What a pair of a query costs beside its text.
+// Cost of a query pair in addition to its text.
 const PAIR_OVERHEAD = 16;
 
 function check(what, length, max) {
@@ -44,7 +44,7 @@ function boundedText(what, value, max) {
   return text;
 }
 
-// A stand-in must look like what it stands for.
+// A replacement must have the same attributes as the original.
 function replaceValue(holder, key, value) {
   const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
   const original = descriptor.value;
@@ -54,7 +54,7 @@ function replaceValue(holder, key, value) {
   ObjectDefineProperty(holder, key, descriptor);
 }
 
-// A function of one text.
+// Bounds a function of one text.
 export function boundedFunction(original) {
   const holder = {
     method(...args) {
@@ -69,7 +69,7 @@ export function boundedFunction(original) {
   return holder.method;
 }
 
-// A class whose instances are made through `checkArguments`, which gets the arguments as an array that it may change.
+// Bounds a class. `checkArguments` gets the constructor's arguments as an array that it may change.
 function boundedClass(Original, checkArguments, checkMade) {
   const Bounded = new Proxy(Original, {
     __proto__: null,
@@ -90,8 +90,8 @@ function boundedClass(Original, checkArguments, checkMade) {
   return Bounded;
 }
 
-// deno_web's `encode` gives V8 a buffer that the host has allocated and no meter counts. This one fills a buffer of the
-// script's.
+// deno_web's `encode` gives V8 a buffer that the host has allocated and no meter counts. This version fills a buffer of
+// the script's heap.
 export function boundTextEncoder(TextEncoder) {
   const { encodeInto } = TextEncoder.prototype;
   const { op_encoding_encode_into_fallback, op_str_byte_length } = core.ops;
@@ -133,7 +133,8 @@ export function boundedTextDecoder(TextDecoder) {
   });
 }
 
-// Every setter, and every method whose name is a symbol: through one of those the parameters change their URL.
+// Bounds every setter, and every method whose name is a symbol: through one of those methods the parameters change
+// their URL.
 function boundSetters(prototype) {
   const keys = ReflectOwnKeys(prototype);
   for (let index = 0; index < keys.length; index++) {
@@ -188,7 +189,7 @@ export function boundedURL(URL) {
 }
 
 export function boundedURLSearchParams(URLSearchParams) {
-  // The list of pairs, which a script can find in the same way and replace.
+  // The symbol of the list of pairs. A script can find it in the same way and replace the list.
   const symbols = ObjectGetOwnPropertySymbols(new URLSearchParams("a=b"));
   let list;
   for (let index = 0; index < symbols.length; index++) {
@@ -197,7 +198,7 @@ export function boundedURLSearchParams(URLSearchParams) {
     }
   }
   const { toString } = URLSearchParams.prototype;
-  // Parameters with what was looked at, which cannot answer differently when the op reads it.
+  // A copy of the parameters that were checked, which cannot change before the op reads it.
   const checkedCopy = (params) => {
     const pairs = params[list];
     if (!ArrayIsArray(pairs)) {
@@ -212,7 +213,7 @@ export function boundedURLSearchParams(URLSearchParams) {
       if (typeof name !== "string" || typeof value !== "string") {
         throw new TypeError("a pair of these URLSearchParams is not two strings");
       }
-      // Shared strings count each time: the op copies each of them.
+      // Shared strings count each time, because the op copies each of them.
       length += name.length + value.length + PAIR_OVERHEAD;
       check("the query", length, MAX_URL);
       ArrayPrototypePush(checked, [name, value]);

@@ -1,5 +1,5 @@
-// The web API that scripts get, from deno_web. What is not here is absent on purpose: no fetch,
-// streams, files, workers, message ports or storage.
+// The web API that scripts get, from deno_web. Absent on purpose: fetch, streams, files, workers, message ports and
+// storage.
 
 import { core, primordials } from "ext:core/mod.js";
 import {
@@ -35,8 +35,8 @@ const {
   Uint8Array,
 } = primordials;
 
-// What a listener throws has nobody to catch it, as in a timer. deno_web describes such an error with an op that scripts
-// do not have, and dispatches it to the global object, which has no listeners here.
+// An error thrown by an event listener cannot be caught, as in a timer. deno_web describes such an error with an op
+// that scripts do not have, and dispatches it to the global object, which has no listeners here.
 let reportError;
 const noDescription = { __proto__: null, exceptionMessage: "", frames: [{ __proto__: null }] };
 
@@ -44,7 +44,7 @@ export function setReportError(report) {
   reportError = report;
 }
 
-// deno_web's files are given this `core` when they are loaded; three of its functions are ours.
+// deno_web's files receive this `core` when they are loaded; three of its functions are replaced.
 core.ops.op_set_captured_bootstrap({
   __proto__: null,
   primordials,
@@ -71,7 +71,7 @@ boundTextEncoder(encoding.TextEncoder);
 
 // Each timer holds its callback and arguments; a loop that starts a million of them is a mistake.
 const MAX_TIMERS = 10_000;
-// What fits into a timer. A longer one would wrap around and fire at once.
+// The maximum delay of a timer. A longer one would overflow and fire at once.
 const MAX_DELAY = 2 ** 31 - 1;
 
 const liveTimers = new SafeSet();
@@ -90,7 +90,7 @@ function milliseconds(delay) {
   return NumberIsNaN(number) ? 0 : MathTrunc(MathMin(MathMax(number, 0), MAX_DELAY));
 }
 
-// `AbortSignal.timeout` makes its timers here. They cannot be taken back, only waited for.
+// `AbortSignal.timeout` makes its timers here. They cannot be cleared.
 function createSystemTimer(callback, delay, isRefed) {
   checkTimer("AbortSignal.timeout", callback);
   const id = core.createSystemTimer(() => {
@@ -130,7 +130,7 @@ function clearInterval(id) {
   clearTimeout(id);
 }
 
-// The two functions of `crypto` that scripts use. deno_crypto has all of WebCrypto, at the price in
+// The two functions of `crypto` that scripts use. deno_crypto has all of WebCrypto, at the cost given in
 // docs/web-api.md.
 const MAX_RANDOM_BYTES = 65_536;
 

@@ -1,8 +1,8 @@
-// Guards for built-in functions that V8 cannot interrupt. V8 looks for an order to stop at the back-edge of a
-// JavaScript loop and at the entry of a JavaScript function, and nowhere in its own loops. So a call that may loop for
-// long is given something of which every step is JavaScript: a proxy in front of the receiver, an iterator of ours, a
-// loop of ours. Ordinary calls (real arrays of ordinary size) go to V8 as they are. Defence in depth only; see
-// README.md. `21_text_guards.js` has the same for text, `22_buffer_guards.js` for typed arrays and buffers.
+// Guards for built-in functions that V8 cannot interrupt. V8 checks for termination at the back-edge of a JavaScript
+// loop and at the entry of a JavaScript function, and nowhere in its own native loops. So a call that may loop for long
+// gets an argument whose every step runs JavaScript: a proxy around the receiver, an iterator or a loop of this file.
+// Ordinary calls (real arrays of ordinary size) go to V8 unchanged. Defence in depth only; see README.md.
+// `21_text_guards.js` does the same for text, `22_buffer_guards.js` for typed arrays and buffers.
 
 import { core, primordials } from "ext:core/mod.js";
 
@@ -34,23 +34,23 @@ const {
   TypedArrayPrototypeGetSymbolToStringTag,
 } = primordials;
 
-// Up to this many elements nothing about an array can make V8 loop for long.
+// With at most this many elements no array, however unusual, can make V8 loop for long.
 const MAX_ANY_ARRAY = 1024;
-// V8's own loop over this many elements takes less than a fifth of a second where the prototypes are the usual ones.
+// V8's own loop over this many elements takes less than a fifth of a second if the prototypes are the usual ones.
 const MAX_NATIVE_ELEMENTS = 2 ** 22;
-// Refused at once, far above what a script does on purpose: an array that is not sparse has room for fewer elements in
-// the largest memory limit, and what is no array has fewer still.
+// More elements are refused at once. The bounds are far above what a script does on purpose: even under the largest
+// memory limit a dense array has room for fewer elements, and an array-like for still fewer.
 const MAX_ARRAY_ELEMENTS = 2 ** 26;
 const MAX_GENERIC_ELEMENTS = 2 ** 24;
-// Comparing longer texts is no single step any more.
+// The comparison of longer texts does not count as one step.
 const MAX_QUICK_COMPARE = 256;
-// V8 sorts this many elements by text in one go. The texts may be long.
+// Maximum number of elements that V8 may sort as text in one native call. The texts may be long.
 const MAX_NATIVE_SORT = 32;
-// More arguments than the stack has room for. V8 makes a list of them all before it looks.
+// More arguments than the stack has room for. V8 makes a list of all of them before it checks.
 const MAX_ARGUMENTS = 2 ** 20;
 
-// V8 adds its newest functions when an isolate is restored from the snapshot. What was not there before is looked for
-// then; and what V8 adds them to must be V8's own until then.
+// V8 adds its newest functions when an isolate is restored from the snapshot. Missing functions are guarded then; until
+// then the objects that V8 adds them to must be V8's originals.
 const later = [];
 
 export function guardAfterRestore(guard) {
@@ -63,7 +63,7 @@ export function guardRestored() {
   }
 }
 
-// A stand-in must look like what it stands for: same name, same length, no prototype, same attributes.
+// A replacement must look like the original: same name, same length, no prototype, same attributes.
 export function replace(holder, key, makeStandIn) {
   if (!replacePresent(holder, key, makeStandIn)) {
     guardAfterRestore(() => replacePresent(holder, key, makeStandIn));
@@ -88,14 +88,15 @@ export function isObject(value) {
   return (typeof value === "object" && value !== null) || typeof value === "function";
 }
 
-// Whether the guest has made a proxy. Only then can an array be one, and asking V8 about each costs as much as the call.
+// Whether the guest has made a proxy. Only then can an array be a proxy, and asking V8 about each array costs as much
+// as the call.
 let hasGuestProxies = false;
 
 export function isGuestProxy(value) {
   return hasGuestProxies && core.isProxy(value);
 }
 
-// Puts a constructor of ours in front of `original`: `change` may look at the arguments and gives the ones to use.
+// Wraps the constructor `original`: `change` receives the arguments and returns those to use.
 export function wrapConstructor(original, change) {
   const wrapped = new Proxy(original, {
     __proto__: null,
@@ -125,8 +126,8 @@ replace(globalThis.Proxy, "revocable", (original) => ({
 }).method);
 setGlobal(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy));
 
-// Whether V8 may loop over this value: an array, no proxy, not long, or not very long and with nothing unusual behind
-// it that each missing element would be looked for in.
+// Whether V8 may loop over this value natively: an array that is not a proxy and is either short, or not very long and
+// without unusual prototypes in which each missing element would be looked up.
 export function isOrdinaryArray(value) {
   if (!ArrayIsArray(value) || isGuestProxy(value)) {
     return false;
@@ -137,10 +138,10 @@ export function isOrdinaryArray(value) {
       ObjectGetPrototypeOf(ArrayPrototype) === ObjectPrototype);
 }
 
-// The length of what is no ordinary array, read once as V8 reads it.
+// The length of a value that is not an ordinary array, read once, as V8 reads it.
 export function lengthOf(name, value) {
   const number = +value.length;
-  // As ToLength does, NaN included.
+  // As ToLength, including for NaN.
   const length = number > 0 ? number - number % 1 : 0;
   const most = ArrayIsArray(value) ? MAX_ARRAY_ELEMENTS : MAX_GENERIC_ELEMENTS;
   if (length > most) {
@@ -149,8 +150,8 @@ export function lengthOf(name, value) {
   return length || 0;
 }
 
-// `target` for V8's own functions: each of their steps goes through JavaScript, and they see the length that was
-// checked. As an array-like: whether it is iterable was asked before.
+// `target` for V8's own functions: each of their steps runs JavaScript, and they see the length that was checked.
+// Passed as an array-like, because it was checked before whether it is iterable.
 export function steppingProxy(target, length) {
   return new Proxy(target, {
     __proto__: null,
@@ -164,7 +165,7 @@ export function steppingProxy(target, length) {
   });
 }
 
-// Calls a method of arrays with a receiver that is no ordinary array.
+// Calls an array method with a receiver that is not an ordinary array.
 function callStepping(original, name, receiver, args, callbackTakes) {
   if (receiver === null || receiver === undefined) {
     return ReflectApply(original, receiver, args);
@@ -211,7 +212,8 @@ for (let index = 0; index < CALLBACK_METHODS.length; index++) {
 guardArrayMethod("reduce", 4);
 guardArrayMethod("reduceRight", 4);
 
-// Searching for a long text or a BigInt compares it with each element, which V8 does without a pause.
+// Whether a search for this value is quick. A search for a long text or a BigInt compares it with each element without
+// an interruption.
 function comparesQuickly(value) {
   return typeof value === "string" ? value.length <= MAX_QUICK_COMPARE : typeof value !== "bigint";
 }
@@ -228,7 +230,7 @@ for (let index = 0; index < SEARCH_METHODS.length; index++) {
   }).method);
 }
 
-// What `sort` does without a function to compare: by text.
+// The default comparison of `sort`: as text.
 function compareAsText(left, right) {
   const leftText = `${left}`;
   const rightText = `${right}`;
@@ -249,7 +251,7 @@ for (let index = 0; index < SORT_METHODS.length; index++) {
   }).method);
 }
 
-// As ArraySpeciesCreate, or undefined where that is an ordinary array.
+// As ArraySpeciesCreate; undefined if the result is an ordinary array.
 function speciesCreate(original) {
   if (!ArrayIsArray(original)) {
     return undefined;
@@ -263,7 +265,7 @@ function speciesCreate(original) {
     : ReflectConstruct(constructor, [0]);
 }
 
-// Adds an element to a list of ours, or to one that the guest's constructor made.
+// Appends an element to a list of this file, or to one that the guest's constructor made.
 function append(list, index, value, isOurs) {
   if (isOurs) {
     list[index] = value;
@@ -318,7 +320,7 @@ replace(ArrayPrototype, "flatMap", (original) => ({
   },
 }).method);
 
-// A real array of what `concat` takes from an object that is no ordinary array.
+// A real array of the elements that `concat` takes from an object that is not an ordinary array.
 function concatPart(value) {
   const flag = value[SymbolIsConcatSpreadable];
   if (!(flag === undefined ? ArrayIsArray(value) : flag)) {
@@ -353,7 +355,7 @@ replace(ArrayPrototype, "concat", (original) => ({
   },
 }).method);
 
-// An iterator whose steps go through JavaScript, and which does what `iterator` does.
+// An iterator with the results of `iterator` whose steps run JavaScript.
 function steppingIterator(iterator) {
   return {
     __proto__: null,
@@ -375,13 +377,13 @@ const arrayValues = ArrayPrototype[SymbolIterator];
 const typedArrayValues = TypedArrayPrototype[SymbolIterator];
 const arrayIteratorNext = ArrayIteratorPrototype.next;
 
-// Whether a property still has this value. A getter in its place might say so, and say something else later.
+// Whether a property still has this value. An accessor does not count: it could return another value later.
 function stillIs(holder, key, value) {
   const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
   return descriptor !== undefined && descriptor.value === value;
 }
 
-// Whether going through `value` is going through the elements of an ordinary array, or of a typed one.
+// Whether iterating over `value` iterates over the elements of an ordinary array or typed array.
 export function iteratesOrdinarily(value) {
   if (!isObject(value)) {
     return false;
@@ -398,7 +400,7 @@ export function iteratesOrdinarily(value) {
     stillIs(ArrayIteratorPrototype, "next", arrayIteratorNext);
 }
 
-// `values`, or an iterable that gives the same and whose steps go through JavaScript.
+// `values`, or an iterable with the same elements whose steps run JavaScript.
 export function steppingIterable(values) {
   if ((!isObject(values) && typeof values !== "string") || iteratesOrdinarily(values)) {
     return values;
@@ -415,7 +417,7 @@ export function steppingIterable(values) {
   };
 }
 
-// Ends an iterator whose values are not wanted any more; the error that is under way is the one that counts.
+// Closes an iterator early. Errors are ignored, because the error in flight has precedence.
 function closeQuietly(iterator) {
   try {
     const end = iterator.return;
@@ -423,11 +425,11 @@ function closeQuietly(iterator) {
       ReflectApply(end, iterator, []);
     }
   } catch {
-    // As IteratorClose does with an abrupt completion.
+    // As IteratorClose with an abrupt completion.
   }
 }
 
-// As `Array.from` with Array itself.
+// As `Array.from` called on Array itself.
 function arrayFrom(items, map, receiver) {
   const result = [];
   const method = items[SymbolIterator];
@@ -479,7 +481,7 @@ replace(Array, "from", (original) => ({
       return ReflectApply(original, this, args);
     }
     if (ArrayIsArray(items)) {
-      // A loop over it may be endless for what it is to a script.
+      // A sparse array can have a huge length, and a loop over it would practically never end.
       lengthOf("Array.from", items);
     }
     if (this === Array) {
@@ -498,7 +500,7 @@ replace(Array, "from", (original) => ({
 
 function isConstructor(value) {
   try {
-    // Constructs an object of no use whose prototype is read from `value`; throws if that cannot construct.
+    // Constructs an unused object whose prototype is read from `value`; throws if `value` is not a constructor.
     ReflectConstruct(Object, [], value);
     return true;
   } catch {
@@ -565,14 +567,14 @@ async function fromAsync(constructor, items, map, receiver) {
   return result;
 }
 
-// V8's own goes from microtask to microtask without a JavaScript function in between.
+// V8's own version goes from microtask to microtask without a JavaScript function in between.
 replace(Array, "fromAsync", () => ({
   method(items, map, receiver) {
     return fromAsync(this, items, map, receiver);
   },
 }).method);
 
-// Functions that take an iterable first and go through it by themselves.
+// Functions that take an iterable as the first argument and iterate over it natively.
 const TAKE_ITERABLES = [
   [Promise, ["all", "allSettled", "any", "race"]],
   [Object, ["fromEntries", "groupBy"]],
@@ -595,7 +597,7 @@ for (let index = 0; index < TAKE_ITERABLES.length; index++) {
   }
 }
 
-// Methods of iterators that take many steps at once, or make iterators that do.
+// Iterator methods that take many steps natively, or make iterators that do.
 const ITERATOR_METHODS = [
   "drop", "every", "filter", "find", "flatMap", "forEach", "map", "reduce", "some", "take", "toArray",
 ];
@@ -607,7 +609,7 @@ for (let index = 0; index < ITERATOR_METHODS.length; index++) {
   }).method);
 }
 
-// Sets take steps through what looks like a set.
+// Set methods that iterate over a set-like argument.
 const SET_METHODS = [
   "difference", "intersection", "isDisjointFrom", "isSubsetOf", "isSupersetOf", "symmetricDifference", "union",
 ];
@@ -639,8 +641,8 @@ for (let index = 0; index < SET_METHODS.length; index++) {
   }).method);
 }
 
-// deno_core's wrapper of each async op looks `call` up when it is called. Whoever replaced it would be
-// given the bare op. So it stays what it is; a function may still have a `call` of its own.
+// deno_core's wrapper of each async op looks up `call` when it is called. A script that replaced it would receive the
+// unwrapped op. So `Function.prototype.call` cannot be replaced; a function may still have its own `call` property.
 const FunctionPrototype = Function.prototype;
 const originalCall = FunctionPrototype.call;
 ObjectDefineProperty(FunctionPrototype, "call", {
@@ -664,7 +666,7 @@ ObjectDefineProperty(FunctionPrototype, "call", {
   configurable: false,
 });
 
-// A list of arguments that V8 may take as it is: real, and not too long for the stack.
+// An argument list that V8 may take unchanged: a real array, and not too long for the stack.
 function argumentList(list) {
   if (!isObject(list)) {
     return list;

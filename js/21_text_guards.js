@@ -1,4 +1,5 @@
-// Guards for built-in functions on text, expressions, locales and keys that V8 cannot interrupt: see 20_guards.js.
+// Guards for built-in functions on text, regular expressions, locales and keys that V8 cannot interrupt: see
+// 20_guards.js.
 
 import { core, primordials } from "ext:core/mod.js";
 import {
@@ -50,21 +51,23 @@ const {
 
 // V8's own loops over this many characters take less than a fifth of a second.
 const MAX_NATIVE_CHARACTERS = 2 ** 22;
-// The most characters that are replaced, split or matched: what comes out is a part for each character at worst.
+// Maximum characters that are replaced, split or matched: the result has at most one part per character.
 const MAX_CHARACTERS = 2 ** 25;
-// The most characters of a pattern. V8 takes up to 250 bytes for each while it reads it, and compiles none as long.
+// Maximum characters of a pattern. V8 takes up to 250 bytes for each while it parses the pattern, and compiles none
+// that is this long.
 const MAX_PATTERN = 2 ** 19;
-// The most characters that are escaped, or were.
+// Maximum characters that are escaped or unescaped.
 const MAX_ESCAPED_CHARACTERS = 2 ** 24;
-// Text times pattern up to which V8 searches; its search can come to that many steps.
+// Maximum product of text and pattern length for which V8's search is used, which can take that many steps.
 const MAX_NATIVE_SEARCH = 2 ** 28;
-// More marks on one letter than any language has (Unicode's stream-safe text has 30). V8 sorts them in quadratic time.
+// More combining marks on one letter than any language has (Unicode's stream-safe text has 30). V8 sorts them in
+// quadratic time.
 const MAX_MARKS = 64;
-// The most locales in a list. V8 compares each with all before it.
+// Maximum number of locales in a list. V8 compares each with all before it.
 const MAX_LOCALES = 1000;
-// The most characters in a locale's name; the longest in use have some thirty.
+// Maximum characters of a locale's name; the longest in use have some thirty.
 const MAX_LOCALE_CHARACTERS = 1000;
-// The most keys of an object that does not store its keys: text, and typed arrays.
+// Maximum number of keys of an object that does not store its keys: strings and typed arrays.
 const MAX_IMPLIED_KEYS = 2 ** 20;
 
 function checkText(name, text, most) {
@@ -73,7 +76,7 @@ function checkText(name, text, most) {
   }
 }
 
-// `ToString`, which refuses symbols where `String` does not.
+// `ToString`, which throws for symbols, unlike `String`.
 function toText(value) {
   return `${value}`;
 }
@@ -85,8 +88,8 @@ function toLength(value) {
 
 // --- searching for text -------------------------------------------------------------------------
 
-// Where `pattern` is in `text` at or after `from`, in linear time (Knuth, Morris, Pratt). V8's own search is faster for
-// ordinary patterns and takes the product of both lengths for others.
+// The index of `pattern` in `text` at or after `from`, in linear time (Knuth, Morris, Pratt). V8's own search is faster
+// for ordinary patterns, and takes the product of both lengths for others.
 function find(text, pattern, from) {
   const size = pattern.length;
   const borders = new Int32Array(size);
@@ -115,7 +118,7 @@ function find(text, pattern, from) {
   return -1;
 }
 
-// The same from behind: the last place at or before `from`.
+// The same backwards: the last index at or before `from`.
 function findLast(text, pattern, from) {
   const size = pattern.length;
   const borders = new Int32Array(size);
@@ -144,7 +147,7 @@ function findLast(text, pattern, from) {
   return -1;
 }
 
-// Whether V8 may search for `pattern`.
+// Whether V8's own search for `pattern` is quick enough.
 function searchesQuickly(text, pattern) {
   return pattern.length === 0 || text.length * pattern.length <= MAX_NATIVE_SEARCH;
 }
@@ -157,7 +160,7 @@ function isRegExpLike(value) {
   return flag === undefined ? core.isRegExp(value) : Boolean(flag);
 }
 
-// Both texts of a search, made once. `undefined` where V8 may do it.
+// Both texts of a search, converted once; `undefined` if V8's own search may be used.
 function slowSearch(receiver, pattern) {
   if (typeof receiver === "string" && typeof pattern === "string") {
     return searchesQuickly(receiver, pattern) ? undefined : { __proto__: null, text: receiver, pattern };
@@ -168,7 +171,7 @@ function slowSearch(receiver, pattern) {
   return { __proto__: null, text: toText(receiver), pattern: toText(pattern) };
 }
 
-// Both search forwards, and differ in what they say.
+// Both functions search forwards; they differ in their result.
 function searchForwards(original, receiver, pattern, from, say) {
   const slow = slowSearch(receiver, pattern);
   if (slow === undefined) {
@@ -276,7 +279,7 @@ for (let index = 0; index < TEXT.length; index++) {
       checkText(name, text, MAX_CHARACTERS);
       let pattern = args[0];
       if (typeof pattern !== "string") {
-        // What does it by itself looks at the text by itself.
+        // A pattern with its own method processes the text itself.
         if (isObject(pattern) && pattern[symbol] !== undefined && pattern[symbol] !== null) {
           return ReflectApply(original, text, args);
         }
@@ -286,7 +289,7 @@ for (let index = 0; index < TEXT.length; index++) {
         }
       }
       if (byText === undefined && pattern !== undefined) {
-        // It becomes an expression.
+        // The pattern is converted to a regular expression.
         checkText(`the pattern of ${name}`, pattern, MAX_PATTERN);
       }
       if (byText !== undefined && pattern !== undefined && !searchesQuickly(text, pattern)) {
@@ -302,8 +305,8 @@ const originalExec = RegExpPrototype.exec;
 const flagsGetter = ObjectGetOwnPropertyDescriptor(RegExpPrototype, "flags").get;
 const globalGetter = ObjectGetOwnPropertyDescriptor(RegExpPrototype, "global").get;
 
-// Whether V8's loops over this expression's matches come forward and end: an expression with nothing of its own, and
-// text that is not long. Where `exec` or the flag `g` is the guest's, V8 can match for ever without calling the guest.
+// Whether V8's loops over this expression's matches advance and end: the expression has no own properties, and the text
+// is not long. If `exec` or the flag `g` is the guest's, V8 can match forever without calling the guest.
 function matchesQuickly(expression, text) {
   return text.length <= MAX_NATIVE_CHARACTERS && ObjectGetPrototypeOf(expression) === RegExpPrototype &&
     RegExpPrototype.exec === originalExec && ReflectOwnKeys(expression).length === 1 &&
@@ -311,7 +314,7 @@ function matchesQuickly(expression, text) {
     ObjectGetOwnPropertyDescriptor(RegExpPrototype, "global")?.get === globalGetter;
 }
 
-// RegExpExec: through `exec` if the guest has changed it.
+// RegExpExec: calls `exec` if the guest has replaced it.
 function execute(expression, text) {
   const exec = expression.exec;
   if (typeof exec !== "function" || exec === originalExec) {
@@ -324,7 +327,7 @@ function execute(expression, text) {
   return result;
 }
 
-// The place after `index`, which is two further where a character takes two.
+// The index after `index`: two further for a character of two code units in Unicode mode.
 function advance(text, index, unicode) {
   if (!unicode || index + 1 >= text.length) {
     return index + 1;
@@ -339,7 +342,7 @@ function isUnicode(flags) {
   return StringPrototypeIncludes(flags, "u") || StringPrototypeIncludes(flags, "v");
 }
 
-// As RegExp.prototype[Symbol.match] for the flag `g`, step by step.
+// As RegExp.prototype[Symbol.match] with the flag `g`, step by step.
 function matchAllTexts(expression, text, flags) {
   const unicode = isUnicode(flags);
   expression.lastIndex = 0;
@@ -357,7 +360,7 @@ function matchAllTexts(expression, text, flags) {
   }
 }
 
-// The text that stands for one match.
+// The replacement text of one match.
 function substitution(result, matched, place, text, replacement, functional) {
   const captures = [];
   const count = toLength(result.length);
@@ -538,10 +541,10 @@ guardExpression(
 );
 guardExpression(SymbolReplace, "replace", replaceMatches);
 guardExpression(SymbolSplit, "split", splitAtMatches);
-// Gives one match at a time.
+// Returns one match at a time.
 guardExpression(SymbolMatchAll, "matchAll", undefined);
 
-// The arguments of `RegExp`, with a pattern that V8 may read.
+// The arguments of `RegExp`, after checking that V8 may parse the pattern.
 function checkPattern(args) {
   const pattern = args[0];
   if (pattern === undefined || core.isRegExp(pattern)) {
@@ -571,7 +574,7 @@ const GuardedRegExp = new Proxy(OriginalRegExp, {
   __proto__: null,
   apply(target, receiver, args) {
     const pattern = args[0];
-    // Called as a function it gives an expression of its own back.
+    // Called as a function, `RegExp` returns its own instances unchanged.
     if (args[1] === undefined && isRegExpLike(pattern) && pattern.constructor === GuardedRegExp) {
       return pattern;
     }
@@ -598,7 +601,7 @@ replace(String, "raw", (original) => ({
   },
 }).method);
 
-// These make up to nine characters of one, in one go.
+// These functions turn one character into up to nine, natively.
 const ESCAPES = ["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape"];
 for (let index = 0; index < ESCAPES.length; index++) {
   const name = ESCAPES[index];
@@ -619,8 +622,8 @@ function checkMarks(name, text) {
   }
 }
 
-// These copy a text, which may be a short description of a long one (`repeat`, `+`), and up to three characters become of
-// one.
+// These functions copy a text natively. The text may be a compact representation of a long one (`repeat`, `+`), and one
+// character can become three.
 const COPIES = ["toLocaleLowerCase", "toLocaleUpperCase", "toLowerCase", "toUpperCase", "toWellFormed"];
 for (let index = 0; index < COPIES.length; index++) {
   const name = COPIES[index];
@@ -653,7 +656,7 @@ replace(StringPrototype, "localeCompare", (original) => ({
 
 // --- normal forms -------------------------------------------------------------------------------
 
-// Characters that neither move nor join with what is before them.
+// Characters that normalization neither moves nor combines with those before them.
 const apart = /[\u0000-\u024f\u0370-\u03ff\u0400-\u047f\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]/;
 
 replace(StringPrototype, "normalize", (original) => ({
@@ -686,7 +689,7 @@ replace(StringPrototype, "normalize", (original) => ({
 
 // --- locales ------------------------------------------------------------------------------------
 
-// A list of locales that V8 may go through: its elements, read once, if they are not too many and not too long.
+// A list of locales that V8 may iterate over: its elements, read once, if they are not too many or too long.
 function localeList(locales) {
   if (typeof locales === "string") {
     checkLocale(locales);
@@ -763,7 +766,7 @@ for (let index = 0; index < TAKE_LOCALES.length; index++) {
 
 // --- keys ---------------------------------------------------------------------------------------
 
-// Text as an object and typed arrays have a key for each element, which V8 makes in one go.
+// String objects and typed arrays have a key for each element, which V8 makes natively.
 function checkKeys(name, value) {
   let count = 0;
   if (typeof value === "string") {
@@ -771,7 +774,7 @@ function checkKeys(name, value) {
   } else if (!isObject(value)) {
     return;
   } else if (isGuestProxy(value)) {
-    // One without traps is asked for the keys of what is behind it.
+    // A proxy without traps returns the keys of its target.
     return checkKeys(name, core.ops.op_cx_details(value)[0]);
   } else if (ArrayBufferIsView(value)) {
     count = TypedArrayPrototypeGetSymbolToStringTag(value) === undefined ? 0 : TypedArrayPrototypeGetLength(value);
@@ -817,7 +820,7 @@ replace(Object, "assign", (original) => ({
   },
 }).method);
 
-// A list of keys is read by V8 in one go, however long it says that it is.
+// V8 reads a list of keys natively, whatever length it claims.
 replace(JSON, "stringify", (original) => ({
   method(...args) {
     const list = args[1];

@@ -1,4 +1,4 @@
-// Guards for typed arrays and buffers, see 20_guards.js.
+// Guards for typed arrays and buffers; see 20_guards.js.
 
 import { core, primordials } from "ext:core/mod.js";
 import {
@@ -27,7 +27,7 @@ const {
 
 const TypedArray = ObjectGetPrototypeOf(Uint8Array);
 
-// What a typed array is made of, with steps that go through JavaScript.
+// The source of a typed array, with steps that run JavaScript.
 function steppingSource(name, items) {
   if (!isObject(items) || iteratesOrdinarily(items)) {
     return items;
@@ -76,18 +76,18 @@ for (let index = 0; index < VIEWS.length; index++) {
   guardView(VIEWS[index]);
 }
 
-// V8 adds the one then, and functions to the other.
+// V8 adds Float16Array, and functions of Uint8Array, on restore.
 guardAfterRestore(() => guardView("Float16Array"));
 guardAfterRestore(() => guardView("Uint8Array"));
 
-// A resizable buffer gets its pages past the allocator that counts them.
+// The pages of a resizable buffer are not allocated through the allocator that counts memory.
 const OriginalArrayBuffer = ArrayBuffer;
 const FixedArrayBuffer = wrapConstructor(OriginalArrayBuffer, (args) => {
   const options = args[1];
   if (options !== null && typeof options === "object" && options.maxByteLength !== undefined) {
     throw new TypeError("resizable array buffers are not available here; allocate the final size");
   }
-  // Only the length is passed on: the options were read once and may answer otherwise next time.
+  // Only the length is passed on: the options were read once, and a second read could give another result.
   return args.length === 0 ? [] : [args[0]];
 });
 setGlobal(globalThis, "ArrayBuffer", FixedArrayBuffer);

@@ -1,4 +1,5 @@
-// Values to JSON text. Runs the guest's own toJSON and getters, inside the guest and on its time.
+// Serializes values to JSON text. Runs the guest's own toJSON methods and getters, inside the guest and within its time
+// limit.
 
 import { primordials } from "ext:core/mod.js";
 
@@ -14,15 +15,15 @@ const {
   TypeError,
 } = primordials;
 
-// Bounds the search for what JSON refused. Beyond them the error is given without a path.
+// Bounds of the search for the value that JSON refused. Beyond them the error has no path.
 const MAX_LEVELS = 64;
 const MAX_NODES = 10_000;
 
-// Characters of JSON that one host call may bring, far above every limit of a call. The host copies text before it can
+// Maximum characters of JSON in one host call, far above every limit of a call. The host copies text before it can
 // refuse it.
 const MAX_CHARACTERS = 2 ** 26;
 
-// The path of the first BigInt below `value`, or undefined.
+// The path of the first BigInt in `value`, or undefined.
 function findBigInt(value, path, level, seen) {
   if (typeof value === "bigint") {
     return path;
@@ -46,8 +47,8 @@ function findBigInt(value, path, level, seen) {
   return undefined;
 }
 
-// `value` as JSON text, or undefined where JSON has nothing for it (undefined, a function, a symbol).
-// `what` names the value in errors.
+// `value` as JSON text, or undefined if JSON cannot represent it (undefined, a function, a symbol). `what` names the
+// value in errors.
 export function toJson(what, value, maxCharacters = MAX_CHARACTERS) {
   let text;
   try {

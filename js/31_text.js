@@ -1,4 +1,4 @@
-// Lists, and texts with a bound: what the files that format values share.
+// Lists, and texts with a bound: shared by the files that format values.
 
 import { primordials } from "ext:core/mod.js";
 
@@ -18,25 +18,26 @@ const {
   SymbolPrototypeGetDescription,
 } = primordials;
 
-// Budgets of one inspection, which all that custom inspectors call is a part of.
+// Budgets of one inspection. Everything that custom inspectors call counts against them.
 
-// Levels of nesting, whatever `depth` asks for. Each takes a few hundred bytes of V8's stack of a megabyte.
+// Maximum levels of nesting, whatever `depth` requests. Each takes a few hundred bytes of V8's stack of a megabyte.
 export const MAX_DEPTH = 100;
-// Properties, elements and entries of collections: a tenth of a second of work.
+// Maximum properties, elements and entries of collections: a tenth of a second of work.
 export const MAX_ENTRIES = 65_536;
-// As much as a run's output may be by default.
+// Maximum characters: the default limit of a run's output.
 export const MAX_CHARACTERS = 2 ** 20;
-// Lines of one text (a stack, a string that is broken at its ends of lines, what a custom inspector gives).
+// Maximum lines of one text (a stack, a string that is split at line breaks, the result of a custom inspector).
 export const MAX_LINES = 10_000;
-// Of a name: a property's, a class's, a tag. Deno prints all of it.
+// Maximum characters of a name of a property or class, or of a tag. Deno prints names in full.
 export const MAX_NAME = 10_000;
-// Holes that are looked through one by one, in a few hundredths of a second. Beyond them V8 lists the keys, which takes
-// as much of the heap as the elements.
+// Maximum number of holes that are tested one by one, in a few hundredths of a second. Beyond it V8 lists the keys,
+// which takes as much of the heap as the elements.
 const MAX_HOLES = 2 ** 20;
-// Above it, normalizing a text to measure it could take seconds, in which V8 looks for no interrupt.
+// Maximum characters of a text that is normalized to measure it. A longer one could take seconds, during which V8
+// cannot be interrupted.
 const MAX_NORMALIZED = 1_000;
 
-// Not arrays: a script can put a setter for index 0 on `Array.prototype`.
+// Not an array: a script can define a setter for index 0 on `Array.prototype`.
 
 export function makeList() {
   return { __proto__: null, length: 0 };
@@ -71,7 +72,7 @@ export function makeState() {
     entries: MAX_ENTRIES,
     holes: MAX_HOLES,
     level: 0,
-    // The objects around the present one, and the numbers of those that occur in themselves.
+    // The enclosing objects of the current one, and the numbers of those that contain themselves.
     seen: makeList(),
     circular: undefined,
   };
@@ -97,7 +98,7 @@ export function moreItems(count) {
   return `... ${count} more item${plural(count)}`;
 }
 
-// The beginning of a text, and how much is missing.
+// The start of a text, and how much was cut off.
 export function clip(text, most) {
   if (text.length <= most) {
     return text;
@@ -106,7 +107,7 @@ export function clip(text, most) {
   return `${StringPrototypeSlice(text, 0, most)}... ${missing} more character${plural(missing)}`;
 }
 
-// A text that becomes a part of the output: counted, and cut where the budget ends.
+// A text that becomes part of the output: counted, and cut when the budget is used up.
 export function spend(state, text) {
   const cut = text.length > state.characters ? clip(text, MathMax(state.characters, 0)) : text;
   state.characters -= cut.length;
@@ -119,7 +120,7 @@ export function nameOf(text) {
 
 export const spaces = (count) => StringPrototypeRepeat(" ", count);
 
-// Begins each line but the first with `indentation`.
+// Starts each line but the first with `indentation`.
 export function indentLines(state, text, indentation) {
   let end = StringPrototypeIndexOf(text, "\n");
   if (end === -1 || indentation === "") {
@@ -178,7 +179,7 @@ export function quote(context, text) {
       }
       replacement = ESCAPES[code] ?? `\\x${hex(code, 2)}`;
     } else if (code >= 0xd800 && code <= 0xdfff && isLoneSurrogate(text, index, code)) {
-      // It does not survive on its way to the host, where texts are UTF-8.
+      // A lone surrogate would be lost on the way to the host, where texts are UTF-8.
       replacement = `\\u${StringPrototypeToUpperCase(hex(code, 4))}`;
     } else {
       continue;
@@ -189,7 +190,7 @@ export function quote(context, text) {
   return `${mark}${escaped}${start === 0 ? text : StringPrototypeSlice(text, start)}${mark}`;
 }
 
-// A symbol as a key: control characters, quotes and backslashes escaped.
+// A symbol as a key, with control characters, quotes and backslashes escaped.
 export function escapeKey(text) {
   let escaped = "";
   for (let index = 0; index < text.length; index++) {
@@ -211,7 +212,8 @@ export function isLetter(code) {
   return (code >= 0x61 && code <= 0x7a) || (code >= 0x41 && code <= 0x5a) || code === 0x5f;
 }
 
-// Whether `text` is letters, digits and underscores, and begins with no digit; `dots` allows for those too.
+// Whether `text` consists of letters, digits and underscores and does not begin with a digit; with `dots`, dots are
+// allowed too.
 export function isIdentifier(text, dots) {
   if (text === "" || !isLetter(StringPrototypeCharCodeAt(text, 0))) {
     return false;
@@ -241,7 +243,7 @@ function isZeroWidth(code) {
     (code >= 0xfe20 && code <= 0xfe2f) || (code >= 0xe0100 && code <= 0xe01ef);
 }
 
-// How many columns a text takes on a terminal.
+// The number of terminal columns of a text.
 export function widthOf(text) {
   let index = 0;
   while (index < text.length) {

@@ -1,5 +1,5 @@
-// Looking at objects without running a script's code, as far as that can be: no proxy's trap, and no getter but those
-// that are asked for by name.
+// Reads objects without running a script's code as far as possible: no proxy traps, and no getters except those that
+// are requested by name.
 
 import { core, primordials } from "ext:core/mod.js";
 import { isWhiteSpace } from "ext:cx/31_text.js";
@@ -17,10 +17,10 @@ const {
   StringPrototypeStartsWith,
 } = primordials;
 
-// Prototypes that are looked through for a constructor, a tag or a custom inspector.
+// Maximum number of prototypes that are searched for a constructor, a tag or a custom inspector.
 export const MAX_PROTOTYPES = 1_000;
 
-// What `op_cx_kind` answers (src/engine/typescript/ops.rs).
+// Return values of `op_cx_kind` (src/engine/typescript/ops.rs).
 export const KIND_PROXY = 1;
 export const KIND_ARRAY = 2;
 export const KIND_FUNCTION = 3;
@@ -49,7 +49,7 @@ export const KIND_BIGINT = 25;
 export const KIND_SYMBOL = 26;
 export const KIND_GENERATOR = 27;
 
-// Bits of `op_cx_keys`.
+// Flags of `op_cx_keys`.
 export const KEYS_ALL = 0;
 export const KEYS_ENUMERABLE = 1;
 export const KEYS_WITHOUT_INDICES = 2;
@@ -64,7 +64,7 @@ export function hasOwn(object, name) {
   }
 }
 
-// Whether a look-up on `value`, which is no proxy, would meet a proxy.
+// Whether a property lookup on `value`, which is not a proxy, would reach a proxy.
 export function hasProxyPrototype(value) {
   let holder = value;
   for (let links = 0; links < MAX_PROTOTYPES; links++) {
@@ -79,9 +79,9 @@ export function hasProxyPrototype(value) {
   return true;
 }
 
-// A property of an object that is no proxy or of its prototypes, as far as there is no proxy among them. With `runs`
-// a getter is run: only for what classes define in this way (a tag, an error's name and message) and for `stack`, which
-// is a getter of V8's; never for what is shown.
+// Reads a property of an object that is not a proxy, or of its prototypes up to the first proxy. With `runs` a getter
+// is called. That is used only for what classes define in this way (a tag, an error's name and message) and for
+// `stack`, which is a getter of V8; never for values that are shown.
 export function read(value, key, runs = false) {
   let holder = value;
   for (let links = 0; links < MAX_PROTOTYPES && holder !== null && kindOf(holder) !== KIND_PROXY; links++) {
@@ -94,7 +94,7 @@ export function read(value, key, runs = false) {
         return runs && typeof descriptor.get === "function" ? ReflectApply(descriptor.get, value, []) : undefined;
       }
     } catch {
-      // A getter that throws, or an export that is not there yet.
+      // A getter that throws, or an export that is not initialized yet.
       return undefined;
     }
     holder = ReflectGetPrototypeOf(holder);
@@ -102,7 +102,7 @@ export function read(value, key, runs = false) {
   return undefined;
 }
 
-// The value of a property that needs no code to be read.
+// The value of a property that can be read without running code.
 export function ownValue(object, key) {
   const descriptor = ReflectGetOwnPropertyDescriptor(object, key);
   return descriptor !== undefined && ObjectHasOwn(descriptor, "value") ? descriptor.value : undefined;
@@ -116,7 +116,7 @@ export function isFunctionKind(kind) {
   return kind >= KIND_FUNCTION && kind <= KIND_ASYNC_GENERATOR_FUNCTION;
 }
 
-// Whether `prototype` is above `value`.
+// Whether `prototype` is in the prototype chain of `value`.
 export function isAbove(prototype, value) {
   let holder = value;
   for (let links = 0; links < MAX_PROTOTYPES; links++) {
@@ -134,7 +134,8 @@ export function isAbove(prototype, value) {
   return false;
 }
 
-// Whether a function's source is a class: `class` with no parenthesis behind it, which a method of that name has.
+// Whether a function's source is a class: `class` that is not followed by a parenthesis, as it is in a method of that
+// name.
 export function isClassSource(source) {
   if (!StringPrototypeStartsWith(source, "class")) {
     return false;

@@ -1,4 +1,4 @@
-// Entries of an object as text: on one line, on a line for each, or in columns.
+// Formats the entries of an object: on one line, on one line each, or in columns.
 
 import { primordials } from "ext:core/mod.js";
 import { join, makeList, push, spaces, widthOf } from "ext:cx/31_text.js";
@@ -15,10 +15,10 @@ const {
   StringPrototypePadStart,
 } = primordials;
 
-// A wider element is never grouped with others, so that its exact width does not matter.
+// Wider elements are never grouped, so their exact width does not matter.
 const MAX_GROUPED = 256;
 
-// How an object's entries are laid out.
+// Layouts of an object's entries.
 export const AS_OBJECT = 0;
 export const AS_ELEMENT = 1;
 export const AS_LIST = 2;
@@ -38,7 +38,7 @@ function fitsOnLine(context, output, start, base) {
   return base === "" || !StringPrototypeIncludes(base, "\n");
 }
 
-// The entries as one text, on one line if they fit there.
+// The entries as one text, on one line if they fit.
 export function layOut(context, entries, base, open, close, layout, recurseTimes, value, isCut = false) {
   const before = base === "" ? "" : `${base} `;
   if (context.compact === true) {
@@ -75,9 +75,9 @@ function isNumeric(value, index) {
   return typeof element === "number" || typeof element === "bigint";
 }
 
-// Lines up the elements of a list in columns if they are short and alike.
+// Arranges the elements of a list in columns if they are short and similar in length.
 function group(context, output, value, isCut) {
-  // The last one, of an array that was cut, says how many are missing.
+  // The last entry of an array that was cut says how many elements are missing.
   const length = isCut ? output.length - 1 : output.length;
   const separator = 2;
   const widths = makeList();
@@ -96,7 +96,7 @@ function group(context, output, value, isCut) {
   const bias = MathSqrt(column - total / output.length);
   const biased = MathMax(column - 3 - bias, 1);
   const columns = MathMin(
-    // About two and a half times as wide as high looks like a square.
+    // A block about two and a half times as wide as high, in characters, looks square.
     MathRound(MathSqrt(2.5 * biased * length) / biased),
     MathFloor((context.breakLength - context.indentation) / column),
     context.compact * 4,
@@ -126,7 +126,7 @@ function group(context, output, value, isCut) {
     let line = "";
     let index = start;
     for (; index < end - 1; index++) {
-      // Wide characters take two columns and are one unit.
+      // Wide characters take two columns but are one code unit.
       const width = lineWidths[index - start] + output[index].length - widths[index];
       line += pad(`${output[index]}, `, width, " ");
     }

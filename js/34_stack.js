@@ -1,4 +1,4 @@
-// Errors as text: their stacks, with the name of their class where V8 wrote another one.
+// Formats errors: their stacks, with the name of their class where V8 wrote another one.
 
 import { primordials } from "ext:core/mod.js";
 import {
@@ -38,8 +38,8 @@ const {
   StringPrototypeStartsWith,
 } = primordials;
 
-// Where a name and a message are looked for in a stack: its first line. A search through all of it for a text that a
-// script chooses could take minutes, and V8 does not interrupt it.
+// Maximum characters of a stack that are searched for the name and the message: the first line. A search of the whole
+// stack for a text that a script chooses could take minutes, and V8 cannot interrupt it.
 const HEADER = 256;
 
 
@@ -48,7 +48,7 @@ function errorText(value, name, message) {
   return message === "" ? known : known === "" ? message : `${known}: ${message}`;
 }
 
-// Where `part` begins in the first line of `stack`, or -1.
+// The index of `part` in the first line of `stack`, or -1.
 function findInHeader(stack, part) {
   const last = MathMin(HEADER, stack.length - part.length);
   for (let index = 0; index <= last; index++) {
@@ -60,13 +60,14 @@ function findInHeader(stack, part) {
 }
 
 function stackText(value, name, message) {
-  // V8 makes the text when it is first read, from the name and the message, which a proxy could be asked for.
+  // V8 makes the text at the first read, from the name and the message. If the prototype chain has a proxy, that would
+  // call its traps.
   const stack = hasProxyPrototype(value) ? undefined : read(value, "stack", true);
   const header = clip(errorText(value, name, message), MAX_CHARACTERS);
   return typeof stack === "string" && stack !== "" ? clip(stack, MAX_CHARACTERS) : header;
 }
 
-// What a stack of an error without a prototype begins with: its class, as V8 printed it.
+// The start of the stack of an error without a prototype: its class, as V8 printed it.
 function classInStack(stack) {
   const most = MathMin(stack.length, HEADER);
   let index = 0;
@@ -86,7 +87,7 @@ function classInStack(stack) {
   return index === stack.length && StringPrototypeEndsWith(stack, "Error") ? stack : "";
 }
 
-// Puts the class's name where V8 wrote `Error`.
+// Replaces `Error`, which V8 wrote, by the class's name.
 function improveStack(stack, constructor, name, tag) {
   let { length } = name;
   const after = stack[length];
@@ -114,7 +115,7 @@ function improveStack(stack, constructor, name, tag) {
   return length === 0 ? `${prefix}: ${stack}` : `${prefix}${StringPrototypeSlice(stack, length)}`;
 }
 
-// Where more than three lines of `a` are also in `b`, and how many.
+// The location in `a` of more than three consecutive lines that are also in `b`, and their number.
 function commonLines(a, b) {
   for (let index = 0; index + 3 < a.length && index < MAX_DEPTH; index++) {
     const position = indexIn(b, a[index]);
@@ -132,7 +133,7 @@ function commonLines(a, b) {
   return undefined;
 }
 
-// A stack's frames without those of these files, which called the script.
+// The frames of a stack, without those of these files, which called the script.
 function framesOf(text) {
   const lines = linesOf(text);
   const frames = makeList();
@@ -144,7 +145,7 @@ function framesOf(text) {
   return frames;
 }
 
-// A stack's frames, without those that its cause's stack has as well.
+// The frames of a stack, without those that are also in the stack of its cause.
 function formatFrames(value, frames) {
   const lines = framesOf(frames);
   const cause = read(value, "cause");
@@ -170,7 +171,7 @@ function formatFrames(value, frames) {
   return join(kept, "\n");
 }
 
-// The stack of an error. `shown` is filled with those of `keys` that the stack does not say.
+// The stack of an error. `shown` receives those of `keys` that the stack does not contain.
 export function formatError(context, value, kind, constructor, tag, keys, shown) {
   const { state } = context;
   const givenName = readText(value, "name");

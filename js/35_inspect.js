@@ -1,11 +1,11 @@
-// Values as text, for `console` and for thrown values: what Deno prints, with bounds.
+// Formats values as text, for `console` and for thrown values: the same output as Deno's, with bounds.
 //
-// No library is used: object-inspect, loupe and node-inspect-extracted (Node's own) run proxy traps, call built-ins
-// that a script has replaced and print every key of an object, and deno_web's inspector is Rust, which allocates what
-// a script asks for and cannot be interrupted. Here everything runs in the guest: its time ends with the run's limit,
-// its memory is the heap that the limit counts, and no number of a script's is used before it has been clamped.
+// No library is used. object-inspect, loupe and node-inspect-extracted (Node's own) run proxy traps, call built-ins
+// that a script has replaced, and print every key of an object. deno_web's inspector is in Rust, allocates as much as a
+// script asks for and cannot be interrupted. Here everything runs in the guest: its time ends with the run's limit, its
+// memory is the heap that the limit counts, and every number from a script is clamped before it is used.
 //
-// The layout is that of Node's lib/internal/util/inspect.js as Deno has changed it; tests/inspect compares.
+// The layout is that of Node's lib/internal/util/inspect.js as Deno has changed it; tests/inspect compares them.
 
 import { core, primordials } from "ext:core/mod.js";
 import {
@@ -139,7 +139,7 @@ const {
   WeakSetPrototype,
 } = primordials;
 
-// Indentation is cut here: two for each level, and as much again for custom inspectors.
+// Maximum indentation: two columns per level, and as much again for custom inspectors.
 const MAX_INDENTATION = 4 * MAX_DEPTH;
 
 const MIN_LINE_LENGTH = 16;
@@ -149,7 +149,7 @@ const CUSTOM_INSPECT = SymbolFor("Deno.customInspect");
 const PRIVATE_CUSTOM_INSPECT = SymbolFor("Deno.privateCustomInspect");
 const NODE_CUSTOM_INSPECT = SymbolFor("nodejs.util.inspect.custom");
 
-// Names of built-in prototypes, whatever a script makes of their `constructor`.
+// Names of built-in prototypes, even if a script has changed their `constructor`.
 const wellKnown = new SafeMap();
 const WELL_KNOWN = [
   [ArrayPrototype, "Array"],
@@ -203,7 +203,7 @@ function makeContext(state) {
   };
 }
 
-// A script's option, read once. Getters and traps are the script's own time.
+// A script's option, read once. Getters and traps run within the script's own time.
 function option(options, name) {
   try {
     return ObjectHasOwn(options, name) ? options[name] : undefined;
@@ -217,7 +217,7 @@ function flag(options, name, otherwise) {
   return value === undefined ? otherwise : !!value;
 }
 
-// A number between 0 and `most`; null is no limit, which is ours.
+// A number between 0 and `most`; null means the maximum.
 function bounded(value, most, otherwise) {
   if (value === null) {
     return most;
@@ -267,7 +267,7 @@ function applyOptions(context, options) {
   return context;
 }
 
-// What a custom inspector is given: copies of the settings, nothing of ours.
+// The options that a custom inspector receives: copies of the settings, no internal objects.
 function optionsFor(context) {
   return {
     breakLength: context.breakLength,
@@ -289,7 +289,7 @@ function optionsFor(context) {
   };
 }
 
-// The name of the class that `value` belongs to, or null if it has no prototype.
+// The name of the class of `value`, or null if it has no prototype.
 function constructorName(context, value, recurseTimes) {
   let holder = value;
   let first;
@@ -378,7 +378,7 @@ function formatString(context, value) {
     }
     return result + trailer;
   }
-  // Not cut: the quotes would be missing. What escaping adds is at most five times the text.
+  // Not cut, because the quotes would be missing. Escaping adds at most five times the length of the text.
   const quoted = quote(context, text);
   state.characters -= quoted.length;
   return quoted + trailer;
@@ -409,10 +409,10 @@ export function formatPrimitive(context, value) {
 
 // --- Custom inspectors ----------------------------------------------------------------------------------------------
 
-// The context of the inspection whose custom inspector runs.
+// The context of the inspection whose custom inspector is running.
 let current;
 
-// `inspect` for custom inspectors: a part of the inspection that called them, with its budgets.
+// `inspect` for custom inspectors: part of the inspection that called them, within its budgets.
 function inspectWithin(value, options) {
   if (current === undefined) {
     return inspect(value, options);
@@ -429,7 +429,7 @@ function inspectWithin(value, options) {
   try {
     return formatValue(context, value, 0);
   } finally {
-    // Also after an error in between, which the inspector may have caught.
+    // Also after an error inside, which the inspector may have caught.
     state.level--;
     while (state.seen.length > length) {
       delete state.seen[--state.seen.length];
@@ -437,7 +437,7 @@ function inspectWithin(value, options) {
   }
 }
 
-// What was thrown, or of an error only its message.
+// The text of a thrown value; with `onlyMessage`, only the message of an error.
 function thrownText(error, onlyMessage = false) {
   try {
     if (onlyMessage && error !== null && typeof error === "object") {
@@ -452,7 +452,7 @@ function thrownText(error, onlyMessage = false) {
   }
 }
 
-// What a custom inspector makes of `value`, or undefined if there is none or it gives `value` back.
+// The result of the custom inspector of `value`; undefined if there is none or it returns `value` itself.
 function formatCustom(context, value, recurseTimes) {
   const ofDeno = ReflectHas(value, CUSTOM_INSPECT)
     ? CUSTOM_INSPECT
@@ -468,7 +468,7 @@ function formatCustom(context, value, recurseTimes) {
     return undefined;
   }
   if (ofDeno === undefined) {
-    // A class's prototype has the method, and nothing to call it on.
+    // The prototype of a class has the method but is not an instance to call it on.
     const constructor = ownValue(value, "constructor");
     const isClass = typeof constructor === "function" && kindOf(constructor) !== KIND_PROXY;
     if (isClass && ownValue(constructor, "prototype") === value) {
@@ -565,12 +565,12 @@ export function formatValue(context, value, recurseTimes, isInTypedArray = false
 }
 
 function keysOf(context, value, bits) {
-  // Numbers stand for indices. Nothing of the list's prototype is used.
+  // Numbers are indices. The list does not use its prototype.
   return core.ops.op_cx_keys(value, context.showHidden ? bits & ~KEYS_ENUMERABLE : bits);
 }
 
-// `keys` are the properties that are shown; `entries` fills a list with what the object has beside them, and says
-// whether it left something out.
+// `keys` are the properties that are shown. `entries` fills a list with the object's other contents and returns whether
+// it omitted any.
 function formatObject(context, value, kind, recurseTimes, isInTypedArray) {
   const { state } = context;
   const constructor = constructorName(context, value, recurseTimes);
@@ -685,7 +685,7 @@ function formatObject(context, value, kind, recurseTimes, isInTypedArray) {
       entries = formatWeak;
       break;
     case KIND_NAMESPACE:
-      // All exports are enumerable; asking would throw for one that is not there yet.
+      // All exports are enumerable; a query would throw for one that is not initialized yet.
       keys = core.ops.op_cx_keys(value, KEYS_ALL);
       keys = withoutSymbols(keys);
       open = `${prefixOf(constructor, tag, "Module")}{`;
@@ -804,14 +804,14 @@ export function formatProperty(context, value, recurseTimes, key, layout) {
   try {
     descriptor = ReflectGetOwnPropertyDescriptor(value, key);
   } catch {
-    // An export of a module that has not run yet.
+    // An export of a module that has not been evaluated yet.
     isMissing = true;
   }
   let text;
   let gap = " ";
   let isEnumerable = true;
   if (descriptor === undefined) {
-    // Of an error, `cause` and `errors` may be its class's.
+    // The `cause` and `errors` of an error may be defined by its class.
     text = isMissing ? spend(state, "<uninitialized>") : formatNested(context, read(value, key), recurseTimes);
   } else {
     isEnumerable = descriptor.enumerable;
@@ -878,7 +878,7 @@ function formatAccessor(context, value, descriptor, recurseTimes) {
 
 // --- What others use ------------------------------------------------------------------------------------------------
 
-// One inspection: several values with the same budgets.
+// Starts one inspection, in which several values share the same budgets.
 export function beginInspection(options) {
   return applyOptions(makeContext(makeState()), options);
 }
@@ -891,7 +891,7 @@ export function isSpentIn(context) {
   return isSpent(context.state);
 }
 
-// A value as text. Throws nothing but what V8 throws when its stack is used up.
+// A value as text. Throws nothing but V8's stack overflow.
 export function inspect(value, options) {
   return inspectIn(beginInspection(options), value);
 }

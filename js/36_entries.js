@@ -1,4 +1,4 @@
-// What objects have beside their properties: elements, entries, bytes, what a promise came to.
+// The contents of objects other than properties: elements, entries, bytes, the result of a promise.
 
 import { core, primordials } from "ext:core/mod.js";
 import { hex, isLastEntry, makeList, moreItems, numberText, plural, push, spend } from "ext:cx/31_text.js";
@@ -56,7 +56,7 @@ export function formatArray(context, value, recurseTimes, output) {
   return undefined;
 }
 
-// The first index after `start` that has an element, or the array's length. `far` keeps the list of keys.
+// The index of the first element after `start`, or the array's length. `far` caches the list of keys.
 function endOfHole(state, value, start, far) {
   const { length } = value;
   let index = start + 1;
@@ -141,8 +141,8 @@ export function formatMap(context, value, recurseTimes, output) {
   }
 }
 
-// What is left of an iterator of a map or a set, without taking it. V8 copies all of it: at most the 2^24 entries that
-// one collection can have, in the guest's heap, in less time than it took to fill.
+// The remaining entries of a map or set iterator, without consuming it. V8 copies all of them: at most the 2^24 entries
+// that one collection can have, in the guest's heap, in less time than it took to add them.
 export function formatIterator(context, value, recurseTimes, output) {
   const { state } = context;
   const preview = core.ops.op_preview_entries(value, true);
@@ -184,7 +184,7 @@ export function formatPromise(context, value, recurseTimes, output) {
   push(output, details[0] === 2 ? `<rejected> ${text}` : text);
 }
 
-// V8 could list them, all at once.
+// V8 could list the items, but only all at once.
 export function formatWeak(context, _value, _recurseTimes, output) {
   push(output, spend(context.state, "<items unknown>"));
 }

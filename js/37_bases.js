@@ -1,4 +1,4 @@
-// What stands before the properties of a function, a date, a regular expression or a boxed primitive.
+// The text before the properties of a function, a date, a regular expression or a boxed primitive.
 
 import { primordials } from "ext:core/mod.js";
 import { clip, MAX_NAME, nameOf } from "ext:cx/31_text.js";

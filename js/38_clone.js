@@ -1,6 +1,6 @@
-// `structuredClone` as the HTML standard has it (2.7.3 and 2.7.6), in the guest. V8's own writes every string into a
-// buffer of the host's, shared ones each time, cannot be interrupted meanwhile, and no meter sees it: an array of sixty
-// references to one string took four gigabytes. Here strings stay shared, and what is made is the script's own memory.
+// `structuredClone` as in the HTML standard (2.7.3 and 2.7.6), in the guest. V8's own version writes every string into
+// a buffer of the host, shared strings each time; it cannot be interrupted, and no meter counts it: an array of sixty
+// references to one string took four gigabytes. Here strings stay shared, and the clone is in the script's own heap.
 
 import { core, primordials } from "ext:core/mod.js";
 import {
@@ -107,7 +107,7 @@ const TYPED_ARRAYS = {
 
 const ERRORS = { __proto__: null, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
 
-// Of a function's text in an error.
+// Maximum characters of a function's text in an error.
 const MAX_SHOWN = 80;
 
 function nameOf(value) {
@@ -133,13 +133,13 @@ function isWeakRef(value) {
   }
 }
 
-// Whether `value` is of one of deno_web's classes, whose state is in fields that only its methods know.
+// Whether `value` is of one of deno_web's classes, whose state is in fields that only its methods can read.
 function isBranded(value) {
   return value[webidl.brand] === webidl.brand;
 }
 
 function define(object, key, value) {
-  // Quicker, and the same where nothing is inherited under that name.
+  // Faster, and equivalent if nothing is inherited under that name.
   if (!ReflectHas(object, key)) {
     object[key] = value;
     return;
@@ -201,7 +201,7 @@ function clonedError(error, memory) {
 function clonedMap(map, memory) {
   const copy = new Map();
   memory.remember(map, copy);
-  // All of them before the first is cloned: that may run getters, which may change the map.
+  // All entries are collected before the first is cloned: cloning may run getters, which may change the map.
   const entries = [];
   MapPrototypeForEach(map, (value, key) => {
     ArrayPrototypePush(entries, key, value);
@@ -231,7 +231,7 @@ function clonedObject(value, memory) {
   const keys = ObjectKeys(value);
   for (let index = 0; index < keys.length; index++) {
     const key = keys[index];
-    // A getter of an earlier one may have removed it.
+    // A getter of an earlier property may have removed it.
     if (ObjectPrototypeHasOwnProperty(value, key)) {
       define(copy, key, clone(value[key], memory));
     }
@@ -278,7 +278,7 @@ function clone(value, memory) {
       return isBranded(value)
         ? memory.remember(value, new DOMException(domExceptionMessage(value), domExceptionName(value)))
         : clonedError(value, memory);
-    // Their state is no property.
+    // Their state is not in properties.
     case KIND_PROXY:
     case KIND_PROMISE:
     case KIND_WEAK_MAP:
@@ -294,7 +294,7 @@ function clone(value, memory) {
   }
 }
 
-// Buffers are all that can be transferred here: deno_web's other transferable things are not available to scripts.
+// Only buffers can be transferred here: deno_web's other transferable types are not available to scripts.
 function transferred(transfer) {
   const buffers = [];
   if (transfer === undefined || transfer === null) {
@@ -326,11 +326,11 @@ export function structuredClone(value, options) {
   };
   const copy = clone(value, memory);
   for (let index = 0; index < buffers.length; index++) {
-    // What is not part of the value is transferred too: detached.
+    // Buffers that are not part of the value are transferred too, so they are detached.
     transferBuffer(buffers[index], 0);
   }
   return copy;
 }
 
-// deno_web's own files clone too: `performance.mark` does its `detail`.
+// deno_web's own files also clone: `performance.mark` clones its `detail`.
 core.loadExtScript("ext:deno_web/02_structured_clone.js").structuredClone = structuredClone;

@@ -1,4 +1,4 @@
-// The error of a failed tool call, and an uncaught error as data for the host.
+// The error of a failed tool call, and the description of an uncaught error for the host.
 
 import { core, primordials } from "ext:core/mod.js";
 import { fromJson } from "ext:cx/30_json.js";
@@ -20,11 +20,11 @@ const {
 
 const ErrorPrototype = Error.prototype;
 
-// What of a thrown value goes to the host. Its reply carries it to a model.
+// Bounds of the description of a thrown value. The host's response passes it to a model.
 const MAX_CHARACTERS = 8_192;
 const MAX_CAUSES = 4;
 
-// Codes of errors that the host made. A script can build an McpToolError of its own; it is not here.
+// Codes of errors that the host made. An McpToolError that a script constructs is not in this map.
 const hostCodes = new SafeWeakMap();
 
 function define(object, name, value) {
@@ -52,7 +52,7 @@ ObjectDefineProperty(McpToolError.prototype, "name", {
   configurable: true,
 });
 
-// The error for a host's answer that begins with `!`.
+// The error for a host response that begins with `!`.
 export function toolError(answer) {
   const fields = fromJson(StringPrototypeSlice(answer, 1));
   const error = new McpToolError(fields.message, fields);
@@ -118,7 +118,7 @@ function stackWithCauses(error) {
   return shortened(stack);
 }
 
-// The first few members of an AggregateError, which its message does not name.
+// The first few members of an AggregateError, which its message does not contain.
 function membersOf(error) {
   let members;
   try {
@@ -137,7 +137,7 @@ function membersOf(error) {
   }
 }
 
-// Everything the host needs to know about a thrown value, as JSON text. Never throws.
+// Everything that the host needs to know about a thrown value, as JSON text. Never throws.
 export function describe(thrown) {
   const report = { __proto__: null };
   if (isError(thrown)) {

@@ -1,4 +1,4 @@
-// Everything with which a script finds and calls tools.
+// The functions with which a script finds and calls tools.
 
 import { core, primordials } from "ext:core/mod.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
@@ -39,10 +39,10 @@ function decode(answer) {
   return fromJson(answer);
 }
 
-// Characters of a name or a word in a question to the host, which copies it before it looks at it.
+// Maximum characters of a name or a word in a query to the host, which copies it before checking it.
 const MAX_WORD = 2 ** 16;
 
-// A question to the host as JSON text.
+// A query to the host as JSON text.
 function question(fields) {
   const keys = ObjectKeys(fields);
   for (let index = 0; index < keys.length; index++) {
@@ -54,7 +54,7 @@ function question(fields) {
   return JSONStringify(fields);
 }
 
-// The arguments as JSON text; none is the empty text.
+// The arguments as JSON text; empty if there are none.
 function encodeArguments(args) {
   if (args === undefined || args === null) {
     return "";
@@ -62,7 +62,8 @@ function encodeArguments(args) {
   return toJson("arguments", args) ?? `"a ${typeof args}"`;
 }
 
-// What `make` makes of an argument. That JSON does not have it is the error of the call of `server` and `tool`.
+// The result of `make` for an argument. If JSON cannot represent it, the call of `server` and `tool` fails with that
+// error.
 export function orInvalid(server, tool, make) {
   try {
     return make();
@@ -97,8 +98,8 @@ async function callMCPTool(fullName, args) {
 
 // --- tools.<server>.<tool> -------------------------------------------------------------------
 
-// `await tools` and `await tools.fs` must not call a tool; promises look for `then`. A tool that is
-// really called so can be called by its full name.
+// `await tools` and `await tools.fs` must not call a tool, but promises look up `then`. A tool of that name can be
+// called by its full name.
 const NEVER_A_TOOL = "then";
 
 const readOnly = {
@@ -128,7 +129,7 @@ function toolNames(server) {
   return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "names", server })));
 }
 
-// What `help` calls a server or a tool that it is given itself.
+// The names that `help` uses for a server or tool object passed to it.
 const helpNames = new SafeWeakMap();
 
 function makeServer(server) {
@@ -174,11 +175,11 @@ function makeServer(server) {
   return object;
 }
 
-// Server objects by every name that they can be written with, and the exact names in order.
+// Server objects by each of their names, and the exact names in order.
 const servers = { __proto__: null };
 let serverNames = [];
 
-// Objects are asked for these by the language and by printing, never by a person who means a server.
+// Names that the language and printing look up on objects, and that are never meant as a server.
 const NOT_A_SERVER = { __proto__: null, then: true, toJSON: true, constructor: true, toString: true, valueOf: true };
 
 const tools = new Proxy({ __proto__: null }, {
@@ -191,7 +192,7 @@ const tools = new Proxy({ __proto__: null }, {
     if (found !== undefined || NOT_A_SERVER[server]) {
       return found;
     }
-    // A wrong name fails here, with the right ones, and not later as a property of undefined.
+    // An unknown name fails here, with suggestions, and not later as a property of undefined.
     return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "server", server })));
   },
   has(_target, server) {
@@ -221,7 +222,7 @@ export function setServers(list) {
     servers[camel] ??= servers[exact];
     for (let which = 0; which < 3; which++) {
       const global = list[index][which];
-      // The name must be free: a server called `URL` does not replace the class.
+      // The name must be free: a server named `URL` does not replace the class.
       if (!(global in globalThis)) {
         ObjectDefineProperty(globalThis, global, {
           __proto__: null,
@@ -235,7 +236,7 @@ export function setServers(list) {
   }
 }
 
-// Forgets the servers again; for the warm-up at the end of the snapshot.
+// Removes the servers again, after the warm-up that ends the creation of the snapshot.
 export function clearServers() {
   const names = ObjectKeys(servers);
   for (let index = 0; index < names.length; index++) {
@@ -251,7 +252,7 @@ function refused(message) {
   return { ok: false, error: { code: "INVALID_ARGUMENTS", message } };
 }
 
-// One call as the host reads it, or the refusal that the script gets for it.
+// One call in the form that the host reads, or the refusal that the script receives for it.
 function request(call) {
   if (call === null || typeof call !== "object") {
     return refused("expected {server, tool, args}");
@@ -267,7 +268,7 @@ function request(call) {
   }
 }
 
-// Adds to an array of ours. A push would go through a setter that the guest put on Array.prototype.
+// Appends to an array of this file. A push would call a setter that the guest defined on Array.prototype.
 function append(list, value) {
   ObjectDefineProperty(list, list.length, {
     __proto__: null,
@@ -287,7 +288,7 @@ function call_tools(calls) {
     append(requests, request(calls[index]));
   }
   const sent = [];
-  // Nor may a toJSON of the guest's stand in for it.
+  // A toJSON that the guest defined must not be called instead.
   ObjectDefineProperty(sent, "toJSON", { __proto__: null, value: undefined });
   for (let index = 0; index < requests.length; index++) {
     if (!ObjectHasOwn(requests[index], "ok")) {
@@ -387,8 +388,8 @@ const mcp = ObjectFreeze({
 
 // --- help -----------------------------------------------------------------------------------------
 
-// The guide, or what it has about a word, a server or a tool. Returned and not printed: so it is shown as the value of
-// a script that ends with it, and by console.log.
+// The guide, or its part about a word, a server or a tool. Returned and not printed, so that it is shown both as the
+// value of a script that ends with it and by console.log.
 function help(topic) {
   const isObject = (typeof topic === "object" && topic !== null) || typeof topic === "function";
   const about = isObject ? WeakMapPrototypeGet(helpNames, topic) : topic ?? undefined;
@@ -398,7 +399,7 @@ function help(topic) {
   return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "help", topic: about })));
 }
 
-// A common word: a script may use it for a variable of its own.
+// A common word: a script may use it as a variable name.
 ObjectDefineProperty(globalThis, "help", {
   __proto__: null,
   value: help,
@@ -407,8 +408,7 @@ ObjectDefineProperty(globalThis, "help", {
   configurable: true,
 });
 
-// These stay what they are: a script that replaces them by accident gets an error there and not
-// somewhere else.
+// These are read-only: a script that replaces one by accident gets an error at that line and not somewhere else.
 const fixed = {
   __proto__: null,
   McpToolError,

@@ -1,4 +1,4 @@
-// What a script keeps from one run to the next.
+// The state that a script keeps between runs.
 
 import { primordials } from "ext:core/mod.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
@@ -16,10 +16,11 @@ const {
   TypeError,
 } = primordials;
 
-// How often `update` tries. Each time somebody else has written, so that it is all together that get on.
+// Maximum number of attempts of `update`. An attempt fails only if another writer succeeded, so all writers together
+// make progress.
 const MAX_TRIES = 1_000;
 
-// An entry comes as [value], with its tag as [value, tag], and as [] if it is not there.
+// An entry is [value], with its tag [value, tag], or [] if it does not exist.
 function ask(call) {
   return query({ __proto__: null, kind: "state", call });
 }
@@ -40,14 +41,14 @@ function textOf(value) {
   return text;
 }
 
-// When the last `update` of a key in this run is done. They wait for each other: to try at the same time would only
-// make each other try again.
+// When the last `update` of a key in this run is done. Updates of one key wait for each other, because concurrent
+// attempts would only make each other fail.
 const turns = new SafeMap();
 
 async function change(key, make, fallback) {
   let entry = await ask({ __proto__: null, get: { __proto__: null, key, tagged: true } });
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    // A value of its own each time, because `make` may change it.
+    // A new value each time, because `make` may change it.
     const old = entry.length > 0 ? entry[0] : fallback === undefined ? undefined : fromJson(fallback);
     const value = await make(old);
     const expected = entry.length > 0 ? entry[1] : "";
@@ -104,7 +105,7 @@ const state = ObjectFreeze({
   },
 });
 
-// A common word: a script may use it for a variable of its own.
+// A common word: a script may use it as a variable name.
 ObjectDefineProperty(globalThis, "state", {
   __proto__: null,
   value: state,

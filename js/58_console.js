@@ -1,5 +1,5 @@
-// `console`: what a script prints, formatted by 35_inspect.js. Labels and counters are in the guest's heap, and so are
-// the texts until they are printed.
+// `console`: a script's output, formatted by 35_inspect.js. Labels and counters are in the guest's heap, and so are the
+// texts until they are printed.
 
 import { core, primordials } from "ext:core/mod.js";
 import { clip, makeList, MAX_CHARACTERS, numberText, push, quote, spaces, widthOf } from "ext:cx/31_text.js";
@@ -57,14 +57,14 @@ const {
   Uint8Array,
 } = primordials;
 
-// Characters that one call prints: four times what a run's output holds by default. What is beyond it would have to be
-// copied out of the heap to be thrown away.
+// Maximum characters printed by one call: four times the default limit of a run's output. Text beyond it would be
+// copied out of the heap only to be discarded.
 const MAX_PRINTED = 2 ** 22;
-// Groups that indent: at two columns each there is no room for text beyond.
+// Maximum number of groups that indent: at two columns each there is no room for text beyond.
 const MAX_GROUPS = 64;
-// A wider table is no table for whoever reads it.
+// Maximum number of columns; a wider table is not readable.
 const MAX_COLUMNS = 100;
-// More rows than fit into a run's output with its default.
+// Maximum number of rows: more than fit into a run's output by default.
 const MAX_ROWS = 10_000;
 
 const DEBUG = 0;
@@ -85,7 +85,7 @@ function now() {
   return clock[0] * 1000 + clock[1] / 1e6;
 }
 
-// Adds to a text as far as there is room in it.
+// Appends to a text as far as there is room.
 function add(text, more) {
   return text + clip(more, MathMax(MAX_PRINTED - text.length, 0));
 }
@@ -105,7 +105,7 @@ function indented(text) {
   return `${result}... ${text.length - start} more characters`;
 }
 
-// The end of a line is the host's.
+// The host adds the line break.
 function print(level, text) {
   core.ops.op_cx_log(level, groups === 0 ? text : indented(text));
 }
@@ -114,13 +114,13 @@ function print(level, text) {
 
 const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
 
-// `String(value)`, or what can be said of a value that has no text.
+// `String(value)`, or a description of a value that has no text.
 function textOf(context, value) {
   if (typeof value === "number" || typeof value === "string") {
     return `${value}`;
   }
   try {
-    // A proxy would be asked for `toString`.
+    // On a proxy, `toString` would call a trap.
     if (!isObject(value) || (kindOf(value) !== KIND_PROXY && !hasProxyPrototype(value))) {
       return String(value);
     }
@@ -138,7 +138,7 @@ function jsonOf(context, value) {
   }
 }
 
-// What a placeholder becomes, or undefined if it is none.
+// The text of a placeholder, or undefined if the letter is not a placeholder.
 function formatPlaceholder(context, letter, value) {
   switch (letter) {
     case 115: // s
@@ -165,7 +165,7 @@ function isPlaceholder(letter) {
     letter === 111 || letter === 99;
 }
 
-// The arguments as one text: placeholders of the first one filled, the others behind it.
+// The arguments as one text: the placeholders of the first one are filled in, the other arguments follow.
 function format(args, context = beginInspection()) {
   let text = "";
   let next = 0;
@@ -201,7 +201,7 @@ function format(args, context = beginInspection()) {
 }
 
 function printArguments(level, args) {
-  // What scripts do most.
+  // The most common case.
   const text = args.length === 1 && typeof args[0] === "string" ? clip(args[0], MAX_PRINTED) : format(args);
   print(level, text);
 }
@@ -219,7 +219,7 @@ function cellOf(context, value) {
   return inspectIn(context, value);
 }
 
-// A property of a row, without running a getter of its own.
+// A property of a row, without running its getter.
 function cellValue(context, row, key) {
   const descriptor = ReflectGetOwnPropertyDescriptor(row, key);
   if (descriptor === undefined) {
@@ -314,13 +314,13 @@ function rowsOf(data) {
   return rows;
 }
 
-// An index as V8 orders it before other names, or -1.
+// The array index that V8 orders before other names, or -1.
 function indexOfName(name) {
   const number = name.length <= 10 ? Number(name) : -1;
   return NumberIsInteger(number) && number >= 0 && `${number}` === name ? number : -1;
 }
 
-// The columns in the order of an object's properties, indices first, or as they were asked for.
+// The columns in the order of an object's properties, indices first, or in the requested order.
 function ordered(columns, isAsked) {
   const list = makeList();
   const named = makeList();
@@ -586,25 +586,25 @@ const methods = {
   groupEnd() {
     groups = MathMax(groups - 1, 0);
   },
-  // It would print a terminal's control sequence.
+  // Does nothing: it would print a terminal control sequence.
   clear() {},
   trace(...args) {
     const message = format(args);
     const holder = { name: "Trace", message: "" };
     ErrorCaptureStackTrace(holder, methods.trace);
-    // A script's `Error.prepareStackTrace` may have made anything of it.
+    // A script's `Error.prepareStackTrace` may have replaced it by any value.
     const stack = read(holder, "stack", true);
     const frames = typeof stack === "string" ? StringPrototypeIndexOf(stack, "\n    at ") : -1;
     const header = message === "" ? "Trace" : `Trace: ${message}`;
     print(ERROR, frames === -1 ? header : add(header, StringPrototypeSlice(stack, frames)));
   },
-  // For a profiler, which there is none.
+  // Do nothing: there is no profiler.
   profile() {},
   profileEnd() {},
   timeStamp() {},
 };
 
-// As the standard says, its prototype is an empty object of its own.
+// By the standard, its prototype is an empty object of its own.
 const console = ObjectCreate({}, {
   [SymbolToStringTag]: { __proto__: null, value: "console", writable: false, enumerable: false, configurable: true },
 });

@@ -1,4 +1,4 @@
-// `emit`: what a script shows beside its value.
+// `emit`: output that a script produces in addition to its value.
 
 import { core, primordials } from "ext:core/mod.js";
 import { toJson } from "ext:cx/30_json.js";
@@ -26,7 +26,7 @@ function bytes(data) {
   return core.isArrayBuffer(data) ? new Uint8Array(data) : undefined;
 }
 
-// The content block for an emitted value: MCP's blocks as they are, everything else as text.
+// The content block for an emitted value: MCP blocks unchanged, everything else as text.
 function block(value) {
   if (typeof value === "string") {
     return { type: "text", text: value };

@@ -1,5 +1,5 @@
-// The end of the snapshot: the host gets three functions. What a script must not have is removed by the
-// host after each restore (src/engine/typescript/isolate.rs), because V8 and deno_core put some of it back then.
+// The last file of the snapshot: passes three functions to the host. What a script must not have is removed by the host
+// after each restore (src/engine/typescript/isolate.rs), because V8 and deno_core add some of it again then.
 
 import { core, primordials } from "ext:core/mod.js";
 import { setReportError } from "ext:cx/10_web.js";
@@ -17,26 +17,26 @@ const { ObjectDefineProperty, Promise, PromisePrototypeThen, TypeError } = primo
 
 let finish;
 
-// An error in a timer, a microtask or an event listener has nobody to catch it: the run fails with it.
+// An error in a timer, a microtask or an event listener cannot be caught: the run fails with it.
 function failRun(error) {
   finish?.("-" + describe(error));
 }
 
 core.setReportExceptionCallback(failRun);
-// Later, because a listener that overflowed the stack is reported where there is hardly any left.
+// Deferred, because a listener that overflowed the stack is reported when hardly any stack is left.
 const settled = new Promise((resolve) => resolve());
 setReportError((error) => {
   PromisePrototypeThen(settled, () => failRun(error));
 });
 
-// A promise that nobody awaits may fail without failing the run; it must not fail silently.
+// A rejected promise that is not awaited does not fail the run, but it must not be silent.
 core.setUnhandledPromiseRejectionHandler((_promise, reason) => {
   const report = fromJson(describe(reason));
   core.ops.op_cx_log(2, `a promise that was not awaited was rejected: ${report.name ?? "Error"}: ${report.message}`);
   return true;
 });
 
-// Makes the run's own globals. `options` is {servers, input} as JSON text.
+// Creates the run's own globals. `options` is {servers, input} as JSON text.
 function start(options) {
   const { servers, input } = fromJson(options);
   const value = input ?? null;
@@ -57,11 +57,11 @@ function outcome(value) {
   if (typeof value === "function" || typeof value === "symbol") {
     throw new TypeError(`the script's value is a ${typeof value}, which JSON does not have`);
   }
-  // The host looks at the length before it copies this.
+  // The host checks the length before it copies this.
   return "+" + (toJson("value", value, Infinity) ?? "null");
 }
 
-// Calls the script and promises its outcome: `+` and the value, or `-` and the error, as JSON text.
+// Calls the script and returns a promise of its outcome: `+` and the value, or `-` and the error, as JSON text.
 function run(main) {
   let settle;
   const settled = new Promise((resolve) => {
@@ -72,9 +72,9 @@ function run(main) {
   return settled;
 }
 
-// What scripts do, once, when the snapshot is made and with a host that answers anything: V8 compiles a function when it
-// is first called and keeps the code in the snapshot, deno_core's event loop included. Without this a run would compile
-// its way through these files: a quarter of a millisecond, and as much again with its first call.
+// Warm-up: does what scripts do, once, when the snapshot is made, with a host that answers anything. V8 compiles a
+// function at its first call and keeps the code in the snapshot, including that of deno_core's event loop. Without the
+// warm-up a run would spend a quarter of a millisecond compiling these files, and as much again at its first call.
 async function warmUp() {
   start('{"servers":[["a-b","aB","aB"]],"input":{}}');
   const { callMCPTool, call_tool, console, searchTools, tools } = globalThis;
@@ -98,5 +98,5 @@ async function warmUp() {
   delete globalThis.inputs;
 }
 
-// The host takes this and removes it before any script is there to see it; build.rs removes the warm-up.
+// The host takes this and removes it before a script can see it; build.rs removes the warm-up.
 globalThis.__cx = { __proto__: null, warmUp, restored: guardRestored, start, run };

@@ -1,12 +1,12 @@
 //! Configuration: reads files and environment variables and resolves them to the values that the
 //! rest of the crate takes. No other module of the library reads configuration.
 //!
-//! What is read, in order of precedence: files named on the command line; in the workspace
-//! `.cx.json` and `.mcp.json`; the person's own `~/.config/cx/config.json`; the files of other
-//! clients that `import` names. `docs/config.md` has all of it for people.
+//! Sources in order of precedence: files named on the command line; `.cx.json` and `.mcp.json` in
+//! the workspace; the user's own `~/.config/cx/config.json`; the files of other clients that
+//! `import` names. `docs/config.md` is the complete reference for users.
 //!
-//! A file in a workspace may come from anybody. Until a user has trusted exactly its content, it can
-//! only restrict what is allowed; it starts no server and allows nothing more.
+//! A file in a workspace may come from anybody. Until a user has trusted exactly its content, it
+//! can only restrict what is allowed: it starts no server and allows nothing more.
 
 mod clients;
 mod document;
@@ -35,62 +35,63 @@ pub use self::trust::{TrustRequest, TrustStore, TrustedFile};
 use crate::mcp::McpServer;
 use crate::run::limits::Limits;
 
-/// The JSON Schema of cx's own file.
+/// The JSON Schema of cx's own configuration file.
 pub const CONFIG_SCHEMA: &str = include_str!("../config.schema.json");
 
 /// Where to look for configuration.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// The directory whose `.cx.json`, `.mcp.json` and the like are looked for, and nothing above
-    /// it.
+    /// The directory that is searched for `.cx.json`, `.mcp.json` and the like. Its parent
+    /// directories are not searched.
     pub workspace: PathBuf,
-    /// Files of servers that a person has named. They are trusted, mistakes in them are errors, and
-    /// a later one wins over an earlier one.
+    /// Files with servers that the user has named. They are trusted, mistakes in them are errors,
+    /// and a later file has precedence over an earlier one.
     pub files: Vec<PathBuf>,
-    /// Whether to look for files that nobody has named.
+    /// Whether to look for files that are not named.
     pub discover: bool,
 }
 
-/// Everything that was configured, settled.
+/// The resolved configuration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// The servers that can be used, those of higher precedence first.
+    /// The servers that can be used, highest precedence first.
     pub servers: Vec<McpServer>,
-    /// Patterns `server.tool` of what may be called; `None` for everything.
+    /// Patterns `server.tool` of tools that may be called; `None` allows all.
     pub allow: Option<Vec<String>>,
-    /// Patterns of what may not. Wins over `allow`.
+    /// Patterns of tools that may not be called. Has precedence over `allow`.
     pub deny: Vec<String>,
-    /// Patterns, and words of [`AskAnnotation`](crate::AskAnnotation), of what a person is asked about first. Wins over
-    /// `allow`.
+    /// Patterns, and keywords of [`AskAnnotation`](crate::AskAnnotation), of tools whose calls need
+    /// approval. Has precedence over `allow`.
     pub ask: Vec<String>,
-    /// Patterns of what only reads, whatever its annotations say.
+    /// Patterns of tools that count as read-only, whatever their annotations say.
     pub read_only: Vec<String>,
-    /// The limits of a run that asks for nothing.
+    /// The limits of a run that requests none.
     pub limits: Limits,
-    /// The most that a client of a server may ask for: what was configured, and [`Limits::CEILING`] for the rest.
+    /// The maximum limits that a client may request: the configured ones, and [`Limits::CEILING`]
+    /// for the rest.
     pub max_limits: Limits,
-    /// Whether a tool whose definition has changed stays blocked until a person accepts it.
+    /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
+    /// it.
     pub strict: bool,
-    /// Whether lists of tools are kept on disk between processes.
+    /// Whether tool lists are cached on disk between processes.
     pub cache_enabled: bool,
-    /// Where, if not in [`Directories::cache`].
+    /// The cache directory, if it is not [`Directories::cache`].
     pub cache_directory: Option<PathBuf>,
-    /// What was ignored, and what looks dangerous.
+    /// Settings that were ignored or look dangerous.
     pub warnings: Vec<ConfigWarning>,
-    /// Servers that are configured and not used.
+    /// Servers that are configured but not used.
     pub skipped: Vec<SkippedServer>,
     /// Every file that was looked for, in order of precedence.
     pub files: Vec<ConfigFile>,
-    /// Where each value that is not a default comes from: by `mcpServers.NAME`, `limits.NAME` and
-    /// the names of the other settings.
+    /// The origin of each value that is not a default, by `mcpServers.NAME`, `limits.NAME` and the
+    /// names of the other settings.
     pub origins: BTreeMap<String, ConfigOrigin>,
-    /// Arguments as they are written in the file, by server: what came in from the environment is
-    /// not shown.
+    /// Arguments as written in the file, by server: values from the environment are not shown.
     written_arguments: BTreeMap<String, Vec<String>>,
 }
 
-/// Something that a person should know, and that stops nothing.
+/// A problem that the user should know of but that is not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigWarning {
@@ -98,7 +99,7 @@ pub struct ConfigWarning {
     pub code: ConfigWarningCode,
     /// What happened. One line, without secrets and control characters.
     pub message: String,
-    /// The file, and the line if it is known.
+    /// The file, and the line if known.
     pub origin: Option<ConfigOrigin>,
     /// What to do about it.
     pub hint: Option<String>,
@@ -108,7 +109,7 @@ pub struct ConfigWarning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigWarningCode {
-    /// Something in a workspace's file was ignored, because nobody has trusted that content.
+    /// Part of a workspace file was ignored, because its content is not trusted.
     Untrusted,
     /// A file that was looked for cannot be used.
     Unreadable,
@@ -116,7 +117,7 @@ pub enum ConfigWarningCode {
     ServerSkipped,
     /// A server would start this program again.
     SelfLaunch,
-    /// A variable makes a server run code that is not its own.
+    /// A variable makes a server load code that is not its own.
     LoaderVariable,
     /// A value has no effect.
     Unused,
@@ -145,7 +146,7 @@ impl fmt::Display for ConfigWarning {
     }
 }
 
-/// A file, and a line of it if the parser knows it.
+/// A file and, if the parser knows it, a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigOrigin {
@@ -162,7 +163,7 @@ impl fmt::Display for ConfigOrigin {
     }
 }
 
-/// A server that is configured and not used.
+/// A server that is configured but not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkippedServer {
@@ -178,32 +179,33 @@ pub struct SkippedServer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigFile {
-    /// Where.
+    /// The file's path.
     pub path: PathBuf,
-    /// Whose it is: `command line`, `CX_CONFIG`, `workspace`, `user`, or the name of a client.
+    /// Where the file comes from: `command line`, `CX_CONFIG`, `workspace`, `user`, or the name of
+    /// a client.
     pub role: &'static str,
-    /// What became of it.
+    /// How the file was used.
     pub status: ConfigFileStatus,
 }
 
-/// What became of a file that was looked for.
+/// How a file that was looked for was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigFileStatus {
-    /// It is read and used.
+    /// It was read and is used.
     Used,
-    /// It is read, and used only as far as it narrows.
+    /// It was read, but only its restrictions are used.
     Untrusted,
-    /// There is none.
+    /// It does not exist.
     Missing,
     /// It cannot be used; there is a warning about it.
     Unusable,
-    /// Another one of the same kind is used instead.
+    /// Another file of the same kind is used instead.
     Ignored,
 }
 
 impl ConfigFileStatus {
-    /// One word for it.
+    /// The status as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Used => "used",
@@ -238,18 +240,18 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads everything, with this process's environment. Starts and connects nothing.
+    /// Reads all configuration, with this process's environment. Starts and connects nothing.
     ///
     /// # Errors
     ///
-    /// All mistakes of the first file with any, if it was named, or is one of cx's own. Mistakes in
-    /// other clients' files are [`warnings`](Self::warnings).
+    /// All mistakes in the first file that has any, if it was named or is one of cx's own. Mistakes
+    /// in other clients' files are [`warnings`](Self::warnings).
     pub fn load(options: &LoadOptions) -> Result<Self, ConfigError> {
         load::load(options, &environment::Environment::of_process())
     }
 }
 
-/// Reads the servers of a file that a person has named.
+/// Reads the servers of a file that the user has named.
 ///
 /// # Errors
 ///

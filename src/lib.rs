@@ -1,11 +1,11 @@
 //! An in-process code executor for AI agents.
 //!
-//! An agent that is shown dozens of MCP tools drowns in their schemas, and every result goes through
-//! its context. Behind cx it writes a script instead: the script finds and calls any tool of any MCP
-//! server, filters the answers where they are, and returns only what matters.
+//! If an agent gets dozens of MCP tools directly, their schemas fill its context, and so does every
+//! result. With cx the agent writes a script instead: the script finds and calls any tool of any
+//! MCP server, filters the results in place, and returns only what the agent needs.
 //!
-//! TypeScript is transpiled with swc and runs in a fresh V8 isolate inside this process. A tool call
-//! is a function call into Rust: no proxy, no port, no child process for a run.
+//! TypeScript is transpiled with swc and runs in a fresh V8 isolate inside this process. A tool
+//! call is a function call into Rust: no proxy, no port, no child process for a run.
 //!
 //! ```
 //! use cx::{Executor, Outcome};
@@ -58,7 +58,7 @@
 //! assert_eq!(result.printed(), "asked for 3 cities");
 //! assert_eq!(result.tool_calls.len(), 3);
 //!
-//! // A script that fails is not an executor that fails.
+//! // A failed script is a value, not an `Err`.
 //! let result = executor.run_ts("await weather.forecast({ name: '' })").await?;
 //! let error = result.error().expect("the tool refuses");
 //! assert_eq!(error.message, "a city needs a name");
@@ -67,48 +67,50 @@
 //! # }
 //! ```
 //!
-//! # The nouns
+//! # Main types
 //!
-//! * An [`Executor`] lives as long as the process. It keeps isolates warm, owns the connections to
-//!   servers and the threads, and admits runs. It is cheap to clone and works from any tokio runtime
-//!   or none.
-//! * A [`Script`] is a source with what its run may use: input, [`Limits`], allowed and denied tools,
-//!   a token that cancels it, a listener for its output.
-//! * A run lives from [`Executor::run`] to its [`ExecuteResult`]. Each has an isolate of its own that
-//!   no other run ever sees.
-//! * A [`ToolDispatcher`] lists and calls the tools of some servers. There is one for native tools
-//!   and one for MCP servers; yours can be a third.
+//! * An [`Executor`] lives as long as the process. It keeps isolates warm, owns the threads and the
+//!   connections to servers, and limits how many runs execute at once. It is cheap to clone and
+//!   works from any tokio runtime or without one.
+//! * A [`Script`] is a source and the options of its run: input, [`Limits`], allowed and denied
+//!   tools, a cancellation token, a listener for its output.
+//! * A run lives from [`Executor::run`] to its [`ExecuteResult`]. Each run has its own isolate,
+//!   which is never used for another run.
+//! * A [`ToolDispatcher`] lists and calls the tools of one or more servers. There is one for native
+//!   tools and one for MCP servers; embedders can add others.
 //!
 //! # Results and errors
 //!
-//! What a script does wrong is a value: [`Outcome::Failed`] with a [`ScriptError`], whose
-//! [`ErrorCode`] the host decides. What an embedder has to act on is an [`Error`]. A failed tool call
-//! is a [`ToolError`], which scripts catch as `McpToolError`.
+//! A script's failure is a value: [`Outcome::Failed`] with a [`ScriptError`], whose [`ErrorCode`]
+//! the host sets. A failure that the embedder has to act on is an [`Error`]. A failed tool call is
+//! a [`ToolError`], which scripts catch as `McpToolError`.
 //!
-//! # Asking first, and trying out
+//! # Approval and dry runs
 //!
-//! [`ExecutorBuilder::ask`] names the tools about which a person is asked before each call, and
-//! [`ExecutorBuilder::approver`] is who asks them. What they are shown, an [`ApprovalRequest`], is what is sent.
-//! [`Script::dry_run`] makes no call that could change anything and lists what it would have called.
+//! [`ExecutorBuilder::ask`] names the tools whose calls need approval, and
+//! [`ExecutorBuilder::approver`] sets the function that asks for it. The [`ApprovalRequest`] that
+//! is shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
+//! anything and lists the calls that it would have made.
 //!
-//! # What stays between runs
+//! # State between runs
 //!
-//! Nothing of the script itself. With [`ExecutorBuilder::state`] scripts keep JSON in a [`StateStore`], for a workspace
-//! or for a session ([`Script::session`]); with [`ExecutorBuilder::keep_runs`] an executor's [`History`] has what runs
-//! left behind, each for its [`Script::owner`].
+//! Nothing of the script's memory is kept. With [`ExecutorBuilder::state`] scripts store JSON in a
+//! [`StateStore`], for a workspace or for a session ([`Script::session`]). With
+//! [`ExecutorBuilder::keep_runs`] an executor's [`History`] holds the records of finished runs,
+//! each for its client ([`Script::owner`]).
 //!
 //! # Cancellation
 //!
-//! Dropping the future of [`Executor::run`] stops the script and cancels its calls, upstream too.
-//! [`Script::cancel_with`] does the same and keeps the result: what was printed, which calls were
-//! made, which was in flight. [`Executor::close`] ends all runs and all servers.
+//! Dropping the future of [`Executor::run`] stops the script and cancels its calls, including those
+//! at the servers. [`Script::cancel_with`] does the same and keeps the result: the output, the
+//! calls that were made, and those in flight. [`Executor::close`] ends all runs and all servers.
 //!
-//! # What is not here
+//! # What is absent
 //!
 //! Scripts have no files, network, environment, processes, packages, threads or WebAssembly: the
-//! functions are not refused but absent. In-process isolation keeps a script away from the host's
-//! data and bounds what it uses; it does not protect against a bug in V8 itself.
-//! SECURITY.md says what else it does not promise.
+//! functions do not exist. In-process isolation keeps a script away from the host's data and bounds
+//! its resources; it does not protect against a bug in V8 itself. SECURITY.md lists what else is
+//! not promised.
 //!
 //! # Features
 //!
@@ -141,7 +143,7 @@ pub use engine::python::compiled::CompileProgress;
 pub use error::Error;
 pub use executor::{Executor, ExecutorBuilder, RunStats};
 pub use json::Json;
-/// Signing in to servers behind an address.
+/// OAuth sign-in to HTTP servers.
 pub use mcp::oauth as auth;
 pub use mcp::{
     HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,

@@ -1,4 +1,4 @@
-//! Where other MCP clients keep their servers, and how their files are built.
+//! Locations and formats of the configuration files of other MCP clients.
 
 use std::path::{Path, PathBuf};
 
@@ -30,13 +30,13 @@ pub(super) enum Client {
 pub(super) struct ClientFile {
     pub(super) client: Client,
     pub(super) path: PathBuf,
-    /// Whether it is in the workspace, and so somebody else's until it is trusted.
+    /// Whether it is in the workspace, so that it must be trusted first.
     pub(super) in_workspace: bool,
 }
 
-/// Where: `./` is the workspace, `~/` the home directory, `$CONFIG/` `~/.config` or what
-/// `XDG_CONFIG_HOME` says, `%APPDATA%/` what Windows says. A client's own order: its project before
-/// its user.
+/// Locations: `./` is the workspace, `~/` the home directory, `$CONFIG/` is `$XDG_CONFIG_HOME` or
+/// `~/.config`, and `%APPDATA%/` is Windows' variable. In the client's own order: project files
+/// before user files.
 const FILES: &[(Client, &[&str])] = &[
     (Client::McpJson, &["./.mcp.json"]),
     (Client::ClaudeCode, &["./.mcp.json", "~/.claude.json"]),
@@ -114,8 +114,8 @@ impl Client {
         self == Self::Codex
     }
 
-    /// All files that it may have, whether they are there or not. The directory of `mcp-servers` is
-    /// one of them.
+    /// All possible files of this client, whether they exist or not. The directory of `mcp-servers`
+    /// is one of them.
     pub(super) fn files(self, workspace: &Path, environment: &Environment) -> Vec<ClientFile> {
         let templates = FILES.iter().find(|(client, _)| *client == self).map_or(&[][..], |(_, files)| *files);
         let file = |template: &&str| {
@@ -129,20 +129,20 @@ impl Client {
             Some(ClientFile { client: self, path, in_workspace })
         };
         let files: Vec<ClientFile> = templates.iter().filter_map(file).collect();
-        // In the home directory the project's file is the user's.
+        // If the workspace is the home directory, the project file is the user's file.
         let is_users = |path: &Path| files.iter().any(|file| !file.in_workspace && file.path == path);
         files.iter().filter(|file| !(file.in_workspace && is_users(&file.path))).cloned().collect()
     }
 
-    /// The client whose project file this is, by its name and the directory that it is in.
+    /// The client whose project file this is, by its name and its directory.
     pub(super) fn of_project_file(path: &Path) -> Option<Self> {
         let is_it =
             |template: &&str| template.strip_prefix("./").is_some_and(|template| path.ends_with(template));
         FILES.iter().find(|(_, files)| files.iter().any(&is_it)).map(|(client, _)| *client)
     }
 
-    /// The servers in one of its files, with what is wrong with some of them. Keys that we do not
-    /// know are ignored.
+    /// The servers in one of the client's files, and the mistakes in some of them. Unknown keys are
+    /// ignored.
     pub(super) fn servers(self, root: &Node, file: &Path, workspace: &Path) -> (Vec<Entry>, Vec<Finding>) {
         let mut findings = Vec::new();
         let mut entries = Vec::new();
@@ -150,7 +150,7 @@ impl Client {
         let mut add = |node: Option<&Node>, key: &Key| {
             let Some(node) = node else { return };
             let found = own::servers(dialect, key, node, &mut findings);
-            // Of several lists in one file the first wins.
+            // If a name occurs in several lists of one file, the first list wins.
             for entry in found {
                 if !entries.iter().any(|known: &Entry| known.name == entry.name) {
                     entries.push(entry);
@@ -171,7 +171,7 @@ impl Client {
                 add(root.get("mcpServers"), &root_key.child("mcpServers"));
             }
             Self::McpServers if root.get("mcpServers").is_none() => {
-                // One server, named by its file.
+                // One server, named after its file.
                 let name = file.file_stem().map(|name| name.to_string_lossy().into_owned());
                 let name = root.get("name").and_then(Node::as_str).map(str::to_owned).or(name);
                 let name = name.unwrap_or_default();

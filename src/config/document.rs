@@ -1,11 +1,11 @@
-//! Text to a tree of values that know where they stand. JSON with comments, and TOML.
+//! Parses JSON with comments, and TOML, into a tree of values with their locations.
 
 use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions};
 
 use super::error::{Finding, Key, Place, Problem};
 
-/// A value, and where it stands if the parser says so.
+/// A value, and its location if the parser provides it.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) content: Content,
@@ -16,7 +16,7 @@ pub(super) struct Node {
 pub(super) enum Content {
     Null,
     Bool(bool),
-    /// As it is written.
+    /// The number as written.
     Number(String),
     String(String),
     Array(Vec<Node>),
@@ -32,7 +32,7 @@ pub(super) struct Member {
 }
 
 impl Node {
-    /// What kind of value it is, for messages.
+    /// The value's type, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match &self.content {
             Content::Null => "null",
@@ -58,15 +58,15 @@ impl Node {
         }
     }
 
-    /// The value under a key, if this is an object that has it.
+    /// The value of a key, if this is an object that has it.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         self.as_object()?.iter().find(|member| member.name == name).map(|member| &member.value)
     }
 }
 
-/// Reads JSON with comments and trailing commas, and nothing more lenient: what another program
-/// would read differently is refused. So are keys that are there twice: the last would win, and what
-/// a person reads first would not be what runs.
+/// Parses JSON with comments and trailing commas. No other extensions are accepted, because another
+/// program might read them differently. Duplicate keys are refused: the last one would win, while a
+/// reader of the file sees the first one.
 pub(super) fn parse_json(text: &str) -> Result<Node, Vec<Finding>> {
     // Editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -133,11 +133,11 @@ fn json_node(value: ast::Value<'_>, key: &Key, lines: &Lines<'_>, findings: &mut
     Node { content, place }
 }
 
-/// Reads TOML, which refuses keys that are there twice by itself. Values do not know their places.
+/// Parses TOML, whose parser refuses duplicate keys. The values have no locations.
 pub(super) fn parse_toml(text: &str) -> Result<Node, Vec<Finding>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.parse::<toml::Table>().map(|table| toml_node(toml::Value::Table(table))).map_err(|error| {
-        // Its whole text would show the line, and with it what may be a secret.
+        // The complete message would contain the line, which may hold a secret.
         let problem = Problem::Syntax { format: "TOML", message: error.message().to_owned() };
         let place = error.span().map(|span| Lines::new(text).place(span.start));
         vec![Finding { problem, place, hint: None }]
@@ -162,7 +162,7 @@ fn toml_node(value: toml::Value) -> Node {
     Node { content, place: None }
 }
 
-/// Where the lines of a text begin.
+/// The offsets at which the lines of a text begin.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -177,8 +177,8 @@ impl<'a> Lines<'a> {
     fn place(&self, offset: usize) -> Place {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or(0);
-        // A minified file has its megabyte on one line: counting all of it for each of its values
-        // would be quadratic. From there on columns are bytes.
+        // A minified file has up to a megabyte on one line. Counting its characters for each value
+        // would take quadratic time, so beyond this length the column is in bytes.
         let before = self.text.get(start..offset).unwrap_or_default();
         let column = 1 + if before.len() > 4_096 { before.len() } else { before.chars().count() };
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);

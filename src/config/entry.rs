@@ -1,4 +1,4 @@
-//! One server's entry in a file: text to what it says, and that to a server.
+//! One server's entry in a file: parsing it, and resolving it to a server.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -12,19 +12,19 @@ use super::expand::{Role, Scope, Text};
 use super::values::{At, Fields};
 use crate::mcp::{HttpKind, McpServer, McpTransport, OAuth, RateLimit};
 
-/// What model providers accept as a part of a tool's name.
+/// Maximum length that model providers accept for a part of a tool's name.
 const MAX_NAME: usize = 64;
 
-/// An hour: longer than any run, so that a larger number can only be a mistake in the unit.
+/// One hour: longer than any run, so a larger number can only be a mistake in the unit.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// Ten minutes build a container image. Nobody waits longer for a server to start.
+/// Ten minutes: enough to build a container image. Users do not wait longer for a server to start.
 const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// A day: a connection that is idle for longer may as well stay.
+/// One day: a connection that is idle for longer might as well stay open.
 const MAX_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// As many as one run may have in flight.
+/// The maximum number of calls that one run may have in flight.
 const MAX_CONCURRENT: u64 = 1_024;
 
 /// Every key of a server in cx's own file.
@@ -55,19 +55,19 @@ pub(super) const OAUTH_KEYS: &[&str] = &["clientId", "clientSecret", "issuer", "
 /// Every key of `rateLimit`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];
 
-/// Whose way to write an entry it is. Keys that are not known are mistakes in our own, and none of
-/// our business in others'.
+/// The format of an entry. Unknown keys are mistakes in cx's own format and are ignored in others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Ours.
+    /// cx's own format.
     Own,
-    /// What most clients share, with the names that one or the other of them has for a key.
+    /// The keys that most clients share, including their aliases.
     Common,
-    /// Where `url` is a server with server-sent events, and `httpUrl` any other.
+    /// Gemini's format, in which `url` means server-sent events and `httpUrl` the other HTTP
+    /// transport.
     Gemini,
 }
 
-/// What a file says about a server, before references in it are replaced.
+/// A server's entry before references in it are expanded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -78,7 +78,7 @@ pub(super) struct Entry {
     pub(super) deny: Vec<String>,
     pub(super) ask: Vec<String>,
     pub(super) read_only: Option<Vec<String>>,
-    /// `None` in an entry that only narrows a server from another file.
+    /// `None` for an entry that only restricts a server from another file.
     pub(super) target: Option<Target>,
     call_timeout: Option<Duration>,
     connect_timeout: Option<Duration>,
@@ -87,14 +87,14 @@ pub(super) struct Entry {
     rate_limit: Option<RateLimit>,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     Stdio { command: Text, args: Vec<Text>, env: Vec<(String, Text)>, cwd: Option<Text> },
     Http { url: Text, headers: Vec<(String, Text)>, kind: HttpKind, oauth: Option<OAuthEntry> },
 }
 
-/// `oauth`, before references in it are replaced.
+/// The `oauth` section before references in it are expanded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OAuthEntry {
     pub(super) client_id: Option<Text>,
@@ -104,7 +104,7 @@ pub(super) struct OAuthEntry {
     pub(super) client_credentials: bool,
 }
 
-/// Reads one entry, and notes everything that is wrong with it. `None` if it cannot be used.
+/// Parses one entry and records everything that is wrong with it. `None` if it cannot be used.
 pub(super) fn parse(
     dialect: Dialect,
     key: &Key,
@@ -137,13 +137,14 @@ pub(super) fn parse(
         let expected = "an object with the key `command` or `url`";
         findings.push(Finding::unexpected(key, node.place, expected, "an object without it"));
     }
-    // An unknown key takes nothing from what the others say; the reader of the file decides what it is.
+    // An unknown key does not invalidate the other keys. The code that reads the file decides how
+    // to treat it.
     let is_sound =
         findings[before..].iter().all(|finding| matches!(finding.problem, Problem::UnknownKey { .. }));
     (is_sound && (entry.target.is_some() || narrows)).then_some(entry)
 }
 
-/// What may be used of it, and how long to wait.
+/// Parses the rules on tools and the timeouts.
 fn read_rules(entry: &mut Entry, fields: &mut Fields<'_, '_>, dialect: Dialect) {
     let own = dialect == Dialect::Own;
     entry.enabled = fields.read(&["enabled"], At::boolean);
@@ -172,7 +173,7 @@ fn read_rules(entry: &mut Entry, fields: &mut Fields<'_, '_>, dialect: Dialect) 
         entry.rate_limit = fields.read(&["rateLimit"], rate_limit);
         return;
     }
-    // In others' files a number that cannot be used leaves ours as it is.
+    // In other clients' files an unusable number is ignored, so that the default applies.
     let seconds = |name| {
         let (_, node) = fields.find(&[name])?;
         let Content::Number(written) = &node.content else { return None };
@@ -219,7 +220,7 @@ fn target(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<Target> {
     if has_url { http(fields, dialect, urls, kind) } else { stdio(fields, own, kind) }
 }
 
-/// What `type` says: a process, or one of the HTTP transports. `None` where it says nothing.
+/// The value of `type`: a process, or one of the HTTP transports. `None` if it is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Process,
@@ -259,7 +260,7 @@ fn stdio(fields: &mut Fields<'_, '_>, own: bool, kind: Option<Kind>) -> Option<T
     let mut command = Vec::new();
     let mut nested = None;
     match fields.find(&["command"]) {
-        // OpenCode: the program and its arguments in one array. Zed, before: an object of them.
+        // OpenCode: the program and its arguments in one array. Older Zed: an object with both.
         Some((_, Node { content: Content::Array(_), .. })) if !own => {
             command = fields.read(&["command"], At::texts)?;
         }
@@ -297,7 +298,7 @@ fn stdio(fields: &mut Fields<'_, '_>, own: bool, kind: Option<Kind>) -> Option<T
     let names: &[&str] = if own { &["env"] } else { &["env", "environment"] };
     env.extend(fields.read(names, At::pairs).unwrap_or_default());
     if !own {
-        // Codex: variables that are passed on.
+        // Codex: names of variables that are passed on.
         let passed = fields.read(&["env_vars"], At::texts).unwrap_or_default();
         env.extend(passed.into_iter().map(|text| {
             let raw = format!("${{{}}}", text.raw);
@@ -337,7 +338,7 @@ fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, urls: &[&str], kind: Opti
     let names: &[&str] = if own { &["headers"] } else { &["headers", "http_headers"] };
     let mut headers = fields.read(names, At::pairs).unwrap_or_default();
     if !own {
-        // Codex: the names of variables instead of values.
+        // Codex: names of variables that hold the values.
         let by_name = fields.read(&["env_http_headers"], At::pairs).unwrap_or_default();
         headers.extend(by_name.into_iter().map(|(header, text)| {
             let raw = format!("${{{}}}", text.raw);
@@ -387,7 +388,7 @@ fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
     })
 }
 
-/// Notes a key that has no meaning without another.
+/// Records a key that has no meaning without another.
 fn refuse(fields: &mut Fields<'_, '_>, name: &str, other: &str) {
     if let Some((_, node)) = fields.find(&[name]) {
         let expected = format!("this key only together with {other}");
@@ -401,7 +402,7 @@ fn check_name(key: &Key, name: &str, place: Option<Place>) -> Result<(), Finding
         && name.len() <= MAX_NAME
         && name.chars().all(is_known)
         && name.starts_with(|character: char| character.is_ascii_alphanumeric() || character == '_')
-        // Scripts reach servers as properties.
+        // Scripts access servers as properties.
         && name != "__proto__";
     if is_name {
         return Ok(());
@@ -412,11 +413,12 @@ fn check_name(key: &Key, name: &str, place: Option<Place>) -> Result<(), Finding
 }
 
 impl Entry {
-    /// The server, with all references replaced.
+    /// Resolves the server, with all references expanded.
     ///
     /// # Errors
     ///
-    /// Everything that cannot be replaced, or is no address or header afterwards.
+    /// Every reference that cannot be expanded, and every value that is not a valid URL or header
+    /// after expansion.
     pub(super) fn resolve(&self, scope: Scope<'_>) -> Result<McpServer, Vec<Finding>> {
         let mut findings = Vec::new();
         let mut expand = |text: &Text, role| match text.expand(role, scope) {
@@ -509,7 +511,8 @@ fn parse_url(text: &Text, address: &str) -> Result<Url, Finding> {
     Ok(url)
 }
 
-/// An issuer is compared as text with what metadata says, so it must be one that metadata can say (RFC 8414, section 2).
+/// An issuer is compared as text with the one in the metadata, so it must be one that metadata can
+/// contain (RFC 8414, section 2).
 fn check_issuer(text: &Text, issuer: &str) -> Result<(), Finding> {
     let expected = "an issuer such as `https://login.example.com`, without query and fragment";
     let unexpected = |found: &str| Finding::unexpected(&text.key, text.place, expected, found);
@@ -518,7 +521,7 @@ fn check_issuer(text: &Text, issuer: &str) -> Result<(), Finding> {
     if has_more || !url.username().is_empty() || url.password().is_some() {
         return Err(unexpected("more than that"));
     }
-    // As metadata has it: `https://Login.Example.com:443` would never be found.
+    // The spelling must be that of the metadata: `https://Login.Example.com:443` would never match.
     let is_as_written = url.as_str() == issuer || url.as_str().strip_suffix('/') == Some(issuer);
     if !is_as_written {
         return Err(unexpected("another spelling")

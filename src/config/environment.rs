@@ -1,17 +1,17 @@
-//! The process's environment, read once, and the directories that follow from it.
+//! The process's environment, read once, and the directories derived from it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Set for every server that is started, one more than this process's own.
+/// Set for every server process, to this process's own value plus one.
 pub(super) const DEPTH: &str = "CX_DEPTH";
 
-/// The variables as they were at one moment.
+/// A snapshot of the variables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The process's own. A variable that is not UTF-8 counts as missing.
+    /// The environment of this process. A variable that is not UTF-8 counts as missing.
     pub(super) fn of_process() -> Self {
         let variables = std::env::vars_os();
         Self(
@@ -35,8 +35,8 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
-    /// A variable that holds an absolute path. Empty and relative ones count as missing, as the XDG
-    /// specification says.
+    /// A variable that holds an absolute path. Empty and relative values count as missing, as the
+    /// XDG specification requires.
     fn directory(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
@@ -50,29 +50,29 @@ impl Environment {
         self.directory("XDG_CONFIG_HOME").or_else(|| Some(self.home()?.join(".config")))
     }
 
-    /// How many executors started one another on the way to this one. What is not a number was not
-    /// written by one.
+    /// The number of executors that started one another down to this one. A value that is not a
+    /// number was not set by an executor and counts as 0.
     pub(super) fn depth(&self) -> u32 {
         self.get(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0)
     }
 }
 
-/// The person's directories for what cx keeps, after the XDG base directory specification.
+/// The user's directories for cx's files, by the XDG base directory specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Directories {
-    /// What can be fetched again: `$XDG_CACHE_HOME/cx`, or `~/.cache/cx`.
+    /// Data that can be fetched again: `$XDG_CACHE_HOME/cx`, or `~/.cache/cx`.
     pub cache: PathBuf,
-    /// What cannot: trusted files, accepted tool definitions. `$XDG_STATE_HOME/cx`, or
+    /// Data that cannot: trusted files, pinned tool definitions. `$XDG_STATE_HOME/cx`, or
     /// `~/.local/state/cx`.
     pub state: PathBuf,
-    /// What the person writes: `$XDG_CONFIG_HOME/cx`, or `~/.config/cx`.
+    /// Files that the user writes: `$XDG_CONFIG_HOME/cx`, or `~/.config/cx`.
     pub config: PathBuf,
 }
 
 impl Directories {
-    /// The directories that this process's environment says; they need not exist. `None` if it has
-    /// neither `HOME` nor all of the three, as in some containers.
+    /// The directories by this process's environment; they need not exist. `None` if it has neither
+    /// `HOME` nor all three variables, as in some containers.
     pub fn from_environment() -> Option<Self> {
         Self::of(&Environment::of_process())
     }
@@ -90,13 +90,13 @@ impl Directories {
     }
 }
 
-/// The variable that every started server is given, with its value, so that an executor that starts
-/// itself through others is noticed.
+/// The variable, with its value, that every server process is given, so that an executor that
+/// starts itself through others is detected.
 pub(crate) fn depth_for_children() -> (&'static str, String) {
     (DEPTH, Environment::of_process().depth().saturating_add(1).to_string())
 }
 
-/// The path without links and `..`, or as it is if it cannot be had.
+/// The path without links and `..`. If that cannot be determined, the absolute path.
 pub(super) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }

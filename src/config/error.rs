@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and where.
+//! Errors in a configuration, with their locations.
 
 use std::fmt;
 use std::io;
@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use super::file::MAX_FILE;
 use crate::text::one_line;
 
-/// More are not read by anybody; the rest is counted.
+/// Maximum number of mistakes that are shown; the others are counted. Users do not read more.
 const MAX_SHOWN: usize = 20;
 
-/// A configuration that cannot be used: which file, where, which key, what was expected, what came.
+/// A configuration that cannot be used: the file, the location, the key, what was expected and what
+/// was found.
 ///
-/// All mistakes of a file are reported at once. Values are never shown: they may be secrets.
+/// All mistakes in a file are reported at once. Values are never shown, because they may be
+/// secrets.
 #[derive(Debug)]
 pub struct ConfigError {
     file: PathBuf,
@@ -29,7 +31,7 @@ impl ConfigError {
         &self.file
     }
 
-    /// What to do about the first mistake, where that can be said.
+    /// What to do about the first mistake, if known.
     pub fn hint(&self) -> Option<&str> {
         self.findings.first()?.hint.as_deref()
     }
@@ -42,7 +44,7 @@ impl From<ConfigError> for crate::error::Error {
 }
 
 impl crate::error::Error {
-    /// What is wrong with the configuration, if that is the failure.
+    /// The configuration error, if that is what this error is.
     pub fn config_error(&self) -> Option<&ConfigError> {
         match self {
             Self::Config(error) => error.downcast_ref(),
@@ -51,11 +53,11 @@ impl crate::error::Error {
     }
 }
 
-/// What the system said is part of the text, so there is no source.
+/// The system's error is part of the message, so there is no source.
 impl std::error::Error for ConfigError {}
 
 impl fmt::Display for ConfigError {
-    /// One line for each mistake. Hints of all but the first are in brackets.
+    /// One line per mistake. Hints of all but the first are in brackets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = one_line(&self.file.display().to_string());
         for (position, finding) in self.findings.iter().take(MAX_SHOWN).enumerate() {
@@ -137,7 +139,7 @@ pub(super) enum Problem {
     TooDeep(&'static str, u32),
 }
 
-/// Where something stands in a text, both counted from 1.
+/// A location in a text; line and column are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) line: u32,
@@ -157,7 +159,7 @@ pub(super) struct Key(String);
 impl Key {
     pub(super) fn child(&self, name: &str) -> Self {
         let separator = if self.0.is_empty() { "" } else { "." };
-        // A name may be anything that JSON allows; what is shown is short and printable.
+        // A name may be any JSON string; it is shortened and made printable.
         let name: String = one_line(name).chars().take(80).collect();
         Self(format!("{}{separator}{name}", self.0))
     }

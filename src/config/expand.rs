@@ -1,11 +1,11 @@
-//! References in values: variables and home directories.
+//! Expansion of references to variables and directories in values.
 
 use std::path::Path;
 
 use super::environment::Environment;
 use super::error::{Finding, Key, Place, Problem};
 
-/// A string of a file that may have references.
+/// A string from a file that may contain references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) raw: String,
@@ -17,25 +17,25 @@ pub(super) struct Text {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'a> {
     pub(super) environment: &'a Environment,
-    /// `${workspaceFolder}`.
+    /// The directory for `${workspaceFolder}`.
     pub(super) workspace: &'a Path,
 }
 
-/// What a value is, which decides what in it is a reference.
+/// The kind of a value, which decides what in it is a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A program, an argument or a directory: `~` is the home directory.
+    /// A program, an argument or a directory: a leading `~` is the home directory.
     Path,
-    /// A variable's or a header's value: `env:NAME` is always a reference.
+    /// The value of a variable or a header: `env:NAME` is always a reference.
     Secret,
-    /// An address, in which `%` is an escape.
+    /// A URL, in which `%` is an escape.
     Address,
 }
 
 impl Text {
-    /// Replaces `env:NAME` as a whole, `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `{env:NAME}`,
-    /// `${workspaceFolder}`, `${userHome}`, `%NAME%` and a leading `~`. A lone `$` is itself. What a
-    /// variable holds is not looked at again.
+    /// Expands `env:NAME` as the whole value, `${NAME}`, `${NAME:-default}`, `${env:NAME}`,
+    /// `{env:NAME}`, `${workspaceFolder}`, `${userHome}`, `%NAME%` and a leading `~`. A lone `$` is
+    /// literal. The value of a variable is not expanded again.
     pub(super) fn expand(&self, role: Role, scope: Scope<'_>) -> Result<String, Finding> {
         if let Some(name) = self.raw.strip_prefix("env:")
             && (role == Role::Secret || is_name(name))
@@ -61,8 +61,8 @@ impl Text {
         Ok(expanded)
     }
 
-    /// Adds what the reference at the start of `text` stands for, or its first character if it is
-    /// none. Returns what follows.
+    /// Appends the value of the reference at the start of `text`, or the first character if there
+    /// is no reference. Returns the remaining text.
     fn reference<'a>(
         &self,
         text: &'a str,
@@ -86,7 +86,7 @@ impl Text {
         if role != Role::Address
             && let Some((name, after)) = text.strip_prefix('%').and_then(|rest| rest.split_once('%'))
             && is_name(name)
-            // Percent signs have other uses; Windows leaves unknown names as they are, too.
+            // Percent signs have other uses. Windows also leaves unknown names unchanged.
             && let Some(value) = scope.environment.get(name)
         {
             expanded.push_str(value);
@@ -106,7 +106,7 @@ impl Text {
             return self.variable(name, default, scope);
         }
         let foreign = |hint: &str| {
-            // Only the kind: what follows may be anything.
+            // Only the kind is shown: the rest may be anything, including a secret.
             let kind = reference.split(':').next().unwrap_or_default();
             let reference = format!("${{{kind}}}");
             let problem = Problem::ForeignReference { key: self.key.clone(), reference };
@@ -126,7 +126,7 @@ impl Text {
         }
     }
 
-    /// A variable's value. As in shells, an empty one counts as missing where there is a default.
+    /// A variable's value. As in shells, an empty value counts as missing if there is a default.
     fn variable(&self, name: &str, default: Option<&str>, scope: Scope<'_>) -> Result<String, Finding> {
         if !is_name(name) {
             let expected = "a variable's name of letters, digits and `_`";
@@ -145,7 +145,7 @@ impl Text {
     }
 }
 
-/// No program can be given a NUL.
+/// Refuses a NUL character, because it cannot be passed to a program.
 pub(super) fn without_nul(key: &Key, place: Option<Place>, text: &str) -> Result<(), Finding> {
     if text.contains('\0') {
         let found = "a NUL character, which no program can be given";

@@ -1,4 +1,4 @@
-//! Files to bytes: at once, and only what can be a configuration.
+//! Reads configuration files in one go, and refuses anything that cannot be one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -9,24 +9,26 @@ use rustix::fs::OFlags;
 
 use super::error::{Finding, Problem};
 
-/// Real files have a few kilobytes. What is larger is not a configuration.
+/// Maximum size in bytes. Real files have a few kilobytes; a larger one is not a configuration.
 pub(super) const MAX_FILE: u64 = 1024 * 1024;
 
-/// Who may stand behind a file.
+/// The provenance of a file, which decides whether links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A person has named it. Links are followed.
+    /// The user has named it. Links are followed.
     Named,
-    /// It is where a person's own files are. Nobody else may be able to change it. Links are
-    /// followed, because many people keep such files elsewhere and link them.
+    /// It is in the user's own directories. No other user may be able to change it. Links are
+    /// followed, because many users keep such files elsewhere and link them.
     User,
-    /// It is in a workspace. Links are not followed: they would show files from elsewhere.
+    /// It is in a workspace. Links are not followed, because they could expose files from
+    /// elsewhere.
     Workspace,
 }
 
-/// Reads a file in one go, so that what is hashed is what is parsed. `None` if there is none.
+/// Reads a file in one go, so that the bytes that are hashed are the bytes that are parsed. `None`
+/// if it does not exist.
 ///
-/// Never waits: a pipe is opened without its writer, and refused.
+/// Never blocks: a pipe is opened without waiting for a writer, and then refused.
 pub(super) fn read(path: &Path, origin: Origin) -> Result<Option<Vec<u8>>, Finding> {
     if origin == Origin::Workspace && has_link(path) {
         let hint = "links in a workspace are not followed: replace it by the directory, or name the file";
@@ -50,8 +52,8 @@ pub(super) fn read(path: &Path, origin: Origin) -> Result<Option<Vec<u8>>, Findi
     Ok(Some(bytes))
 }
 
-/// Whether one of the directories right above the file is a link: `.cursor` in `.cursor/mcp.json`.
-/// What is above the workspace is the person's own.
+/// Whether one of the hidden directories directly above the file is a link: `.cursor` in
+/// `.cursor/mcp.json`. Directories above the workspace belong to the user.
 fn has_link(path: &Path) -> bool {
     let hidden = |directory: &&Path| {
         directory.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
@@ -59,7 +61,7 @@ fn has_link(path: &Path) -> bool {
     path.ancestors().skip(1).take_while(hidden).any(Path::is_symlink)
 }
 
-/// The text of such a file.
+/// The file's bytes as UTF-8 text.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Finding> {
     std::str::from_utf8(bytes).map_err(|error| Problem::NotUtf8(error.valid_up_to()).into())
 }
@@ -79,7 +81,7 @@ fn unopened(path: &Path, origin: Origin, error: io::Error) -> Result<Option<Vec<
     }
 }
 
-/// Looks at what was opened, not at the path: that may be something else by now.
+/// Checks the opened file and not the path, which may refer to another file by now.
 fn check(file: &File, origin: Origin) -> Result<(), Finding> {
     let metadata = file.metadata().map_err(Problem::Unreadable)?;
     if !metadata.is_file() {

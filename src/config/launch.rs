@@ -1,4 +1,5 @@
-//! What a server's entry would start: this very program again, or code of somebody's choice.
+//! Checks of the program that a server's entry would start: this program again, or code that
+//! another party chose.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -10,20 +11,20 @@ use rustix::fs::OFlags;
 use super::environment::Environment;
 use crate::mcp::StdioTransport;
 
-/// Programs that start what their arguments say.
+/// Programs that start the program named in their arguments.
 const WRAPPERS: &[&str] = &[
     "env", "npx", "bunx", "uvx", "sh", "bash", "dash", "zsh", "exec", "nice", "nohup", "setsid", "stdbuf",
     "sudo", "timeout", "xargs", "command",
 ];
 
-/// Enough for the start of a script that starts something else.
+/// Bytes of a script that are read: enough to find a program that it starts.
 const SCRIPT_BYTES: u64 = 4_096;
 
-/// Of a command line and of a script, each.
+/// Maximum number of words read, of a command line and of a script each.
 const MAX_WORDS: usize = 64;
 
-/// Whether the server is this executable: by itself, through a link, through a program or a script
-/// that starts it. One level deep; `CX_DEPTH` finds the rest.
+/// Whether the server is this executable: directly, through a link, or through a program or script
+/// that starts it. Only one level is followed; `CX_DEPTH` detects deeper ones.
 pub(super) fn is_this_program(stdio: &StdioTransport, environment: &Environment) -> bool {
     let Some(this) = std::env::current_exe().ok().and_then(|path| identity(&path)) else { return false };
     let path =
@@ -51,20 +52,20 @@ pub(super) fn is_this_program(stdio: &StdioTransport, environment: &Environment)
     })
 }
 
-/// A file's identity, whatever it is called.
+/// A file's identity, independent of its name.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = path.metadata().ok()?;
     metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
 }
 
-/// The files that a program's name may stand for.
+/// The files that a program's name may refer to.
 fn find(name: &str, search_path: &str, directory: Option<&Path>) -> Vec<PathBuf> {
     if name.contains('/') {
-        // Which of the two it is relative to differs between systems.
+        // Systems differ in which of the two directories the name is relative to.
         let below = directory.map(|directory| directory.join(name));
         return std::iter::once(PathBuf::from(name)).chain(below).collect();
     }
-    // Only the first that is there is started.
+    // Only the first one that exists would be started.
     let mut directories = std::env::split_paths(search_path);
     directories
         .find_map(|directory| Some(directory.join(name)).filter(|path| path.is_file()))
@@ -88,7 +89,7 @@ fn script(path: &Path) -> Option<String> {
     bytes.starts_with(b"#!").then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a variable makes a program run code that is not its own.
+/// Whether a variable makes a program load code that is not its own.
 pub(super) fn loads_code(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "PATH",

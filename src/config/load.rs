@@ -1,4 +1,4 @@
-//! Which files are read, what each may say, and which of them wins.
+//! Decides which files are read, what each may set, and which has precedence.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,35 +19,35 @@ use super::{
 use crate::mcp::McpTransport;
 use crate::text::one_line;
 
-/// An executor may start an executor. Beyond that somebody goes in circles.
+/// Maximum nesting: an executor may start an executor. A greater depth means a cycle.
 const DEEPEST: u32 = 2;
 
-/// Variables that name cx's own file, of which the first that is set counts.
+/// Variables that name cx's own file; the first one that is set is used.
 const FILE_VARIABLES: [&str; 2] = ["CX_CONFIG", "CODE_EXECUTOR_CONFIG_PATH"];
 
-/// Names of cx's own file in a workspace, of which the first that is there counts.
+/// Names of cx's own file in a workspace; the first one that exists is used.
 const WORKSPACE_FILES: [&str; 2] = [".cx.json", ".code-executor.json"];
 
-/// More warnings of a kind about one file say nothing new.
+/// Maximum number of warnings of one kind per file. More add no information.
 const MAX_WARNINGS: usize = 20;
 
 /// The servers of one file.
 struct Layer {
     file: PathBuf,
     servers: Vec<Entry>,
-    /// Whether they may be started. If not they can still narrow.
+    /// Whether its servers may be started. If not, its entries can still restrict others.
     is_trusted: bool,
-    /// Whether the file is one of cx's own, and its entries may narrow others'.
+    /// Whether the file is one of cx's own, so that its entries may restrict those of other files.
     is_own: bool,
-    /// Whether a person has named the file: then a server that cannot be settled is an error.
+    /// Whether the user has named the file: then a server that cannot be resolved is an error.
     is_named: bool,
 }
 
-/// The entry that was chosen for a name.
+/// The entry that was selected for a name.
 struct Chosen {
     layer: usize,
     entry: Entry,
-    /// Narrowing entries of higher precedence.
+    /// Restricting entries of higher precedence.
     narrowed_by: Vec<(PathBuf, Entry)>,
 }
 
@@ -56,11 +56,11 @@ struct Loader<'a> {
     workspace: PathBuf,
     trust: Option<TrustStore>,
     config: Config,
-    /// The highest precedence first.
+    /// Highest precedence first.
     layers: Vec<Layer>,
 }
 
-/// Reads everything.
+/// Loads the complete configuration.
 pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<Config, ConfigError> {
     let depth = environment.depth();
     if depth >= DEEPEST {
@@ -75,7 +75,7 @@ pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<C
         config: Config::default(),
         layers: Vec::new(),
     };
-    // The later one wins, and layers are in order of precedence.
+    // A later file has precedence, and layers are in order of precedence.
     for path in options.files.iter().rev() {
         loader.named(path)?;
     }
@@ -87,7 +87,7 @@ pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<C
 }
 
 impl Loader<'_> {
-    /// A file of servers from the command line.
+    /// Reads a file of servers from the command line.
     fn named(&mut self, path: &Path) -> Result<(), ConfigError> {
         let error = |findings| ConfigError::new(path, findings);
         let bytes =
@@ -100,7 +100,8 @@ impl Loader<'_> {
             let expected = "an object with the key `mcpServers`";
             findings.push(Finding::unexpected(&key, root.place, expected, "an object without it"));
         }
-        // There is nothing that an entry here could narrow.
+        // An entry without a target is an error here, because there is nothing that it could
+        // restrict.
         for entry in file.servers.iter().filter(|entry| entry.target.is_none()) {
             let expected = "an object with the key `command` or `url`";
             findings.push(Finding::unexpected(&entry.key, entry.place, expected, "an object without it"));
@@ -123,7 +124,7 @@ impl Loader<'_> {
             Some((name, PathBuf::from(value)))
         });
         if let Some((name, path)) = variable {
-            // The one file that counts: it replaces the person's and the workspace's.
+            // The only file that is read: it replaces the user's and the workspace's.
             let file = self.own_file(&path, name, Origin::Named)?;
             if let Some((file, _)) = file {
                 self.apply_trusted(&path, &file, &mut imports);
@@ -154,7 +155,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// The person's own file: the first that is there.
+    /// The user's own file: the first one that exists.
     fn user_file(&mut self) -> Result<Option<(PathBuf, OwnFile)>, ConfigError> {
         let config = self.environment.config_home().map(|directory| directory.join("cx"));
         let home = self.environment.home();
@@ -174,7 +175,7 @@ impl Loader<'_> {
         Ok(found)
     }
 
-    /// The workspace's own file: the first that is there, and whether it is trusted.
+    /// The workspace's own file: the first one that exists, and whether it is trusted.
     fn workspace_file(
         &mut self,
         user: Option<&Path>,
@@ -195,7 +196,7 @@ impl Loader<'_> {
         Ok(found)
     }
 
-    /// Reads one of cx's own files. `None` if there is none.
+    /// Reads one of cx's own files. `None` if it does not exist.
     fn own_file(
         &mut self,
         path: &Path,
@@ -212,7 +213,7 @@ impl Loader<'_> {
         let mut findings = Vec::new();
         let file = own::parse(&root, own::FILE_KEYS, &mut findings);
         if !is_trusted {
-            // What we do not know cannot narrow, and must not stop what does.
+            // An unknown key cannot restrict anything, and must not disable the keys that do.
             let (unknown, rest) = findings
                 .into_iter()
                 .partition::<Vec<_>, _>(|finding| matches!(finding.problem, Problem::UnknownKey { .. }));
@@ -230,7 +231,7 @@ impl Loader<'_> {
         Ok(Some((file, is_trusted)))
     }
 
-    /// Adds the servers of a client's files. What is wrong with them stops nothing.
+    /// Adds the servers of a client's files. Mistakes in them are only warnings.
     fn import(&mut self, client: Client) {
         for file in client.files(&self.workspace, self.environment) {
             if self.config.files.iter().any(|known| known.path == file.path) {
@@ -244,7 +245,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A directory with a file for each server.
+    /// Reads a directory with one file per server.
     fn import_directory(&mut self, directory: &ClientFile) {
         let Ok(entries) = std::fs::read_dir(&directory.path) else {
             self.note_file(&directory.path, directory.client.name(), ConfigFileStatus::Missing);
@@ -298,8 +299,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Whether a person has trusted exactly these bytes at this place. If that cannot be found out,
-    /// nobody has.
+    /// Whether the user has trusted exactly these bytes at this path. False if that cannot be
+    /// determined.
     fn is_trusted(&mut self, path: &Path, bytes: &[u8]) -> bool {
         let Some(trust) = &self.trust else { return false };
         match trust.is_trusted(&canonical(path), bytes) {
@@ -312,8 +313,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Settings of a file that a person stands behind: they replace what is there, and denial adds
-    /// up.
+    /// Applies the settings of a trusted file: they replace earlier values, and deny lists
+    /// accumulate.
     fn apply_trusted(&mut self, path: &Path, file: &OwnFile, imports: &mut Vec<Client>) {
         if let Some(import) = &file.import {
             self.note_origin("import", path, import.place);
@@ -356,7 +357,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Settings of a workspace's file that nobody has trusted: only what narrows.
+    /// Applies the settings of an untrusted workspace file: only those that restrict.
     fn apply_narrowing(&mut self, path: &Path, file: &OwnFile) {
         if let Some(allow) = &file.allow {
             self.note_origin("allow", path, allow.place);
@@ -386,7 +387,7 @@ impl Loader<'_> {
                 ignored.push((format!("`limits.{}` above {now}", key.name), limit.place));
             }
         }
-        // What only reads is not asked about, and happens in a dry run.
+        // A tool that counts as read-only needs no approval and is called in a dry run.
         ignored.extend(file.read_only.as_ref().map(|list| ("`readOnly`".to_owned(), list.place)));
         ignored.extend(file.import.as_ref().map(|import| ("`import`".to_owned(), import.place)));
         ignored.extend(file.cache_enabled.as_ref().map(|cache| ("`cache.enabled`".to_owned(), cache.place)));
@@ -398,7 +399,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Adds to a list from which no file takes anything.
+    /// Adds to a list from which no file can remove anything.
     fn add(
         &mut self,
         name: &str,
@@ -420,7 +421,7 @@ impl Loader<'_> {
         (key.set)(&mut self.config.max_limits, limit.value);
     }
 
-    /// Chooses an entry for each name, and makes servers of them.
+    /// Selects an entry for each name, and resolves the entries to servers.
     fn merge(&mut self) -> Result<(), ConfigError> {
         let layers = std::mem::take(&mut self.layers);
         let mut order: Vec<Chosen> = Vec::new();
@@ -458,7 +459,8 @@ impl Loader<'_> {
                 self.settle(layer, chosen)?;
             }
         }
-        // What is left had nothing to narrow. Of a file that nobody trusts that was said before.
+        // The remaining entries had nothing to restrict. For untrusted files there is already a
+        // warning.
         for (file, entry) in narrowing.into_values().flatten().filter(|(_, entry)| entry.target.is_none()) {
             let message = format!("no server `{}` is configured that this could narrow", entry.name);
             self.warn(ConfigWarningCode::Unused, message, &file, entry.place, None);
@@ -466,7 +468,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// What of an entry counts for a server of lower precedence.
+    /// The part of an entry that applies to a server of lower precedence.
     fn narrowing(&mut self, layer: &Layer, entry: &Entry) -> Entry {
         let mut entry = entry.clone();
         if !layer.is_trusted && entry.read_only.take().is_some() {
@@ -480,7 +482,7 @@ impl Loader<'_> {
         entry
     }
 
-    /// Says what would be started if the file were trusted.
+    /// Records a server of an untrusted file as skipped, and warns of what it would start.
     fn untrusted_server(&mut self, layer: &Layer, entry: &Entry, count: usize) {
         if entry.target.is_none() || entry.enabled == Some(false) {
             return;
@@ -525,7 +527,7 @@ impl Loader<'_> {
                 return Ok(());
             }
         };
-        // The lowest precedence first, so that the highest has the last word on what only reads.
+        // Lowest precedence first, so that the highest decides which tools are read-only.
         for (_, narrowing) in narrowed_by.into_iter().rev() {
             if let Some(allow) = narrowing.allow {
                 server.allow = Some(match &server.allow {
@@ -571,7 +573,7 @@ impl Loader<'_> {
         self.config.files.push(ConfigFile { path: path.to_owned(), role, status });
     }
 
-    /// A second file where only the first counts.
+    /// Records a further file where only the first one is used.
     fn note_ignored(&mut self, path: &Path, role: &'static str) {
         if path.symlink_metadata().is_err() {
             return self.note_file(path, role, ConfigFileStatus::Missing);

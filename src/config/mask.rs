@@ -1,11 +1,11 @@
-//! What of a configuration may be shown.
+//! Masks secrets in configuration that is shown.
 
 use url::Url;
 
-/// What stands for a secret.
+/// The replacement of a secret.
 pub(super) const MASK: &str = "***";
 
-/// Prefixes that well-known services give their tokens.
+/// Token prefixes of well-known services.
 const TOKEN_PREFIXES: &[&str] = &[
     "sk-",
     "sk_",
@@ -35,7 +35,7 @@ const TOKEN_PREFIXES: &[&str] = &[
     "shpat_",
 ];
 
-/// Words that say that a secret follows.
+/// Words after which a secret follows.
 const SECRET_WORDS: &[&str] = &[
     "token",
     "secret",
@@ -52,7 +52,7 @@ const SECRET_WORDS: &[&str] = &[
     "-pat",
 ];
 
-/// Arguments without what looks like a secret.
+/// Arguments with what looks like a secret masked.
 pub(super) fn arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut follows = false;
     arguments
@@ -89,7 +89,8 @@ fn names_secret(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.contains(word)) || name.trim_start_matches('-') == "key"
 }
 
-/// A known prefix, or a long run of letters and digits as nobody writes by hand.
+/// Whether a word has a known prefix, or is a long run of letters and digits that nobody would
+/// type.
 fn looks_like_token(word: &str) -> bool {
     let of_token = |character: char| character.is_ascii_alphanumeric() || "_-+=.~".contains(character);
     if word.len() >= 12 && TOKEN_PREFIXES.iter().any(|prefix| word.starts_with(prefix)) {
@@ -100,12 +101,11 @@ fn looks_like_token(word: &str) -> bool {
     word.len() >= 24 && word.chars().all(of_token) && digits >= 4 && letters >= 4 && !word.contains("..")
 }
 
-/// An address without its password, the values of its query, and path segments that look like
-/// tokens.
+/// A URL without its password, the values of its query, and path segments that look like tokens.
 pub(super) fn url(url: &Url) -> String {
     let mut shown = url.clone();
     if !url.username().is_empty() || url.password().is_some() {
-        // Fails only for addresses without a host, which have neither.
+        // Fails only for URLs without a host, which have neither.
         let _ = shown.set_password(None);
         let _ = shown.set_username(MASK);
     }
@@ -133,7 +133,7 @@ pub(super) fn url(url: &Url) -> String {
     shown.to_string()
 }
 
-/// A raw address that may have references in it.
+/// A raw URL that may contain references.
 pub(super) fn raw_url(text: &str) -> String {
     Url::parse(text)
         .map_or_else(|_| text.split(['?', '@']).next().unwrap_or_default().to_owned(), |parsed| url(&parsed))

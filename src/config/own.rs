@@ -1,4 +1,4 @@
-//! cx's own file: what is known at its top level.
+//! cx's own file: the keys at its top level.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use super::values::{At, Fields};
 use crate::run::limits::Limits;
 use crate::tools::AskAnnotation;
 
-/// Each server costs a process or a connection. Nobody has named this many on purpose.
+/// Maximum number of servers. Each costs a process or a connection, and a larger number is not
+/// intentional.
 pub(super) const MAX_SERVERS: usize = 1_000;
 
 /// Every key of the file.
@@ -24,7 +25,7 @@ pub(super) const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
 /// Every key of `cache`.
 pub(super) const CACHE_KEYS: &[&str] = &["enabled", "directory"];
 
-/// A limit as the file writes it: its key, its bounds, and its place in [`Limits`].
+/// A limit in the file: its key, its bounds, and its field in [`Limits`].
 pub(super) struct LimitKey {
     pub(super) name: &'static str,
     pub(super) least: u64,
@@ -35,7 +36,7 @@ pub(super) struct LimitKey {
 }
 
 impl LimitKey {
-    /// Whether `value` allows no more than the limits do now. 0 calls in all are no limit.
+    /// Whether `value` is at least as strict as the current limits. 0 total calls means no limit.
     pub(super) fn narrows(&self, limits: &Limits, value: u64) -> bool {
         let width =
             |value: u64| if self.least == 0 && self.unit == "calls" && value == 0 { u64::MAX } else { value };
@@ -57,7 +58,7 @@ macro_rules! limit_keys {
 }
 
 const fn milliseconds(time: Duration) -> u64 {
-    // No limit comes near the end of 64 bits.
+    // No limit comes near the range of 64 bits.
     time.as_secs() * 1_000 + time.subsec_millis() as u64
 }
 
@@ -73,7 +74,7 @@ const fn calls(value: u32) -> u64 {
     value as u64
 }
 
-/// In all, 0 in the ceiling means that there is none.
+/// The ceiling of total calls; 0 means that there is none.
 const fn all_calls(value: u32) -> u64 {
     value as u64
 }
@@ -98,14 +99,14 @@ pub(super) const LIMIT_KEYS: &[LimitKey] = limit_keys! {
     "maxQuestions": questions, 0, "questions", calls, number;
 };
 
-/// A value with its place.
+/// A value with its location.
 #[derive(Clone, Debug)]
 pub(super) struct Placed<T> {
     pub(super) value: T,
     pub(super) place: Option<Place>,
 }
 
-/// What the file says.
+/// The parsed file.
 #[derive(Debug, Default)]
 pub(super) struct OwnFile {
     pub(super) servers: Vec<Entry>,
@@ -115,13 +116,13 @@ pub(super) struct OwnFile {
     pub(super) ask: Option<Placed<Vec<String>>>,
     pub(super) read_only: Option<Placed<Vec<String>>>,
     pub(super) strict: Option<Placed<bool>>,
-    /// By position in [`LIMIT_KEYS`].
+    /// By index in [`LIMIT_KEYS`].
     pub(super) limits: Vec<(usize, Placed<u64>)>,
     pub(super) cache_enabled: Option<Placed<bool>>,
     pub(super) cache_directory: Option<Placed<Text>>,
 }
 
-/// Reads the file. `known` are the keys that it may have at its top level.
+/// Parses the file. `known` are the keys that are valid at its top level.
 pub(super) fn parse(root: &Node, known: &[&str], findings: &mut Vec<Finding>) -> OwnFile {
     let key = Key::default();
     let mut file = OwnFile::default();
@@ -179,7 +180,7 @@ fn limits(fields: &mut Fields<'_, '_>) -> Vec<(usize, Placed<u64>)> {
     let names: Vec<&str> = LIMIT_KEYS.iter().map(|limit| limit.name).collect();
     fields.check_names(&names);
     let read = |(position, limit): (usize, &LimitKey)| {
-        // The ceiling of calls in all is none.
+        // There is no ceiling on total calls.
         let most = if limit.most == 0 { u64::from(u32::MAX) } else { limit.most };
         let value = placed(fields, limit.name, |at| at.number(limit.least, most, limit.unit))?;
         Some((position, value))
@@ -201,7 +202,7 @@ fn clients(at: &At<'_>) -> Result<Vec<Client>, Finding> {
         .collect()
 }
 
-/// Patterns, or one of `words`.
+/// Patterns, or keywords from `words`.
 fn patterns(at: &At<'_>, words: &[AskAnnotation]) -> Result<Vec<String>, Finding> {
     at.texts()?
         .into_iter()
@@ -217,8 +218,8 @@ fn patterns(at: &At<'_>, words: &[AskAnnotation]) -> Result<Vec<String>, Finding
         .collect()
 }
 
-/// Reads a list of servers: an object by name, or as some programs write it an array of objects
-/// with `name`.
+/// Parses a list of servers: an object by name or, as in some programs, an array of objects with
+/// `name`.
 pub(super) fn servers(dialect: Dialect, key: &Key, node: &Node, findings: &mut Vec<Finding>) -> Vec<Entry> {
     let count = match &node.content {
         Content::Object(members) => members.len(),
@@ -258,7 +259,7 @@ pub(super) fn servers(dialect: Dialect, key: &Key, node: &Node, findings: &mut V
                         found,
                     ));
                 }
-                // The form belongs to another program, and so do its other keys.
+                // This form belongs to other programs, and so do its other keys.
                 entry::parse(Dialect::Common, &key, name, node, findings)
             };
             items.iter().enumerate().filter_map(entry).collect()

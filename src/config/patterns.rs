@@ -1,8 +1,8 @@
-//! Lists of `server.tool` patterns, and what two of them have in common.
+//! Intersection of lists of `server.tool` patterns.
 
 use wildmatch::WildMatch;
 
-/// Both halves of a pattern, or `None` if it is none.
+/// Both halves of a pattern; `None` if it is not valid.
 pub(super) fn normal(pattern: &str) -> Option<(&str, &str)> {
     let halves = if pattern == "*" {
         Some(("*", "*"))
@@ -14,15 +14,15 @@ pub(super) fn normal(pattern: &str) -> Option<(&str, &str)> {
     halves.filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
 
-/// Patterns that match only what both lists match. Where two patterns overlap and neither contains
-/// the other, what they have in common is left out: the result may be too narrow, never too wide.
+/// Patterns that match only what both lists match. If two patterns overlap and neither contains the
+/// other, their intersection is omitted: the result may be too strict, never too permissive.
 pub(super) fn intersection(left: &[String], right: &[String]) -> Vec<String> {
     let mut common = Vec::new();
     for left in left {
         for right in right {
             let (Some(left), Some(right)) = (normal(left), normal(right)) else { continue };
             if let (Some(server), Some(tool)) = (narrower(left.0, right.0), narrower(left.1, right.1)) {
-                // So that it reads as one server and one tool again.
+                // Written so that it is parsed as the same server and tool again.
                 let pattern = if server.contains('.') {
                     format!("mcp__{server}__{tool}")
                 } else {
@@ -37,7 +37,7 @@ pub(super) fn intersection(left: &[String], right: &[String]) -> Vec<String> {
     common
 }
 
-/// The same for patterns of names without a server.
+/// The same for patterns of tool names without a server.
 pub(super) fn intersection_of_names(left: &[String], right: &[String]) -> Vec<String> {
     let mut common: Vec<String> = Vec::new();
     for left in left {
@@ -62,8 +62,8 @@ fn narrower<'a>(left: &'a str, right: &'a str) -> Option<&'a str> {
     }
 }
 
-/// Whether everything that `inner` matches is matched by `outer`. A `*` in `inner` can only be
-/// matched by one in `outer`; with `?` that cannot be said.
+/// Whether `outer` matches everything that `inner` matches. A `*` in `inner` can only be matched by
+/// a `*` in `outer`. With `?` in `outer` this cannot be determined, so the answer is no.
 fn contains(outer: &str, inner: &str) -> bool {
     outer == inner || (!outer.contains('?') && WildMatch::new(outer).matches(inner))
 }

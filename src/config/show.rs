@@ -1,4 +1,4 @@
-//! What is configured, for people and programs to look at. Without secrets.
+//! Shows the configuration to users and programs, without secrets.
 
 use serde_json::{Map, Value, json};
 
@@ -7,8 +7,9 @@ use super::{Config, ConfigOrigin, mask};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
 
 impl Config {
-    /// Everything that was settled, where it comes from, and what was left out. The values of
-    /// variables and headers are masked, as is what looks like a secret in arguments and addresses.
+    /// The resolved configuration, the origins of its values, and what was left out. The values of
+    /// variables and headers are masked, and so is anything that looks like a secret in arguments
+    /// and URLs.
     pub fn to_json(&self) -> Value {
         let limits: Map<String, Value> =
             LIMIT_KEYS.iter().map(|key| (key.name.to_owned(), (key.get)(&self.limits).into())).collect();
@@ -89,9 +90,9 @@ impl Config {
         });
         if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, rules) {
             shown.extend(rules);
-            // What is not set says nothing.
+            // Unset values are omitted.
             shown.retain(|name, value| {
-                // An empty list of what may be called, or only reads, says something.
+                // An empty `allow` or `readOnly` list has a meaning, so it is shown.
                 let says = ["allow", "readOnly"].contains(&name.as_str());
                 !value.is_null() && (says || value.as_array().is_none_or(|items| !items.is_empty()))
             });

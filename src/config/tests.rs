@@ -22,13 +22,13 @@ fn parse(text: &str) -> Result<Vec<McpServer>, ConfigError> {
     load(&options, &environment).map(|config| config.servers)
 }
 
-/// An error without the directory that it was in.
+/// An error's text without the directory of its file.
 fn shown(error: &ConfigError) -> String {
     let directory = error.file().parent().unwrap().display().to_string();
     error.to_string().replace(&format!("{directory}/"), "")
 }
 
-/// The error of one server's entry without its place, and its hint.
+/// The error of one server's entry without its location, and its hint.
 fn entry_error(entry: &str) -> String {
     let error = parse(&format!(r#"{{"mcpServers": {{"fs": {entry}}}}}"#)).unwrap_err();
     let hint = error.hint().map(|hint| format!(" | {hint}")).unwrap_or_default();
@@ -251,7 +251,7 @@ fn all_mistakes_of_a_file_come_at_once() {
     assert!(lines[3].starts_with("mcp.json:3:20: `mcpServers.b c.command`"), "{message}");
 }
 
-/// THREATS 185: whatever is in a file, reading it ends, and not in a panic.
+/// THREATS 185: any file content is read to the end without a panic.
 #[test]
 fn cf_185_no_bytes_panic() {
     let text = br#"{"mcpServers": {"a": {"command": "x", "args": ["${HOME}", "%A%", "~"], "env": {"A": "env:B"}}, "b":
@@ -262,7 +262,7 @@ fn cf_185_no_bytes_panic() {
     let path = directory.path().join(".cx.json");
     let imported = directory.path().join(".mcp.json");
     let options = LoadOptions { workspace: directory.path().to_owned(), files: Vec::new(), discover: true };
-    // A small generator of our own: the same mutations in every run.
+    // A small generator: the same mutations in every run.
     let mut state = 42_u64;
     let mut next = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

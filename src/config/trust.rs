@@ -1,4 +1,4 @@
-//! Which files of workspaces a person has read and trusts: by path and by content.
+//! Trusted workspace files, identified by path and content.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use crate::text::one_line;
 const NAME: &str = "trust";
 const VERSION: u32 = 1;
 
-/// Thousands of workspaces are a lifetime's; the file stays small.
+/// Maximum number of trusted files: more workspaces than a user ever has, and the file stays small.
 const MAX_FILES: usize = 10_000;
 
 #[derive(Serialize, Deserialize, Default)]
@@ -32,39 +32,40 @@ struct TrustedContent {
     sha256: String,
 }
 
-/// The person's list of trusted files, in their state directory.
+/// The user's list of trusted files, in the state directory.
 #[derive(Clone, Debug)]
 pub struct TrustStore {
     store: Store,
 }
 
-/// A file as it is before it is trusted: what it would start.
+/// A file before it is trusted, with a description of what it would start.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrustRequest {
-    /// The file, without links.
+    /// The file's path, with links resolved.
     pub path: PathBuf,
-    /// Of the very bytes that [`description`](Self::description) was made from, in hexadecimal.
+    /// SHA-256, in hexadecimal, of the same bytes that [`description`](Self::description) was made
+    /// from.
     pub sha256: String,
-    /// What it would start and change, line by line, in full but with control characters escaped.
-    /// Of variables and headers only the names.
+    /// What the file would start and change, one item per line, in full but with control characters
+    /// escaped. Of variables and headers only the names.
     pub description: Vec<String>,
 }
 
-/// A trusted file, and what has become of it.
+/// A trusted file, and whether it has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrustedFile {
-    /// The file, without links.
+    /// The file's path, with links resolved.
     pub path: PathBuf,
-    /// Of the content that was trusted, in hexadecimal.
+    /// SHA-256 of the trusted content, in hexadecimal.
     pub sha256: String,
     /// Whether the file still has that content.
     pub is_unchanged: bool,
 }
 
 impl TrustStore {
-    /// The list in the state directory. It is made when something is trusted.
+    /// The list in the state directory. The file is created when something is trusted.
     pub fn new(directories: &Directories) -> Self {
         Self { store: Store::new(&directories.state) }
     }
@@ -73,7 +74,7 @@ impl TrustStore {
     ///
     /// # Errors
     ///
-    /// When the list cannot be read or can be written by others.
+    /// If the list cannot be read, or other users can write to it.
     pub(super) fn is_trusted(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
         let document: Document = self.store.read(NAME, VERSION)?.unwrap_or_default();
         let Some(path) = path.to_str() else { return Ok(false) };
@@ -84,7 +85,7 @@ impl TrustStore {
     ///
     /// # Errors
     ///
-    /// When the list cannot be written, is full, or the path is not UTF-8.
+    /// If the list cannot be written or is full, or the path is not UTF-8.
     pub fn trust(&self, request: &TrustRequest) -> io::Result<()> {
         let path = request.path.to_str().ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "only files whose path is UTF-8 can be trusted")
@@ -101,11 +102,11 @@ impl TrustStore {
         })?
     }
 
-    /// Takes trust away from a file, which need not exist any more. Returns whether it was trusted.
+    /// Revokes the trust in a file, which need not exist any more. Returns whether it was trusted.
     ///
     /// # Errors
     ///
-    /// When the list cannot be written.
+    /// If the list cannot be written.
     pub fn revoke(&self, path: &Path) -> io::Result<bool> {
         let resolved = canonical(path).to_string_lossy().into_owned();
         let written = path.to_string_lossy().into_owned();
@@ -120,7 +121,7 @@ impl TrustStore {
     ///
     /// # Errors
     ///
-    /// When the list cannot be read.
+    /// If the list cannot be read.
     pub fn list(&self) -> io::Result<Vec<TrustedFile>> {
         let document: Document = self.store.read(NAME, VERSION)?.unwrap_or_default();
         let file = |(path, content): (String, TrustedContent)| {
@@ -134,11 +135,11 @@ impl TrustStore {
 }
 
 impl TrustRequest {
-    /// Reads a file once, for its content and for what it says.
+    /// Reads a file once, both to hash and to describe it.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or has mistakes: what cannot be understood cannot be trusted.
+    /// If it cannot be read or has mistakes: a file that cannot be parsed cannot be trusted.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let error = |findings| ConfigError::new(path, findings);
@@ -149,7 +150,7 @@ impl TrustRequest {
     }
 }
 
-/// Everything in the file that has an effect once it is trusted.
+/// Describes everything in the file that has an effect once it is trusted.
 fn describe(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Vec<Finding>> {
     let text = file::text(bytes).map_err(|finding| vec![finding])?;
     let workspace = path.parent().unwrap_or(path);
@@ -178,7 +179,7 @@ fn describe(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Vec<Finding>> {
     Ok(lines)
 }
 
-/// A setting's value as JSON. Settings hold no secrets.
+/// A setting's value as JSON. Settings contain no secrets.
 fn shown(node: &document::Node) -> String {
     use document::Content;
     match &node.content {
@@ -238,8 +239,8 @@ fn server_lines(entry: &Entry, lines: &mut Vec<String>) {
     }
 }
 
-/// A variable's or header's name, and which of the person's variables go into it: that is what a
-/// file would use to carry secrets away.
+/// The name of a variable or header, and the user's environment variables that its value refers to:
+/// a malicious file would use such references to leak secrets.
 fn named(name: &str, raw: &str) -> String {
     let mut shown = name.to_owned();
     let mut references: Vec<&str> = raw.strip_prefix("env:").into_iter().collect();
@@ -249,7 +250,7 @@ fn named(name: &str, raw: &str) -> String {
             .push(reference.strip_prefix("env:").unwrap_or(reference).split(":-").next().unwrap_or_default());
     }
     references.extend(raw.split("{env:").skip(1).filter_map(|part| part.split('}').next()));
-    // Every text between two signs, because which sign opens depends on what is set.
+    // Every text between two signs, because the set variables decide which sign opens a reference.
     let between: Vec<&str> = raw.split('%').collect();
     let between = between.get(1..between.len().saturating_sub(1)).unwrap_or_default();
     references.extend(
@@ -265,7 +266,7 @@ fn named(name: &str, raw: &str) -> String {
     shown
 }
 
-/// What an entry would start or reach, on one line.
+/// The program or URL of an entry, on one line.
 pub(super) fn summary(entry: &Entry) -> String {
     match &entry.target {
         Some(Target::Stdio { command, args, .. }) => {

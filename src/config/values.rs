@@ -1,4 +1,4 @@
-//! Nodes to values of a type. What does not fit becomes a finding.
+//! Converts nodes to typed values. A value of the wrong type becomes a finding.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl<'a> At<'a> {
         self.object()?.iter().map(pair).collect()
     }
 
-    /// A whole number of `unit` within bounds.
+    /// An integer number of `unit` within bounds.
     pub(super) fn number(&self, least: u64, most: u64, unit: &str) -> Result<u64, Finding> {
         let written = match &self.node.content {
             Content::Number(written) => Some(written),
@@ -80,14 +80,14 @@ impl<'a> At<'a> {
             })
     }
 
-    /// Milliseconds from 1 up.
+    /// A number of milliseconds, at least 1.
     pub(super) fn milliseconds(&self, most: Duration) -> Result<Duration, Finding> {
         let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
         self.number(1, most, "milliseconds").map(Duration::from_millis)
     }
 }
 
-/// The members of one object, and where what is wrong with them goes.
+/// The members of one object, and the list for mistakes found in them.
 pub(super) struct Fields<'a, 'f> {
     pub(super) key: &'a Key,
     pub(super) members: &'a [Member],
@@ -95,8 +95,8 @@ pub(super) struct Fields<'a, 'f> {
 }
 
 impl<'a> Fields<'a, '_> {
-    /// Reads the first of `names` that is there. What cannot be read counts as missing, and is
-    /// noted.
+    /// Reads the first of `names` that is present. A value that cannot be read counts as missing,
+    /// and the mistake is recorded.
     pub(super) fn read<T>(
         &mut self,
         names: &[&str],
@@ -113,7 +113,7 @@ impl<'a> Fields<'a, '_> {
         }
     }
 
-    /// The first of `names` that is there, with its value.
+    /// The first of `names` that is present, with its value.
     pub(super) fn find(&self, names: &[&str]) -> Option<(&'a str, &'a Node)> {
         let member = names.iter().find_map(|name| self.members.iter().find(|member| member.name == *name))?;
         Some((&member.name, &member.value))
@@ -123,23 +123,24 @@ impl<'a> Fields<'a, '_> {
         self.find(names).is_some()
     }
 
-    /// Notes every key that is not among `known`.
+    /// Records every key that is not in `known`.
     pub(super) fn check_names(&mut self, known: &[&str]) {
         let unknown = self.members.iter().filter(|member| !known.contains(&member.name.as_str()));
         for member in unknown {
             let key = self.key.child(&member.name);
-            // Hints cost time, and a file may have a hundred thousand mistakes of which twenty are shown.
+            // Hints cost time, and a file may have a hundred thousand mistakes of which only twenty
+            // are shown.
             let known = if self.findings.len() < MAX_HINTS { known } else { &[] };
             self.findings.push(unknown_key(key, &member.name, member.place, known));
         }
     }
 }
 
-/// Of so many mistakes in a file the nearest right name is looked for.
+/// Maximum number of mistakes in a file for which the nearest valid name is searched.
 const MAX_HINTS: usize = 100;
 
 fn unknown_key(key: Key, name: &str, place: Option<Place>, known: &[&str]) -> Finding {
-    // What other clients call it.
+    // The name that other clients use for it.
     let other_name = match name {
         "disabled" if known.contains(&"enabled") => Some("write `\"enabled\": false`".to_owned()),
         "timeout" if known.contains(&"timeoutMs") => Some("write `timeoutMs`, in milliseconds".to_owned()),
@@ -147,7 +148,7 @@ fn unknown_key(key: Key, name: &str, place: Option<Place>, known: &[&str]) -> Fi
         _ => None,
     };
     let nearest = || {
-        // Long names are not worth the time, and resemble none.
+        // Long names are not worth the time, and are not similar to any key.
         let name: String = name.chars().take(40).flat_map(char::to_lowercase).collect();
         known
             .iter()

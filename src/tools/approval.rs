@@ -1,4 +1,4 @@
-//! What a person is asked before a call is made, and what they may answer.
+//! Approval of calls: the request, the answer, and the reasons to ask.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -9,44 +9,44 @@ use serde_json::{Map, Value};
 
 use crate::text::{is_hidden, one_line};
 
-/// One call that a person is asked about. An approval covers exactly this call: these arguments are the ones that are
-/// sent, and nothing is read or resolved anew after the answer.
+/// A request to approve one call. An approval covers exactly this call: these arguments are sent,
+/// and nothing is read or resolved again after the answer.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
     /// The server's name as configured.
     pub server: String,
-    /// The tool's name as its server gave it, or the method of a request for something else than a tool.
+    /// The tool's name as its server lists it, or the method of a request for resources or prompts.
     pub tool: String,
-    /// What the server says that the tool does. Untrusted text.
+    /// The server's description of the tool. Untrusted text.
     pub description: Option<String>,
     /// The server's hints (`readOnlyHint` and the like). Untrusted.
     pub annotations: Option<Value>,
-    /// The arguments as they will be sent. A script made them: untrusted.
+    /// The arguments as they will be sent. Untrusted, because a script made them.
     pub arguments: Map<String, Value>,
-    /// Why a person is asked.
+    /// Why approval is needed.
     pub reason: AskReason,
     /// The script's name, as in stack traces.
     pub script: String,
-    /// How long there is for an answer. After that the future is dropped and the call is refused.
+    /// Time limit for the answer. After it the future is dropped and the call is refused.
     pub time: Duration,
 }
 
 impl ApprovalRequest {
-    /// `server.tool` in one line, with every character that nobody sees written out.
+    /// `server.tool` on one line, with every invisible character escaped.
     pub fn call_text(&self) -> String {
         one_line(&format!("{}.{}", self.server, self.tool))
     }
 
-    /// The arguments as indented JSON for a person to read, in full. Characters that nobody sees (controls, zero
-    /// width, direction, tags) are written as JSON's own escapes, so nothing can hide and the text is still the
-    /// same JSON.
+    /// The complete arguments as indented JSON, for display. Invisible characters (control,
+    /// zero-width, bidirectional and tag characters) are written as JSON escapes, so that nothing
+    /// can be hidden and the text is still the same JSON.
     pub fn arguments_text(&self) -> String {
-        // A map of JSON values can always be written.
+        // A map of JSON values can always be serialized.
         let text = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
         let mut shown = String::with_capacity(text.len());
         for character in text.chars() {
-            // The layout's own line ends; those of texts are escaped already.
+            // Line breaks of the indentation; those inside strings are already escaped.
             if character != '\n' && (is_hidden(character) || character == '\t' || character == '\r') {
                 for unit in character.encode_utf16(&mut [0; 2]) {
                     // Writing to a string cannot fail.
@@ -61,7 +61,7 @@ impl ApprovalRequest {
 }
 
 impl fmt::Debug for ApprovalRequest {
-    /// Hides the arguments: they may hold secrets.
+    /// Omits the arguments: they may contain secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ApprovalRequest")
@@ -72,37 +72,40 @@ impl fmt::Debug for ApprovalRequest {
     }
 }
 
-/// A person's answer to an [`ApprovalRequest`].
+/// The user's answer to an [`ApprovalRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Approval {
-    /// Make this one call.
+    /// Permits this one call.
     Approve,
-    /// Do not make it.
+    /// Refuses the call.
     Deny {
-        /// Why, in the person's words, for the script's author. At most [`Approval::MAX_REASON`] bytes are kept.
+        /// The user's reason, which is passed to the script. At most [`Approval::MAX_REASON`] bytes
+        /// are kept.
         reason: Option<String>,
     },
-    /// Nobody could be asked: there is no terminal, or the client has gone or cannot ask.
+    /// Approval could not be requested: there is no terminal, or the client is gone or does not
+    /// support elicitation.
     Unavailable,
 }
 
 impl Approval {
-    /// Bytes of a reason that are passed on.
+    /// Maximum bytes of a reason that are passed on.
     pub const MAX_REASON: usize = 1_000;
 }
 
-/// Asks a person. Is polled on the executor's own runtime and not on the script's thread, so that a script cannot hold
-/// it up. Dropped when the run ends, or when the time for the answer is over.
+/// Requests an approval. Polled on the executor's own runtime and not on the script's thread, so
+/// that a script cannot delay it. Dropped when the run ends or the time limit for the answer is
+/// over.
 pub(crate) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync>;
 
-/// Why a person is asked about a call.
+/// Why a call needs approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskReason {
-    /// A pattern of an `ask` list names the tool.
+    /// A pattern of an `ask` list matches the tool.
     Pattern(String),
-    /// `ask` has an annotation's word, and the tool is of that kind.
+    /// `ask` contains a keyword for an annotation that applies to the tool.
     Annotation(AskAnnotation),
 }
 
@@ -117,12 +120,12 @@ impl fmt::Display for AskReason {
     }
 }
 
-/// The words of an `ask` list that stand for what tools say of themselves in their annotations. Defaults are the MCP
-/// specification's: a tool that says nothing writes, destroys and reaches out.
+/// The keywords of an `ask` list that refer to a tool's annotations. The defaults are those of the
+/// MCP specification: a tool without annotations writes, is destructive and is open-world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AskAnnotation {
-    /// `destructive`: `destructiveHint` is true, or absent in a tool that is not read-only.
+    /// `destructive`: `destructiveHint` is true, or absent for a tool that is not read-only.
     Destructive,
     /// `write`: the tool is not read-only.
     Write,
@@ -131,10 +134,10 @@ pub enum AskAnnotation {
 }
 
 impl AskAnnotation {
-    /// Every word.
+    /// Every keyword.
     pub const ALL: [Self; 3] = [Self::Destructive, Self::Write, Self::OpenWorld];
 
-    /// The word in lists.
+    /// The keyword as it appears in lists.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Destructive => "destructive",
@@ -143,7 +146,7 @@ impl AskAnnotation {
         }
     }
 
-    /// The annotation that a word means.
+    /// The annotation that a keyword refers to.
     pub(crate) fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|annotation| annotation.as_str() == word)
     }
@@ -171,7 +174,7 @@ impl fmt::Display for AskAnnotation {
     }
 }
 
-/// What a call may do, as far as that is known. What is not known counts as the worst.
+/// The effects that a call may have. Unknown effects count as the worst case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Effects {
     pub(crate) writes: bool,
@@ -180,13 +183,15 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    /// Of a tool of which nothing is known.
+    /// The effects of a tool without known annotations.
     pub(crate) const UNKNOWN: Self = Self { writes: true, destroys: true, reaches_out: true };
 
-    /// Of the protocol's requests for resources and prompts: they read, from wherever the server likes.
+    /// The effects of requests for resources and prompts: they only read, but from any source that
+    /// the server chooses.
     pub(crate) const OF_REQUESTS: Self = Self { writes: false, destroys: false, reaches_out: true };
 
-    /// What a tool's annotations say. Where they contradict each other the worse counts.
+    /// The effects by a tool's annotations. If annotations contradict each other, the worse one
+    /// counts.
     pub(crate) fn of(annotations: Option<&Value>) -> Self {
         let hint = |name: &str| annotations.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
         let destructive = hint("destructiveHint");
@@ -198,14 +203,15 @@ impl Effects {
         }
     }
 
-    /// The same for a tool of which a person says that it only reads.
+    /// The same effects for a tool that the user has declared read-only.
     pub(crate) fn read_only(self) -> Self {
         Self { writes: false, destroys: false, ..self }
     }
 
-    /// The same where the server is not believed that the tool only reads.
+    /// The same effects if the server's claim that the tool is read-only is ignored.
     pub(crate) fn not_read_only(self) -> Self {
-        // What said that it reads has not said what it would destroy.
+        // A tool that was annotated as read-only made no claim about what it destroys as a writing
+        // tool.
         Self { writes: true, destroys: self.destroys || !self.writes, ..self }
     }
 }

@@ -1,13 +1,15 @@
-//! Argument checks: a call that the tool's own schema refuses never leaves for the server.
+//! Argument checks: a call whose arguments do not match the tool's own schema is not sent.
 //!
-//! The check is a convenience for the author of a script, who gets a message that says what to write instead;
-//! the server checks again. So whatever cannot be checked in bounded time is left to the server: a schema that is
-//! broken, too large, too deep or that refers to anything outside itself has no check
-//! ([`ArgumentCheck::compile`] says why), and arguments for which a recursive schema could take too long pass.
+//! The check is a convenience for a script's author, who gets a message that says what to write
+//! instead; the server checks again. So anything that cannot be checked in bounded time is left to
+//! the server. A schema that is invalid, too large, too deep or that refers to another document is
+//! not compiled ([`ArgumentCheck::compile`] returns the reason). Arguments for which a recursive
+//! schema could take too long are passed on unchecked.
 //!
-//! Drafts 4 to 2020-12 by `$schema`, 2020-12 without. Nothing is coerced. `format` is not asserted: servers write
-//! it as a remark and disagree on what it means. `pattern`s run in linear time; one that needs look-around or
-//! back-references is skipped. Nothing is ever fetched.
+//! Supports drafts 4 to 2020-12, selected by `$schema`; the default is 2020-12. Nothing is coerced.
+//! `format` is not asserted: servers use it as an annotation and disagree on its meaning.
+//! `pattern`s are matched in linear time; a pattern that needs look-around or back-references is
+//! skipped. Nothing is ever fetched.
 
 mod bounds;
 mod explain;
@@ -19,22 +21,24 @@ use self::bounds::Bounds;
 pub(super) use self::bounds::resolve;
 use super::{Schema, ToolError, ToolErrorCode};
 
-/// The longest schema that is compiled, in bytes. The largest of published servers have a tenth of it; checking a
-/// schema against its meta-schema costs about a millisecond for each 10 KB.
+/// Maximum size of a schema that is compiled, in bytes. The largest published ones are a tenth of
+/// it. Validating a schema against its meta-schema takes about a millisecond per 10 KB.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 
-/// What one compiled pattern may take, in bytes. The default of 10 MB would let a schema of many take gigabytes.
+/// Maximum bytes of memory of one compiled pattern. With the default of 10 MB, a schema with many
+/// patterns could take gigabytes.
 const MAX_PATTERN_BYTES: usize = 256 << 10;
 
-/// Arguments with more values than this are checked up to the first error: the list of all of them has no bound.
+/// Arguments with more values than this are checked only up to the first error, because the list of
+/// all errors has no bound.
 const MAX_VALUES_FOR_ALL_ERRORS: usize = 10_000;
 
-/// A tool's input schema, compiled. Made once, used for every call.
+/// A compiled input schema. Made once, used for every call.
 #[derive(Debug)]
 pub(crate) struct ArgumentCheck {
     validator: Validator,
     bounds: Bounds,
-    /// Parsed again only to explain a refusal.
+    /// Parsed again only to explain an error.
     schema: Schema,
 }
 
@@ -43,7 +47,8 @@ impl ArgumentCheck {
     ///
     /// # Errors
     ///
-    /// Why there can be no check, as a fragment for a warning. The tool can be called nevertheless.
+    /// Why the schema cannot be used for a check, as a fragment for a warning. The tool can be
+    /// called nevertheless.
     pub(crate) fn compile(schema: &Schema) -> Result<Self, String> {
         let bytes = schema.text().len();
         if bytes > MAX_SCHEMA_BYTES {
@@ -69,12 +74,12 @@ impl ArgumentCheck {
         Ok(Self { validator, bounds, schema: schema.clone() })
     }
 
-    /// Gives `arguments` back if the schema allows them. Takes them because the check needs them as one value, and
-    /// a copy of them would cost more than the check.
+    /// Returns `arguments` if they match the schema. Takes ownership because the check needs them
+    /// as one value, and a copy would cost more than the check.
     ///
     /// # Errors
     ///
-    /// `InvalidArguments` with up to three of the reasons, always the same ones for the same arguments.
+    /// `InvalidArguments` with up to three reasons, always the same ones for the same arguments.
     pub(crate) fn check(&self, arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
         let arguments = Value::Object(arguments);
         if self.bounds.allow(&arguments)
@@ -95,14 +100,14 @@ impl ArgumentCheck {
         } else {
             vec![self.validator.validate(arguments).err()?]
         };
-        // The text is the one that was compiled, so it can be read.
+        // This text was compiled before, so it can be parsed.
         let schema = self.schema.to_value();
         (!errors.is_empty()).then(|| explain::explain(&errors, &schema, arguments))
     }
 }
 
-/// Refuses every reference to another document. The crate is built without the code that fetches, but that is a
-/// feature which another crate could turn on.
+/// Refuses every reference to another document. The crate is built without its fetching code, but
+/// that is a Cargo feature which another crate could enable.
 struct NothingFetched;
 
 impl Retrieve for NothingFetched {

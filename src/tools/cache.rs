@@ -1,5 +1,5 @@
-//! What servers offered when they were last asked, kept on disk: a new process knows the tools of
-//! servers that it has not started.
+//! Cache of tool lists on disk, so that a new process knows the tools of servers that it has not
+//! started.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use super::ToolList;
 use crate::storage::files::Store;
 
-/// Grows when [`Document`] changes.
+/// Incremented when [`Document`] changes.
 const VERSION: u32 = 1;
 
-/// How long a list holds if its server says nothing about that.
+/// How long a list is valid if its server does not say.
 const DEFAULT_TTL: Duration = Duration::from_hours(24);
 
-/// The lists of all servers, one file for each.
+/// The lists of all servers, one file each.
 #[derive(Clone, Debug)]
 pub(crate) struct ListCache {
     store: Store,
 }
 
-/// A list and how old it is.
+/// A list and the time when it was fetched.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedList {
     pub(crate) list: Arc<ToolList>,
@@ -37,7 +37,7 @@ struct Document {
 }
 
 impl CachedList {
-    /// Whether the list still holds. A list from the future does not: the clock was set back.
+    /// Whether the list is still valid. A list from the future is not: the clock was set back.
     pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
         let ttl = self.list.ttl.unwrap_or(DEFAULT_TTL);
         now.duration_since(self.fetched_at).is_ok_and(|age| age < ttl)
@@ -49,7 +49,7 @@ impl ListCache {
         Self { store }
     }
 
-    /// The list of the server with that identity. Blocks for as long as reading takes.
+    /// Reads the list of the server with this identity. Blocks on disk.
     pub(crate) fn load(&self, identity: &str) -> Option<CachedList> {
         let document: Document = match self.store.read(&file_name(identity), VERSION) {
             Ok(document) => document?,
@@ -67,8 +67,8 @@ impl ListCache {
         })
     }
 
-    /// Keeps a list that was just fetched. Blocks for as long as writing takes. A cache that cannot
-    /// be written is a warning: the list is still there for this process.
+    /// Stores a list that was just fetched. Blocks on disk. A failed write only causes a warning,
+    /// because this process still has the list.
     pub(crate) fn save(&self, identity: &str, server: &str, list: &ToolList, fetched_at: SystemTime) {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let document = Document {
@@ -78,7 +78,7 @@ impl ListCache {
             tools: list.tools.clone(),
         };
         let newer = |old: Option<Document>| match old {
-            // Another process has asked later.
+            // Another process has stored a newer list.
             Some(old) if old.fetched_at_ms > document.fetched_at_ms => (old, ()),
             _ => (document, ()),
         };
@@ -87,7 +87,7 @@ impl ListCache {
         }
     }
 
-    /// Forgets all lists and returns how many there were.
+    /// Deletes all lists and returns how many there were.
     pub(crate) fn clear(&self) -> std::io::Result<usize> {
         let names: Vec<String> =
             self.store.names()?.into_iter().filter(|name| name.starts_with(PREFIX)).collect();
@@ -101,7 +101,7 @@ impl ListCache {
 const PREFIX: &str = "tools-";
 
 fn file_name(identity: &str) -> String {
-    // Half of a SHA-256 is enough to tell a person's servers apart.
+    // Half of a SHA-256 is enough to distinguish one user's servers.
     format!("{PREFIX}{}", identity.get(..32).unwrap_or(identity))
 }
 

@@ -1,4 +1,4 @@
-//! Which servers and tools there are, and which of them a name means.
+//! The catalog of servers and tools, and the resolution of names to them.
 
 mod checks;
 mod list;
@@ -28,39 +28,42 @@ use super::{ToolChange, ToolDispatcher, ToolError, ToolErrorCode};
 /// All servers of an executor. Lives as long as the executor; lists are fetched when first needed.
 pub(crate) struct Catalog {
     servers: Vec<Arc<Server>>,
-    /// Exact names and their forms in both languages. An exact name wins over another server's form.
+    /// Exact names and their identifiers in both languages. An exact name has precedence over
+    /// another server's identifier.
     by_name: HashMap<String, usize>,
     /// The index of the lists that were searched last.
     index: Mutex<Option<Indexed>>,
     options: CatalogOptions,
 }
 
-/// An index and the lists that it is of, in this order.
+/// A search index and the lists that it was built from, in this order.
 #[derive(Clone)]
 struct Indexed {
     lists: Vec<Arc<ServerTools>>,
     index: Arc<SearchIndex>,
 }
-/// What a catalogue keeps beyond this process.
+/// The stores and options of a catalog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CatalogOptions {
-    /// Lists of tools. Without it every process asks every server.
+    /// The cache of tool lists on disk. Without it, each process has to ask every server.
     pub(crate) cache: Option<ListCache>,
-    /// Accepted definitions. Without them no change is noticed.
+    /// The pinned definitions. Without them, changed definitions are not detected.
     pub(crate) pins: Option<Pins>,
-    /// Shapes of results.
+    /// The inferred output schemas.
     pub(crate) observed: Arc<Observed>,
-    /// Compiled schemas of arguments.
+    /// The compiled argument schemas.
     pub(crate) checks: Arc<ArgumentChecks>,
-    /// Whether tools that are not as they were accepted are refused.
+    /// Strict mode: tools whose definition differs from the pinned one are refused.
     pub(crate) strict: bool,
-    /// Where lists are refreshed while nobody waits. Without it they are only when somebody does.
+    /// The runtime for background refreshes. Without it, lists are refreshed only while a caller
+    /// waits.
     pub(crate) runtime: Option<Handle>,
 }
 
 impl Catalog {
-    /// Collects the servers of all dispatchers. Of two servers with one name the first wins: native
-    /// tools come before MCP servers, which cannot take their names over.
+    /// Collects the servers of all dispatchers. If two servers have the same name, the first one
+    /// wins: native tools come before MCP servers, so an MCP server cannot take over a native
+    /// server's name.
     pub(crate) fn new(dispatchers: &[Arc<dyn ToolDispatcher>], options: &CatalogOptions) -> Self {
         let mut servers: Vec<Arc<Server>> = Vec::new();
         let mut by_name = HashMap::new();
@@ -103,17 +106,17 @@ impl Catalog {
         ))
     }
 
-    /// The canonical name of the server that `name` means.
+    /// The canonical name of the server that `name` refers to.
     pub(crate) fn server_name(&self, name: &str) -> Result<&Arc<str>, ToolError> {
         self.server(name).map(|server| &server.name)
     }
 
-    /// The canonical name of the server that `name` means, and who speaks to it.
+    /// The canonical name of the server that `name` refers to, and its dispatcher.
     pub(crate) fn dispatcher(&self, name: &str) -> Result<(&Arc<str>, &Arc<dyn ToolDispatcher>), ToolError> {
         self.server(name).map(|server| (&server.name, &server.dispatcher))
     }
 
-    /// Every tool of one server, in the server's order.
+    /// All tools of one server, in the server's order.
     pub(crate) async fn tools(
         &self,
         server: &str,
@@ -125,13 +128,14 @@ impl Catalog {
         Ok(permitted.map(|position| server.resolved(&tools, position)).collect())
     }
 
-    /// The tool that a server's and a tool's name mean: the exact names, else their forms in either language.
-    /// A name that is not in a list from before is looked for in a new one.
+    /// Resolves a server's and a tool's name: as exact names, else as identifiers in either
+    /// language. If the name is not in a cached list, the list is fetched again.
     ///
     /// # Errors
     ///
-    /// `ToolNotFound` with the nearest right names, what kept the server from listing its tools, or
-    /// `ToolDenied` in strict mode for a tool that is not as it was accepted.
+    /// `ToolNotFound` with the nearest valid names; the error that prevented the server from
+    /// listing its tools; or, in strict mode, `ToolDenied` for a tool whose definition differs from
+    /// the pinned one.
     pub(crate) async fn resolve(
         &self,
         server: &str,
@@ -161,8 +165,9 @@ impl Catalog {
         Ok(resolved)
     }
 
-    /// The same tool by a list that its server has just given, for a caller whom the list from before
-    /// has led to an error. `None` if that list came from the server itself.
+    /// Resolves the same tool again in a list fetched from its server, after a cached list has led
+    /// the caller to an error. `None` if the tool's list already came from the server, or if the
+    /// server may not be asked again yet.
     pub(crate) async fn resolve_again(
         &self,
         tool: &ResolvedTool,
@@ -176,12 +181,12 @@ impl Catalog {
         self.resolve(&tool.server, &tool.tool, deadline).await.map(Some)
     }
 
-    /// The tool that `mcp__server__tool` means, among those that are not out of reach.
+    /// Resolves `mcp__server__tool` among the tools for which `is_out_of_reach` is false.
     ///
     /// # Errors
     ///
-    /// As [`Catalog::resolve`]; also `ToolNotFound` when the name can be read as two tools that both
-    /// exist, because the right one cannot be guessed.
+    /// As [`Catalog::resolve`]; also `ToolNotFound` if the name can be read as two tools that both
+    /// exist, because the intended one cannot be known.
     pub(crate) async fn resolve_full_name(
         &self,
         name: &str,
@@ -197,7 +202,7 @@ impl Catalog {
         for (server, tool) in &candidates {
             match self.resolve(server, tool, deadline).await {
                 Ok(resolved) => found.push(resolved),
-                // Whether that server has the tool is not known: then neither is which one is meant.
+                // It is unknown whether this server has the tool, so the name may be ambiguous.
                 Err(error) if error.code != ToolErrorCode::ToolNotFound => return Err(error),
                 Err(error) => failure = Some(error),
             }
@@ -231,8 +236,8 @@ impl Catalog {
         ToolError::new(ToolErrorCode::ToolNotFound, message)
     }
 
-    /// The tools that match `query`, best first, and what kept servers from listing theirs; all tools
-    /// in order for a query without words. At most `limit`.
+    /// The tools that match `query`, best first, and the errors of servers that could not list
+    /// theirs. All tools in order if the query has no words. At most `limit` tools.
     pub(crate) async fn search(
         &self,
         query: &str,
@@ -253,7 +258,7 @@ impl Catalog {
         (self.ranked(&lists, query, limit, permitted), failures)
     }
 
-    /// The same among the tools that are known without asking any server.
+    /// As `search`, among the tools that are known without asking any server.
     pub(crate) fn search_known(
         &self,
         query: &str,
@@ -272,7 +277,7 @@ impl Catalog {
         limit: usize,
         permitted: impl Fn(&str, &str) -> bool,
     ) -> Vec<ResolvedTool> {
-        // Where each list begins among all tools.
+        // The start of each list in the concatenation of all tools.
         let mut starts = Vec::with_capacity(lists.len());
         let mut total = 0;
         for (_, tools) in lists {
@@ -300,7 +305,7 @@ impl Catalog {
         index.search(query, accept).into_iter().take(limit).map(resolve).collect()
     }
 
-    /// The index of these lists: the one from before if it is of the same.
+    /// The index of these lists. The previous index is reused if it was built from the same lists.
     fn index_of(&self, lists: &[(&Arc<Server>, Arc<ServerTools>)]) -> Arc<SearchIndex> {
         let is_same = |indexed: &&Indexed| {
             indexed.lists.len() == lists.len()
@@ -318,7 +323,7 @@ impl Catalog {
         index
     }
 
-    /// Asks all servers for their tools at once.
+    /// Fetches the tool lists of all servers concurrently.
     pub(crate) async fn refresh(&self) -> Vec<(String, Result<(), ToolError>)> {
         let deadline = Instant::now() + REFRESH_TIME;
         let refreshed = self.servers.iter().map(|server| async move {
@@ -346,29 +351,29 @@ impl Catalog {
         }))
     }
 
-    /// What differs from the accepted definitions.
+    /// The differences from the pinned definitions.
     pub(crate) fn changes(&self) -> std::io::Result<Vec<ToolChange>> {
         self.options.pins.as_ref().map_or_else(|| Ok(Vec::new()), Pins::changes)
     }
 
-    /// Accepts a server's tool as it is now, or all of them.
+    /// Pins the current definition of one of a server's tools, or of all its tools.
     pub(crate) fn accept(&self, server: &str, tool: Option<&str>) -> std::io::Result<usize> {
         self.options.pins.as_ref().map_or(Ok(0), |pins| pins.accept(server, tool))
     }
 
-    /// Writes what is not on disk yet. Blocks.
+    /// Writes unsaved data to disk. Blocks.
     pub(crate) fn save(&self) {
         self.options.observed.save();
     }
 
-    /// Forgets lists and shapes.
+    /// Deletes the cached lists and the inferred output schemas.
     pub(crate) fn clear_cache(&self) -> std::io::Result<usize> {
         let lists = self.options.cache.as_ref().map_or(Ok(0), ListCache::clear)?;
         Ok(lists + self.options.observed.clear()?)
     }
 
-    /// What is known of all servers without asking any: each server's name, its tools as
-    /// they were last seen, and when that was read from disk whether it still holds.
+    /// What is known of all servers without asking any: each server's name and its tools as last
+    /// listed, from memory or from disk.
     pub(crate) fn known(&self) -> Vec<(Arc<str>, Option<Vec<ResolvedTool>>)> {
         let known = |server: &Arc<Server>| {
             let tools = server.load().map(|known| {

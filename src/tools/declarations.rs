@@ -1,9 +1,9 @@
-//! TypeScript declarations of tools, from their schemas and from what was seen of their results.
+//! TypeScript declarations of tools, from their declared and inferred schemas.
 //!
-//! Schemas are a stranger's text that ends up in front of an author and of a model, so nothing of them is pasted:
-//! names and constants are written as JSON strings, descriptions in comments that they cannot end, and hidden
-//! characters written out. What comes out has declarations and no code. It is bounded: what is deeper or longer
-//! than is good to read is `unknown`.
+//! Schemas are untrusted text that is shown to authors and models, so no part of them is inserted
+//! verbatim. Names and constants are written as JSON strings, descriptions as comments that they
+//! cannot terminate, and invisible characters are escaped. The output has declarations and no code.
+//! It is bounded: types that are too deep or too long to be readable become `unknown`.
 
 mod types;
 
@@ -16,13 +16,13 @@ use super::names::{forms, is_identifier, is_reserved, typescript_name};
 use super::shape::Shape;
 use super::{Schema, ToolDefinition};
 
-/// How long the declaration of a tool may be, in bytes.
+/// Maximum bytes of one tool's declaration.
 const MAX_TOOL_BYTES: usize = 64 << 10;
 
-/// How long the declarations of all tools may be, in bytes. The rest is left out, and said to be.
+/// Maximum bytes of all declarations. Tools beyond it are left out, and a comment says so.
 const MAX_BYTES: usize = 16 << 20;
 
-/// A server with its tools, as far as they are to be declared.
+/// A server with the tools that are to be declared.
 #[derive(Debug)]
 pub(crate) struct ServerTools<'a> {
     /// The server's name as configured.
@@ -31,23 +31,24 @@ pub(crate) struct ServerTools<'a> {
     pub(crate) tools: Vec<ToolTypes<'a>>,
 }
 
-/// What is known of a tool's types.
+/// What is known about a tool's types.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolTypes<'a> {
-    /// The tool.
+    /// The tool's definition.
     pub(crate) definition: &'a ToolDefinition,
-    /// What its results looked like so far. Used when the server does not say.
+    /// The inferred output schema. Used if the server declares none.
     pub(crate) observed: Option<&'a Shape>,
 }
 
-/// The declarations of everything that scripts see of `servers`: the global `tools`, and a module `mcp:<server>` each.
+/// The declarations of everything that scripts see of `servers`: the global `tools`, and one module
+/// `mcp:<server>` per server.
 pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> String {
     let servers: Vec<ServerTools<'_>> = servers.collect();
     let mut text = "// The tools that scripts can call. Written by `cx types`.\n".to_owned();
     let server_forms = forms(servers.iter().map(|server| server.name), typescript_name);
     let mut members = String::new();
     for (position, (server, form)) in servers.iter().zip(&server_forms).enumerate() {
-        // A name of our own: two servers' names can have one form.
+        // A generated name, because two servers' names can have the same identifier.
         let interface = format!("McpServer{}", position + 1);
         let _ = writeln!(members, "  readonly {}: {interface};", property(server.name));
         if let Some(form) = form {
@@ -59,7 +60,7 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
         for (tool, form) in server.tools.iter().zip(&tool_forms) {
             let name = &*tool.definition.name;
             if exports.seen.contains(name) {
-                // Of two tools with one name the first is the one that can be called.
+                // If two tools have the same name, only the first can be called.
                 continue;
             }
             if text.len() > MAX_BYTES {
@@ -87,7 +88,8 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
     text
 }
 
-/// One tool in one line: `readFile(args: { path: string; limit?: number }): Promise<string>`. Without comments.
+/// One tool on one line: `readFile(args: { path: string; limit?: number }): Promise<string>`.
+/// Without comments.
 pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
     let form = typescript_name(&tool.definition.name);
     let name = if is_identifier(&tool.definition.name) { &tool.definition.name } else { &form };
@@ -95,14 +97,14 @@ pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
     if line.len() > MAX_TOOL_BYTES { format!("{name}(args: unknown): Promise<unknown>") } else { line }
 }
 
-/// One tool with its description and those of its fields, as declarations have it.
+/// One tool with the descriptions of the tool and its fields, as in the declarations.
 pub(crate) fn declaration(tool: ToolTypes<'_>) -> String {
     let form = typescript_name(&tool.definition.name);
     let name = if is_identifier(&tool.definition.name) { &tool.definition.name } else { &form };
     member(tool, name)
 }
 
-/// What a module exports besides its default.
+/// The exports of a module other than its default export.
 #[derive(Default)]
 struct Exports {
     seen: std::collections::HashSet<String>,
@@ -111,14 +113,16 @@ struct Exports {
 }
 
 impl Exports {
-    /// Exports `name` if an import can name it. All others are properties of the default export.
+    /// Exports `name` if an import can name it. Other names are only properties of the default
+    /// export.
     fn add(&mut self, name: &str, interface: &str) {
-        // `then` would make the module a promise.
+        // An export `then` would make the module a thenable.
         if !is_identifier(name) || matches!(name, "then" | "default") || !self.taken.insert(name.to_owned()) {
             return;
         }
         let member = string(name);
-        // A variable of its own for every name: `delete` and `server` are names that it cannot have.
+        // Exported through a generated variable name, because names such as `delete` and `server`
+        // cannot be used for the variable.
         let variable = format!("tool{}", self.taken.len());
         let plain = !is_reserved(name) && name != "server" && !name.starts_with("tool");
         let _ = if plain {
@@ -163,13 +167,14 @@ fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout) -> String {
             Types::of(&schema, layout).result()
         }
         (None, Some(shape)) => Types::of(&shape.to_schema(), layout).result(),
-        // Not `unknown`: an author who has seen a result should not have to convince the compiler.
+        // Not `unknown`: authors who have seen a result should not need type assertions.
         (None, None) => "any".to_owned(),
     };
     format!("({parameter}: {arguments}): Promise<{result}>")
 }
 
-/// The schema, or one that allows anything if it is too large to be read for this.
+/// The parsed schema, or one that permits anything if the schema is too large to be parsed for
+/// this.
 fn parsed(schema: &Schema) -> Value {
     const MAX_SCHEMA_BYTES: usize = 1 << 20;
     if schema.text().len() > MAX_SCHEMA_BYTES {

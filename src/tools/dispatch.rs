@@ -1,4 +1,4 @@
-//! The seam: what can list and call the tools of some servers.
+//! The trait that lists and calls the tools of one or more servers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::json::Json;
 pub struct ToolDefinition {
     /// The tool's name, unique on its server.
     pub name: String,
-    /// What it does, in the server's words. Untrusted text.
+    /// The server's description of the tool. Untrusted text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of its arguments.
     pub input_schema: Schema,
-    /// JSON Schema of its structured result, if the server gives one.
+    /// JSON Schema of its structured result, if the server declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Schema>,
     /// The server's hints (`readOnlyHint` and the like). They never grant anything.
@@ -32,44 +32,44 @@ pub struct ToolDefinition {
     pub annotations: Option<Value>,
 }
 
-/// What a server offers, as it listed it.
+/// The tools that a server lists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolList {
     /// The tools in the server's order.
     pub tools: Vec<ToolDefinition>,
-    /// How long the server says that the list holds; `None` if it says nothing.
+    /// How long the list is valid, as the server says; `None` if it does not say.
     pub ttl: Option<Duration>,
 }
 
-/// Is told how far a call has come, in the words of the protocol's progress notifications.
+/// Receives the progress notifications of a call.
 pub type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// How far a call has come.
+/// A progress notification of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// How much is done. Grows with each report.
+    /// Work done so far. Grows with each notification.
     pub progress: f64,
-    /// How much there is to do, if that is known.
+    /// Total amount of work, if known.
     pub total: Option<f64>,
-    /// What is being done, in the server's words. Untrusted text.
+    /// The server's description of the current step. Untrusted text.
     pub message: Option<String>,
 }
 
-/// One call, admitted and resolved: both names are the server's own.
+/// One call, after admission control and name resolution: both names are the server's own.
 #[derive(Clone)]
 pub struct ToolRequest {
     /// The server's name as configured.
     pub server: Arc<str>,
-    /// The tool's name as the server gave it.
+    /// The tool's name as the server lists it.
     pub tool: Arc<str>,
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// When the run ends at the latest, all the time included that it may spend asking a person. The call must have
-    /// ended by then, and earlier when `cancel` says so.
+    /// The latest time at which the run ends, including all time that it may spend on approval
+    /// prompts. The call must have ended by then, or earlier if `cancel` is cancelled.
     pub deadline: Instant,
-    /// Is cancelled when the run is over for any reason: the upstream call must be cancelled too.
+    /// Cancelled when the run ends for any reason. The upstream call must then be cancelled too.
     pub cancel: CancellationToken,
-    /// Wants to know how far the call has come.
+    /// Receives the call's progress notifications, if anything listens.
     pub on_progress: Option<ProgressListener>,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Debug for ToolRequest {
     }
 }
 
-/// What a server offers besides tools. Answers are the protocol's own JSON.
+/// A request for resources or prompts. Results are the protocol's own JSON.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerRequest {
@@ -93,22 +93,22 @@ pub enum ServerRequest {
     ListResources,
     /// The contents of a resource.
     ReadResource {
-        /// Which one.
+        /// The resource's URI.
         uri: String,
     },
     /// All prompts that the server lists, as one array.
     ListPrompts,
-    /// A prompt's messages.
+    /// The messages of a prompt.
     GetPrompt {
-        /// Which one.
+        /// The prompt's name.
         name: String,
-        /// Its arguments.
+        /// The prompt's arguments.
         arguments: Map<String, Value>,
     },
 }
 
 impl ServerRequest {
-    /// The protocol's method. Policies see it as the name of a tool.
+    /// The protocol's method. Policies treat it as a tool name.
     pub const fn method(&self) -> &'static str {
         match self {
             Self::ListResources => "resources/list",
@@ -118,7 +118,7 @@ impl ServerRequest {
         }
     }
 
-    /// The parameters of the protocol's method, pages of lists aside.
+    /// The parameters of the protocol's method, without the cursors of paginated lists.
     pub fn parameters(&self) -> Map<String, Value> {
         let parameters = match self {
             Self::ListResources | Self::ListPrompts => Value::Null,
@@ -134,51 +134,51 @@ impl ServerRequest {
 
 /// Lists and calls the tools of one or more servers.
 ///
-/// Implemented inside this crate for native tools and for MCP servers, and open to embedders who
-/// have tools of another kind ([`ExecutorBuilder::dispatcher`](crate::ExecutorBuilder::dispatcher)).
+/// This crate implements it for native tools and for MCP servers. Embedders can implement it for
+/// tools of another kind ([`ExecutorBuilder::dispatcher`](crate::ExecutorBuilder::dispatcher)).
 ///
 /// Futures are polled on the script's thread with the executor's tokio runtime entered, so
-/// `tokio::spawn`, timers and sockets work and outlive the run. Dropping a future cancels what it
-/// does. Policy, budgets and result limits are the caller's: they hold for every implementation.
+/// `tokio::spawn`, timers and sockets work and outlive the run. Dropping a future cancels its work.
+/// The caller enforces policy, budgets and result limits, so they apply to every implementation.
 pub trait ToolDispatcher: Send + Sync + 'static {
     /// The names of the servers, in a stable order. Must not block.
     fn servers(&self) -> Vec<Arc<str>>;
 
-    /// The tools of `server`, in the server's order, connecting to it first if need be.
+    /// The tools of `server`, in the server's order. Connects to the server first if necessary.
     ///
-    /// Returns the same `Arc` for as long as the list is the same.
+    /// Returns the same `Arc` as long as the list is the same.
     ///
     /// # Errors
     ///
-    /// `UpstreamUnavailable`, `UpstreamProtocol` or `ToolTimeout` when the list cannot be had before
-    /// `deadline`.
+    /// `UpstreamUnavailable`, `UpstreamProtocol` or `ToolTimeout` if the list cannot be fetched
+    /// before `deadline`.
     fn tools<'a>(
         &'a self,
         server: &'a str,
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>>;
 
-    /// What names `server` for as long as it offers the same: the key under which its list may be
-    /// kept on disk. `None` if the list is not worth keeping.
+    /// A string that identifies `server` as long as it offers the same tools: the key of its list
+    /// in the cache on disk. `None` if the list should not be cached.
     fn identity(&self, _server: &str) -> Option<String> {
         None
     }
 
-    /// Grows whenever `server` may offer something else than it last listed: it has said so, or it
-    /// was started anew. Must not block.
+    /// Incremented whenever the tools of `server` may differ from those last listed: the server has
+    /// sent a notification, or it was restarted. Must not block.
     fn generation(&self, _server: &str) -> u64 {
         0
     }
 
-    /// Calls a tool once. Never retries: a call may have had effects.
+    /// Calls a tool once. Never retries, because a call may have had effects.
     ///
     /// # Errors
     ///
-    /// Everything except a tool's own failure, which is an `Ok` result with
-    /// [`ToolResult::is_error`] set.
+    /// Every failure except the tool's own, which is an `Ok` result with [`ToolResult::is_error`]
+    /// set.
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>>;
 
-    /// Asks a server for what it offers besides tools. Asked each time: nothing is kept.
+    /// Sends a request for resources or prompts to a server. Results are not cached.
     ///
     /// # Errors
     ///
@@ -194,6 +194,6 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         futures::future::ready(Err(ToolError::new(ToolErrorCode::ToolNotFound, message))).boxed()
     }
 
-    /// Ends connections and child processes. Idempotent; calls made afterwards fail.
+    /// Closes connections and ends child processes. Idempotent; later calls fail.
     fn close(&self) {}
 }

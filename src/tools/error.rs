@@ -1,4 +1,4 @@
-//! Why a tool call has no result: the error that a script can catch.
+//! The error of a failed tool call, which a script can catch.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,41 +7,42 @@ use serde::Serialize;
 
 use crate::json::Json;
 
-/// Why a tool call failed, as a closed code that scripts can branch on.
+/// Why a tool call failed: a closed set of codes that scripts can branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolErrorCode {
     /// There is no such server or tool.
     ToolNotFound,
-    /// The run may not call this tool.
+    /// The policy does not permit the run to call this tool.
     ToolDenied,
-    /// The arguments are not a JSON object, too large, or refused by the tool's schema.
+    /// The arguments are not a JSON object, are too large, or do not match the tool's schema.
     InvalidArguments,
-    /// The tool itself reported a failure.
+    /// The tool reported a failure.
     ToolError,
-    /// The tool did not answer in its time. It may have taken effect.
+    /// The tool did not answer within its time limit. The call may have taken effect.
     ToolTimeout,
-    /// More calls than the server's rate allows.
+    /// The call exceeds the server's rate limit.
     RateLimited,
-    /// The server failed too often; calls are refused for a while.
+    /// The server's circuit breaker is open: it failed too often, and calls are refused for a
+    /// while.
     CircuitOpen,
     /// Too many calls are waiting.
     QueueFull,
-    /// The server cannot be reached or started, or died during the call.
+    /// The server cannot be reached or started, or it died during the call.
     UpstreamUnavailable,
-    /// The server answered something that is not the protocol.
+    /// The server's response violates the protocol.
     UpstreamProtocol,
     /// The result is larger than a script may receive.
     ResultTooLarge,
-    /// The run has made all the calls that it may make.
+    /// The run has used up its call limit.
     MaxToolCallsExceeded,
-    /// No run of that id is kept for whoever asked for this one.
+    /// The client that asked has no run record with that id.
     RunNotFound,
-    /// There is no room for what the script wants to keep.
+    /// The state store has no space left for what the script wants to store.
     StateFull,
-    /// What scripts keep between runs cannot be used, or nothing is kept here.
+    /// The state that scripts keep between runs cannot be used, or state is not enabled.
     StateUnavailable,
-    /// The run is over.
+    /// The run has ended.
     Cancelled,
 }
 
@@ -66,7 +67,7 @@ impl ToolErrorCode {
         Self::Cancelled,
     ];
 
-    /// The code as scripts and replies see it.
+    /// The code as it appears in scripts and responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ToolNotFound => "TOOL_NOT_FOUND",
@@ -102,25 +103,25 @@ impl fmt::Display for ToolErrorCode {
 pub struct ToolError {
     /// The reason.
     pub code: ToolErrorCode,
-    /// What went wrong and, where there is something to do, what to do.
+    /// What went wrong and, if possible, what to do about it.
     pub message: String,
-    /// The server that was called, as far as it is known.
+    /// The server that was called, if known.
     pub server: Option<String>,
-    /// The tool that was called, as far as it is known.
+    /// The tool that was called, if known.
     pub tool: Option<String>,
     /// The content blocks of a tool that reported a failure, as an array.
     pub content: Option<Json>,
-    /// When it is worth trying again.
+    /// How long to wait before a retry can succeed.
     pub retry_after: Option<Duration>,
 }
 
 impl ToolError {
-    /// An error that is only a code and a message.
+    /// An error with only a code and a message.
     pub fn new(code: ToolErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), server: None, tool: None, content: None, retry_after: None }
     }
 
-    /// Names the tool, unless the error already names one.
+    /// Sets the server and the tool, unless the error has them already.
     #[must_use]
     pub fn for_tool(mut self, server: &str, tool: &str) -> Self {
         self.server.get_or_insert_with(|| server.to_owned());
@@ -128,7 +129,8 @@ impl ToolError {
         self
     }
 
-    /// The object from which the guest builds its `McpToolError`, as JSON text; also the `error` of `call_tool`.
+    /// The object from which the guest builds its `McpToolError`, as JSON text. It is also the
+    /// `error` field of `call_tool`.
     pub(crate) fn to_wire(&self) -> String {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let wire = Wire {
@@ -139,12 +141,12 @@ impl ToolError {
             content: self.content.as_ref(),
             retry_after_ms: self.retry_after.map(milliseconds),
         };
-        // Texts and numbers are always JSON.
+        // Strings and numbers can always be serialized.
         serde_json::to_string(&wire).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 
-/// A [`ToolError`] as the guest reads it.
+/// The JSON form of a [`ToolError`] that the guest receives.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a> {

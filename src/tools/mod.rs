@@ -1,7 +1,7 @@
-//! Tools: everything between a script's tool call and whoever answers it.
+//! Tools: definitions, names, policy and dispatch of tool calls.
 //!
-//! Knows no engine and no protocol. A call comes in as two names and JSON text; it leaves through a
-//! [`ToolDispatcher`], of which there is one for native tools and one for MCP servers.
+//! This module uses no engine and no protocol. A call comes in as two names and JSON text. It
+//! leaves through a [`ToolDispatcher`]: one for native tools, one for MCP servers.
 
 mod dispatch;
 mod error;

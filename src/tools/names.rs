@@ -1,19 +1,21 @@
-//! Names: their forms in both languages, full names, and the nearest right name to a wrong one.
+//! Names: their identifiers in both languages, full names, and the nearest valid names to a wrong
+//! one.
 //!
-//! The exact name of a server or tool always works, by index if it is not an identifier. Besides, it has a form that
-//! is an identifier, by these rules:
+//! The exact name of a server or tool always works; if it is not an identifier, by index. In
+//! addition, each name is converted to an identifier by these rules:
 //!
 //! | | TypeScript ([`typescript_name`]) | Python ([`python_name`]) |
 //! |---|---|---|
-//! | shape | camelCase | snake_case |
-//! | what is neither letter, digit, `_` nor `$` (and `_` in TypeScript, `$` in Python) | ends a word | ends a word |
-//! | capitals | stay, the first letter of a later word becomes one | begin a word: `HTTPServer` is `http_server` |
-//! | letters of other scripts | stay | stay |
-//! | a digit first | `_` before it | `_` before it |
+//! | case | camelCase | snake_case |
+//! | any character except letters, digits, `_` and `$` (and also `_` in TypeScript, `$` in Python) | ends a word | ends a word |
+//! | capitals | are kept; the first letter of a later word becomes one | begin a word: `HTTPServer` becomes `http_server` |
+//! | letters of other scripts | are kept | are kept |
+//! | a leading digit | gets `_` before it | gets `_` before it |
 //! | nothing left | `_` | `_` |
-//! | a reserved word | is a fine property; `_` after it where a variable is bound ([`typescript_binding`]) | `_` after it |
+//! | a reserved word | is valid as a property; `_` is appended for a variable ([`typescript_binding`]) | `_` is appended |
 //!
-//! An exact name beats a form. Of two names with one form neither has it ([`forms`]).
+//! An exact name has precedence over a converted one. If two names have the same identifier, it
+//! refers to neither ([`forms`]).
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +26,7 @@ const FULL_NAME_PREFIX: &str = "mcp__";
 const FULL_NAME_SEPARATOR: &str = "__";
 
 /// The camelCase form of a tool's or server's name: `read_file`, `read-file` and `read.file` all
-/// become `readFile`. Capitals that are there stay. A name without separators is its own form.
+/// become `readFile`. Existing capitals are kept. A name without separators is its own form.
 pub(crate) fn camel_case(name: &str) -> String {
     let mut form = String::with_capacity(name.len());
     let mut capitalise_next = false;
@@ -41,14 +43,16 @@ pub(crate) fn camel_case(name: &str) -> String {
     form
 }
 
-/// The identifier of a tool or server as a property or an export: [`camel_case`], made a name where it is none.
+/// The identifier of a tool or server as a property or an export: [`camel_case`], with characters
+/// removed or added so that it is an identifier.
 pub(crate) fn typescript_name(name: &str) -> String {
     let form = camel_case(name);
     let form: String = form.chars().filter(|&character| continues_identifier(character)).collect();
     begin_identifier(form)
 }
 
-/// The identifier of a server as a variable, a global or an import: [`typescript_name`], but no reserved word.
+/// The identifier of a server as a variable, a global or an import: [`typescript_name`], with `_`
+/// appended to a reserved word.
 pub(crate) fn typescript_binding(name: &str) -> String {
     let mut form = typescript_name(name);
     if is_reserved(&form) {
@@ -57,13 +61,14 @@ pub(crate) fn typescript_binding(name: &str) -> String {
     form
 }
 
-/// The identifier of a tool or server in Python: snake_case, and no keyword. `match`, `type` and `case` are names.
+/// The identifier of a tool or server in Python: snake_case, and not a keyword. The soft keywords
+/// `match`, `type` and `case` are valid names.
 pub(crate) fn python_name(name: &str) -> String {
     let characters: Vec<char> = name.chars().collect();
     let mut form = String::with_capacity(name.len() + 4);
     for (at, &character) in characters.iter().enumerate() {
         if character == '$' || !continues_identifier(character) || character == '_' {
-            // A separator before anything else says nothing; two are one.
+            // Leading separators are dropped, consecutive ones merged.
             if !form.is_empty() && !form.ends_with('_') {
                 form.push('_');
             }
@@ -89,8 +94,8 @@ pub(crate) fn python_name(name: &str) -> String {
     form
 }
 
-/// The form of each of `names` that can be used: `None` where the form is the name itself, is another's exact name,
-/// or is shared with another name. In the order of `names`.
+/// The usable identifier of each of `names`, in their order. `None` if the identifier is the name
+/// itself, is another name's exact text, or is shared with another name.
 pub(crate) fn forms<'a>(
     names: impl Iterator<Item = &'a str> + Clone,
     form_of: fn(&str) -> String,
@@ -111,12 +116,12 @@ pub(crate) fn forms<'a>(
         .collect()
 }
 
-/// Whether `name` is an identifier that no variable of a module can have in TypeScript.
+/// Whether `name` is an identifier that cannot be the name of a variable in a TypeScript module.
 pub(crate) fn is_reserved(name: &str) -> bool {
     TYPESCRIPT_RESERVED.contains(&name)
 }
 
-/// Whether `name` can be written as it is, after a dot, in TypeScript.
+/// Whether `name` can be written unquoted after a dot in TypeScript.
 pub(crate) fn is_identifier(name: &str) -> bool {
     name.chars().next().is_some_and(begins_identifier) && name.chars().all(continues_identifier)
 }
@@ -125,14 +130,16 @@ fn begins_identifier(character: char) -> bool {
     character == '_' || character == '$' || character.is_alphabetic()
 }
 
-/// Narrower than both languages' own rule: marks that combine with the letter before are left out, since they make
-/// two names that look the same.
+/// Stricter than the rule of either language: combining marks are excluded, because they allow two
+/// names that look the same.
 fn continues_identifier(character: char) -> bool {
-    // Unicode's `Alphabetic` has marks and circled letters, and `Numeric` fractions, that neither language takes.
+    // Unicode's `Alphabetic` includes marks and circled letters, and `Numeric` includes fractions.
+    // Neither language accepts them.
     begins_identifier(character) && !is_odd_letter(character) || character.is_ascii_digit()
 }
 
-/// Letters by Unicode's `Alphabetic` that are no `ID_Continue`: circled and squared Latin ones.
+/// Characters that are `Alphabetic` but not `ID_Continue` in Unicode: circled and squared Latin
+/// letters.
 fn is_odd_letter(character: char) -> bool {
     matches!(character, '\u{24B6}'..='\u{24E9}' | '\u{1F130}'..='\u{1F149}' | '\u{1F150}'..='\u{1F169}' | '\u{1F170}'..='\u{1F189}')
 }
@@ -144,7 +151,7 @@ fn begin_identifier(mut form: String) -> String {
     form
 }
 
-/// What cannot be bound in a module, which is strict.
+/// Words that cannot be variable names in a module, which is strict code.
 const TYPESCRIPT_RESERVED: &[&str] = &[
     "arguments",
     "await",
@@ -208,8 +215,8 @@ pub(crate) fn full_name(server: &str, tool: &str) -> String {
     format!("{FULL_NAME_PREFIX}{server}{FULL_NAME_SEPARATOR}{tool}")
 }
 
-/// Every way to read a full name as a server and a tool. There are several when a part contains
-/// `__` itself; which of them exist is for the catalogue to say.
+/// Every split of a full name into a server and a tool. There are several if a part itself contains
+/// `__`; the catalog decides which of them exist.
 pub(crate) fn split_full_name(name: &str) -> impl Iterator<Item = (&str, &str)> {
     let rest = name.strip_prefix(FULL_NAME_PREFIX).unwrap_or("");
     rest.match_indices(FULL_NAME_SEPARATOR)
@@ -217,14 +224,15 @@ pub(crate) fn split_full_name(name: &str) -> impl Iterator<Item = (&str, &str)> 
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
 
-/// How many names a "did you mean" offers.
+/// Maximum number of names in a "did you mean" suggestion.
 const NEAREST: usize = 3;
 
-/// Longer wrong names are not compared: the distance is quadratic and the guest chose the name.
+/// Wrong names longer than this, in bytes, are not compared: the distance takes quadratic time, and
+/// the guest chose the name.
 const MAX_COMPARED: usize = 128;
 
-/// The candidates nearest to `wrong`, best first: alike but for case and separators, containing or
-/// contained, or few edits away.
+/// The candidates nearest to `wrong`, best first: those equal except for case and separators, those
+/// where one contains the other, and those a few edits away.
 pub(crate) fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if wrong.len() > MAX_COMPARED {
         return Vec::new();
@@ -254,12 +262,12 @@ fn similarity(wanted: &str, candidate: &str) -> f64 {
     strsim::normalized_damerau_levenshtein(wanted, candidate)
 }
 
-/// Lower case without separators, so that `ReadFile` and `read_file` are alike.
+/// Lower case without separators, so that `ReadFile` and `read_file` are equal.
 fn fold(name: &str) -> String {
     name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// `: did you mean …?` or, when nothing is near, what there is.
+/// `: did you mean …?` or, if no name is near, a list of the existing names.
 pub(crate) fn suggestion<'a>(
     wrong: &str,
     what: &str,
@@ -281,7 +289,7 @@ fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// What kind of JSON a value is, for messages that should not show the value.
+/// The JSON type of a value, for messages that should not show the value.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

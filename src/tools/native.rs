@@ -13,7 +13,7 @@ use super::{
 };
 use crate::json::Json;
 
-/// The server of native tools whose name has none.
+/// The server of native tools whose name has no server part.
 pub(crate) const DEFAULT_SERVER: &str = "native";
 
 type NativeFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync>;
@@ -49,7 +49,7 @@ impl NativeTools {
     }
 }
 
-/// The server and the tool of a native tool's name.
+/// Splits a native tool's name into its server and tool.
 fn split_name(name: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or((DEFAULT_SERVER, name))
 }
@@ -83,8 +83,8 @@ fn unknown(server: &str, tool: &str) -> ToolError {
     ToolError::new(ToolErrorCode::ToolNotFound, format!("no native tool `{server}.{tool}`"))
 }
 
-/// Wraps an async function of the embedder, which may take any deserialisable arguments and return
-/// any serialisable value.
+/// Erases the types of an embedder's async function. The function may take any deserializable
+/// arguments and return any serializable value.
 pub(crate) fn erase<Arguments, Output, Failure, Function, Returned>(function: Function) -> NativeFunction
 where
     Arguments: serde::de::DeserializeOwned,

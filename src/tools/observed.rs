@@ -1,4 +1,5 @@
-//! What tools without an output schema were seen to return: the shape, never the values.
+//! Store of inferred output schemas: the shapes of results of tools without an output schema.
+//! Values are never stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,13 +12,13 @@ use tokio::runtime::Handle;
 use super::shape::Shape;
 use crate::storage::files::Store;
 
-/// Grows when the file's format changes.
+/// Incremented when the file's format changes.
 const VERSION: u32 = 1;
 
-/// A shape that so many results have made is not looked at for every result any more.
+/// After this many results of a tool, further results are ignored.
 const ENOUGH: u64 = 1_000;
 
-/// How long what is new waits for more of it before it is written.
+/// How long to wait for further changes before new shapes are written.
 const SAVE_PAUSE: Duration = Duration::from_secs(2);
 
 /// The shapes of one executor's tools, shared with other processes through a directory if there is
@@ -26,21 +27,21 @@ const SAVE_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) struct Observed {
     store: Option<Store>,
     servers: Mutex<HashMap<Arc<str>, ServerShapes>>,
-    /// Whether a save is on its way.
+    /// Whether a save is scheduled.
     is_saving: AtomicBool,
 }
 
-/// One server's shapes.
+/// The shapes of one server's tools.
 #[derive(Debug, Default)]
 struct ServerShapes {
-    /// The file's name, if they are kept.
+    /// The file's name; `None` if the shapes are not stored.
     file: Option<String>,
     tools: BTreeMap<String, ToolShapes>,
 }
 
 #[derive(Debug, Default)]
 struct ToolShapes {
-    /// Everything that is known.
+    /// The complete shape.
     known: Option<Shape>,
     /// The part of it that is not on disk yet.
     unsaved: Option<Shape>,
@@ -51,15 +52,15 @@ impl Observed {
         Self { store, servers: Mutex::default(), is_saving: AtomicBool::new(false) }
     }
 
-    /// Whether another result of the tool is worth looking at.
+    /// Whether the shape of another result of the tool should be recorded.
     pub(crate) fn wants(&self, server: &Arc<str>, identity: Option<&str>, tool: &str) -> bool {
         let mut servers = self.servers.lock();
         let known = self.server(&mut servers, server, identity).tools.get(tool);
         known.and_then(|tool| tool.known.as_ref()).is_none_or(|known| known.calls() < ENOUGH)
     }
 
-    /// Takes note of a result's shape. Returns whether that is worth a [`Observed::save`]: the shape is new
-    /// in some way.
+    /// Records the shape of a result. Returns whether that changed anything except a count, so that
+    /// an [`Observed::save`] is worthwhile.
     pub(crate) fn record(&self, server: &Arc<str>, identity: Option<&str>, tool: &str, shape: Shape) -> bool {
         let mut servers = self.servers.lock();
         let shapes = self.server(&mut servers, server, identity);
@@ -71,13 +72,13 @@ impl Observed {
         merge(&mut tool.known, shape)
     }
 
-    /// What the tool was seen to return, if it was ever called.
+    /// The inferred shape of the tool's results; `None` if it was never called.
     pub(crate) fn shape(&self, server: &Arc<str>, identity: Option<&str>, tool: &str) -> Option<Shape> {
         let mut servers = self.servers.lock();
         self.server(&mut servers, server, identity).tools.get(tool)?.known.clone()
     }
 
-    /// The server's shapes, read from disk the first time.
+    /// The server's shapes, read from disk on first use.
     fn server<'a>(
         &self,
         servers: &'a mut HashMap<Arc<str>, ServerShapes>,
@@ -97,10 +98,11 @@ impl Observed {
         })
     }
 
-    /// Adds what is new to what is on disk. Blocks. What cannot be written is tried again next time.
+    /// Merges unsaved shapes into those on disk. Blocks. A failed write is retried at the next
+    /// save.
     pub(crate) fn save(&self) {
         let Some(store) = &self.store else { return };
-        // The lock is not held while the disk is waited for.
+        // The lock is not held during disk access.
         let mut unsaved: Vec<(Arc<str>, String, BTreeMap<String, Shape>)> = Vec::new();
         for (server, shapes) in self.servers.lock().iter_mut() {
             let Some(file) = shapes.file.clone() else { continue };
@@ -140,14 +142,14 @@ impl Observed {
         }
     }
 
-    /// Saves in a moment, together with what is new until then.
+    /// Schedules a save after [`SAVE_PAUSE`], so that changes until then are written together.
     pub(crate) fn save_soon(self: &Arc<Self>, runtime: Option<&Handle>) {
         let Some(runtime) = runtime.filter(|_| self.store.is_some()) else { return };
         if self.is_saving.swap(true, Ordering::Relaxed) {
             return;
         }
         let observed = Arc::clone(self);
-        // Ends by itself. If the runtime ends before, closing has saved.
+        // The task ends by itself. If the runtime is shut down earlier, closing has already saved.
         runtime.spawn(async move {
             tokio::time::sleep(SAVE_PAUSE).await;
             observed.is_saving.store(false, Ordering::Relaxed);
@@ -155,7 +157,8 @@ impl Observed {
         });
     }
 
-    /// Forgets all shapes, here and on disk, and returns of how many servers there were any on disk.
+    /// Deletes all shapes, in memory and on disk. Returns the number of servers with shapes on
+    /// disk.
     pub(crate) fn clear(&self) -> std::io::Result<usize> {
         self.servers.lock().clear();
         let Some(store) = &self.store else { return Ok(0) };
@@ -167,7 +170,7 @@ impl Observed {
     }
 }
 
-/// Merges and returns whether anything but a count is new.
+/// Merges a shape. Returns whether anything except a count is new.
 fn merge(known: &mut Option<Shape>, shape: Shape) -> bool {
     match known {
         Some(known) => known.merge(shape),

@@ -1,9 +1,9 @@
-//! Tool definitions as they were when a person accepted them. A server that changes what a tool says
-//! about itself can make a model misuse it; this is what notices.
+//! Pinned tool definitions: trust on first use. A server that changes a tool's description can make
+//! a model misuse the tool; comparing definitions with the pinned ones detects this.
 //!
-//! What a server offers when it is first seen is accepted: that is when the person configured it.
-//! From then on every difference is kept until it is accepted too, and in strict mode the tool cannot
-//! be called before that.
+//! The definitions that a server offers when it is first seen are pinned, because that is when the
+//! user configured it. Every later difference is recorded until the user accepts it. In strict mode
+//! the tool cannot be called before that.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,13 +15,13 @@ use crate::storage::files::{self, Store};
 
 const VERSION: u32 = 1;
 
-/// The pins of all servers, one file for each server's name.
+/// The pins of all servers, one file per server name.
 #[derive(Clone, Debug)]
 pub(crate) struct Pins {
     store: Store,
 }
 
-/// What is known of one server's tools.
+/// The pins of one server.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct ServerPins {
     server: String,
@@ -30,12 +30,12 @@ struct ServerPins {
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Pin {
-    /// As it was accepted; `None` for a tool that was not there then.
+    /// The pinned definition; `None` for a tool that did not exist when the server was pinned.
     accepted: Option<ToolDefinition>,
     seen: Seen,
 }
 
-/// A tool as its server last gave it.
+/// A tool's definition as last listed by its server.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 enum Seen {
     AsAccepted,
@@ -43,7 +43,7 @@ enum Seen {
     Gone,
 }
 
-/// One difference between what was accepted and what there is.
+/// One difference between a pinned definition and the current one.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolChange {
@@ -51,9 +51,9 @@ pub struct ToolChange {
     pub server: String,
     /// The tool.
     pub tool: String,
-    /// The definition that was accepted; `None` for a new tool.
+    /// The pinned definition; `None` for a new tool.
     pub accepted: Option<ToolDefinition>,
-    /// The definition that the server gives now; `None` for a tool that is gone.
+    /// The current definition; `None` for a removed tool.
     pub current: Option<ToolDefinition>,
 }
 
@@ -83,8 +83,8 @@ impl Pins {
         Self { store: store.binding() }
     }
 
-    /// Compares a list with what was accepted and takes note of the differences. Returns the tools
-    /// that are not as they were accepted. Blocks; writes only if something is new.
+    /// Compares a list with the pins and records the differences. Returns the names of the tools
+    /// that differ. Blocks; writes only if something is new.
     pub(crate) fn check(&self, server: &str, list: &ToolList) -> std::io::Result<HashSet<String>> {
         let name = file_name(server);
         let known: Option<ServerPins> = self.store.read(&name, VERSION)?;
@@ -93,7 +93,8 @@ impl Pins {
         let pins = if is_known {
             pins
         } else {
-            // Compared again with what is there under the lock: another process may have been first.
+            // Compared again under the lock with what is on disk, because another process may have
+            // written.
             self.store.update(&name, VERSION, |known| {
                 let pins = compare(known, server, list);
                 (pins.clone(), pins)
@@ -102,13 +103,13 @@ impl Pins {
         Ok(different(pins))
     }
 
-    /// The tools of a list that are not as they were accepted. Takes note of nothing.
+    /// The names of the tools in a list that differ from the pins. Records nothing.
     pub(crate) fn differing(&self, server: &str, list: &ToolList) -> std::io::Result<HashSet<String>> {
         let pins = compare(self.store.read(&file_name(server), VERSION)?, server, list);
         Ok(different(pins))
     }
 
-    /// All differences that nobody has accepted yet, by server and tool.
+    /// All differences that have not been accepted, by server and tool.
     pub(crate) fn changes(&self) -> std::io::Result<Vec<ToolChange>> {
         let mut changes = Vec::new();
         for name in self.store.names()?.iter().filter(|name| name.starts_with(PREFIX)) {
@@ -126,7 +127,8 @@ impl Pins {
         Ok(changes)
     }
 
-    /// Accepts one tool of a server as it is now, or all of them. Returns how many differed.
+    /// Pins the current definition of one of a server's tools, or of all. Returns how many
+    /// differed.
     pub(crate) fn accept(&self, server: &str, tool: Option<&str>) -> std::io::Result<usize> {
         let name = file_name(server);
         if self.store.read::<ServerPins>(&name, VERSION)?.is_none() {
@@ -169,7 +171,7 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
         if !present.contains(&**name) {
             pin.seen = Seen::Gone;
         }
-        // A new tool that is gone again was never accepted and is no longer news.
+        // A new tool that was removed again was never pinned, so it is no longer a difference.
         pin.accepted.is_some() || present.contains(&**name)
     });
     for tool in &list.tools {
@@ -182,7 +184,8 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
     pins
 }
 
-/// SHA-256 over the whole definition, with keys in order, so that a server may write them in any.
+/// SHA-256 of the whole definition with sorted keys, so that the order in which a server writes
+/// them does not matter.
 fn fingerprint(definition: &ToolDefinition) -> String {
     let value = serde_json::to_value(definition).unwrap_or_default();
     files::sha256(canonical(&value).as_bytes())

@@ -1,5 +1,5 @@
-//! Which tools a run may call, and about which a person is asked first. Denial wins over everything, asking over
-//! allowance.
+//! Which tools a run may call, and which calls need approval. Deny has precedence over ask, ask
+//! over allow.
 
 use std::collections::HashMap;
 
@@ -8,39 +8,42 @@ use wildmatch::WildMatch;
 use super::approval::{AskAnnotation, AskReason, Effects};
 use crate::error::Error;
 
-/// The lists of one layer (the executor's, or one run's). A tool must pass every layer.
+/// The lists of one layer: the executor's, or one run's. A tool must be permitted by every layer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
-    /// A tool must be on each of these lists. No list allows everything, an empty one nothing.
+    /// A tool must match each of these lists. No list allows every tool; an empty list allows none.
     allow: Vec<Vec<Pattern>>,
     deny: Vec<Pattern>,
     ask: Vec<Pattern>,
     ask_annotations: Vec<AskAnnotation>,
-    /// Tools that only read, whatever their annotations say.
+    /// Tools that count as read-only, whatever their annotations say.
     read_only: Vec<Pattern>,
-    /// What the configuration of a server says about its own tools.
+    /// Per-server lists from the configuration of each server.
     servers: HashMap<String, ServerPolicy>,
 }
 
-/// What a layer's lists say, as they are written.
+/// A layer's lists, unparsed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PolicyLists<'a> {
     pub(crate) allow: Option<&'a [String]>,
     pub(crate) deny: &'a [String],
-    /// Patterns, and words of [`AskAnnotation`]. No word is a pattern: patterns have a separator or are `*`.
+    /// Patterns and [`AskAnnotation`] keywords. No keyword is a pattern, because patterns have a
+    /// separator or are `*`.
     pub(crate) ask: &'a [String],
     pub(crate) read_only: &'a [String],
 }
 
-/// What the lists of one server say about its own tools, as they are written: patterns of names.
+/// The lists of one server for its own tools, unparsed: patterns of tool names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ServerLists<'a> {
     pub(crate) allow: Option<&'a [String]>,
     pub(crate) deny: &'a [String],
-    /// Patterns, and words of [`AskAnnotation`]. A word means the tool of that name too: who is asked once too often
-    /// can write another list, who is not asked cannot undo the call.
+    /// Patterns and [`AskAnnotation`] keywords. A keyword also matches the tool of that name: an
+    /// unnecessary prompt can be removed by another list, but a call made without a prompt cannot
+    /// be undone.
     pub(crate) ask: &'a [String],
-    /// The tools that only read. If there is a list, the server's own word for that counts no more.
+    /// The tools that count as read-only. If this list exists, the server's own annotation for that
+    /// is ignored.
     pub(crate) read_only: Option<&'a [String]>,
 }
 
@@ -55,11 +58,11 @@ struct ServerPolicy {
 }
 
 impl Policy {
-    /// Reads the lists.
+    /// Parses the lists.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] with the pattern and the forms that there are.
+    /// [`Error::InvalidOptions`] with the pattern and the valid forms.
     pub(crate) fn new(lists: PolicyLists<'_>) -> Result<Self, Error> {
         let (ask_annotations, ask) = words_and_patterns(lists.ask);
         let mut policy = Self {
@@ -75,7 +78,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Takes away the tools that match none of `patterns`.
+    /// Removes the tools that match none of `patterns`.
     ///
     /// # Errors
     ///
@@ -85,8 +88,8 @@ impl Policy {
         Ok(())
     }
 
-    /// Adds the lists of one server, whose tools must pass them too. A later call for the same server
-    /// replaces what an earlier one said.
+    /// Adds the lists of one server. The server's tools must be permitted by them too. A later call
+    /// for the same server replaces the earlier lists.
     pub(crate) fn set_server(&mut self, server: &str, lists: ServerLists<'_>) {
         let patterns = |patterns: &[String]| patterns.iter().map(|pattern| WildMatch::new(pattern)).collect();
         let policy = ServerPolicy {
@@ -99,7 +102,7 @@ impl Policy {
         self.servers.insert(server.to_owned(), policy);
     }
 
-    /// Whether the tool may be called. Both names are compared as they are, byte for byte.
+    /// Whether the tool may be called. Names are compared byte for byte.
     pub(crate) fn permits(&self, server: &str, tool: &str) -> bool {
         let matches = |pattern: &Pattern| pattern.matches(server, tool);
         let allowed = self.allow.iter().all(|patterns| patterns.iter().any(matches));
@@ -107,20 +110,20 @@ impl Policy {
         permitted && self.servers.get(server).is_none_or(|server| server.permits(tool))
     }
 
-    /// Whether a denial names exactly these names, so that a server need not even be started to find
-    /// out which tool is meant.
+    /// Whether a deny list matches exactly these names. The server need not be started to resolve
+    /// the tool in that case.
     pub(crate) fn denies(&self, server: &str, tool: &str) -> bool {
         self.deny.iter().any(|pattern| pattern.matches(server, tool))
             || self.servers.get(server).is_some_and(|server| server.denies(tool))
     }
 
-    /// Whether a person may have to be asked about some tool.
+    /// Whether any tool may need approval.
     pub(crate) fn may_ask(&self) -> bool {
         let asks = |server: &ServerPolicy| !server.ask.is_empty();
         !self.ask.is_empty() || !self.ask_annotations.is_empty() || self.servers.values().any(asks)
     }
 
-    /// Why a person has to be asked about the tool, if they have.
+    /// Why a call of the tool needs approval; `None` if it does not.
     pub(crate) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
         let own = self.servers.get(server);
         let pattern = self.ask.iter().find(|pattern| pattern.matches(server, tool));
@@ -134,7 +137,7 @@ impl Policy {
         })
     }
 
-    /// What a call may do, with what a person has said about it.
+    /// The effects of a call, corrected by the user's read-only lists.
     pub(crate) fn effects(&self, server: &str, tool: &str, effects: Effects) -> Effects {
         let own = self.servers.get(server).and_then(|own| own.read_only.as_ref());
         let is_named = self.read_only.iter().any(|pattern| pattern.matches(server, tool))
@@ -146,8 +149,7 @@ impl Policy {
         }
     }
 
-    /// Whether any tool of `server` can pass, so that a server that is out of reach is not even
-    /// started.
+    /// Whether any tool of `server` can be permitted. If not, the server is not started.
     pub(crate) fn may_permit_server(&self, server: &str) -> bool {
         let reaches = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches_server(server));
         let allowed = self.allow.iter().all(reaches);
@@ -178,22 +180,22 @@ impl ServerPolicy {
     }
 }
 
-/// `server.tool` or `mcp__server__tool`, each half with `*` for any run of characters; `*` alone is
-/// every tool. Names may have dots and `__` themselves: a pattern means every server and tool whose
-/// names put together read as it does.
+/// `server.tool` or `mcp__server__tool`, where `*` in either half stands for any characters; `*`
+/// alone matches every tool. Names may themselves contain dots and `__`: a pattern matches every
+/// server and tool whose joined names match its text.
 #[derive(Clone, Debug)]
 struct Pattern {
     text: String,
     readings: Vec<Reading>,
 }
 
-/// Tells the words of an `ask` list from its patterns.
+/// Separates the keywords of an `ask` list from its patterns.
 fn words_and_patterns(ask: &[String]) -> (Vec<AskAnnotation>, Vec<&String>) {
     let words = ask.iter().filter_map(|word| AskAnnotation::from_word(word)).collect();
     (words, ask.iter().filter(|word| AskAnnotation::from_word(word).is_none()).collect())
 }
 
-/// One way to tell a pattern's server from its tool.
+/// One way to split a pattern into a server and a tool.
 #[derive(Clone, Debug)]
 struct Reading {
     server: WildMatch,
@@ -203,7 +205,7 @@ struct Reading {
 
 impl Pattern {
     fn parse(option: &'static str, text: &str) -> Result<Self, Error> {
-        // More separators than this are nobody's names.
+        // Real names do not have more separators than this.
         const MAX_READINGS: usize = 16;
         let readings: Vec<Reading> = if text == "*" {
             vec![Reading::new("*", "*")]
@@ -219,7 +221,8 @@ impl Pattern {
                 .collect()
         };
         if readings.is_empty() {
-            // `fs*` could mean the server `fs`, or `fsx` too. Refusing beats guessing.
+            // `fs*` could mean only the server `fs`, or also `fsx`. It is refused because the
+            // intent cannot be known.
             let words = match option {
                 "ask" => AskAnnotation::ALL.map(|word| format!("`{word}`, ")).concat(),
                 _ => String::new(),

@@ -1,4 +1,4 @@
-//! A tool's answer, and the one rule that turns it into a script's value.
+//! A tool's result, and its conversion to a script's value.
 
 use std::borrow::Cow;
 
@@ -9,36 +9,37 @@ use serde_json::value::RawValue;
 use super::{Schema, ToolError, ToolErrorCode};
 use crate::json::{self, Json};
 
-/// What a tool answered, whatever protocol it came over.
+/// A tool's result, independent of the protocol.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolResult {
-    /// Content blocks as MCP writes them in JSON, an array of `{"type": "text", "text": …}` and so on. `None` is the
-    /// same as an empty array.
+    /// Content blocks in MCP's JSON form: an array of `{"type": "text", "text": …}` and so on.
+    /// `None` is the same as an empty array.
     pub content: Option<Json>,
-    /// The structured result, if there is one. An explicit `null` is one.
+    /// The structured result, if there is one. An explicit `null` counts as one.
     pub structured: Option<Json>,
-    /// Whether the tool reports that it failed.
+    /// Whether the tool reports a failure.
     pub is_error: bool,
 }
 
 impl ToolResult {
-    /// A result that is nothing but a JSON value: a [`Value`], or text that is JSON already ([`Json::parse`]).
+    /// A result with only a structured value: a [`Value`], or text that is already JSON
+    /// ([`Json::parse`]).
     pub fn structured(value: impl Into<Json>) -> Self {
         Self { structured: Some(value.into()), ..Self::default() }
     }
 
-    /// A result that is content blocks.
+    /// A result with only content blocks.
     pub fn content(blocks: Vec<Value>) -> Self {
         Self { content: Some(blocks.into()), ..Self::default() }
     }
 
-    /// The value that the script gets:
+    /// The value that the script receives. The first rule that applies decides:
     ///
-    /// 1. a reported failure is a [`ToolErrorCode::ToolError`] with the content;
-    /// 2. `structuredContent`, and of a lone `{"result": x}` the `x` when the tool's output schema
-    ///    is exactly such a wrapper;
-    /// 3. else all text, joined by newlines, parsed if the whole is a JSON object or array;
-    /// 4. else the content blocks as they are.
+    /// 1. A reported failure becomes a [`ToolErrorCode::ToolError`] with the content.
+    /// 2. `structuredContent`; only the `x` of `{"result": x}` if the tool's output schema is
+    ///    exactly such a wrapper.
+    /// 3. All text, joined by newlines, and parsed if the whole is a JSON object or array.
+    /// 4. The content blocks unchanged.
     ///
     /// # Errors
     ///
@@ -64,7 +65,8 @@ impl ToolResult {
         Ok(parse_container(&text).unwrap_or_else(|| Json::from(text)))
     }
 
-    /// The texts of the content, if it is nothing but text. No content at all is not text.
+    /// The joined texts of the content if it has only text blocks; `None` if it has other blocks or
+    /// none at all.
     fn joined_text(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Block<'a> {
@@ -93,8 +95,8 @@ impl ToolResult {
     }
 }
 
-/// `text` as a JSON object or array. A bare number or word stays the text it is: `007` and `true`
-/// are as often prose as they are data.
+/// Parses `text` if it is a JSON object or array. A bare number or word stays text: `007` and
+/// `true` are as often prose as data.
 fn parse_container(text: &str) -> Option<Json> {
     let trimmed = text.trim();
     let looks_like_a_container = (trimmed.starts_with('{') && trimmed.ends_with('}'))
@@ -102,10 +104,10 @@ fn parse_container(text: &str) -> Option<Json> {
     looks_like_a_container.then(|| Json::parse(trimmed).ok()).flatten()
 }
 
-/// Takes the `x` out of `{"result": x}` when the schema promises an object whose one property is
-/// `result`: that is how servers wrap what is not an object, because MCP wants one.
+/// Extracts `x` from `{"result": x}` if the output schema declares an object whose only property is
+/// `result`. Servers wrap values that are not objects in this way, because MCP requires an object.
 fn unwrap_result(structured: Json, output_schema: Option<&Schema>) -> Json {
-    /// The value under `result`, if there is nothing else.
+    /// The value of `result`, if there are no other fields.
     fn lone_result(text: &str) -> Option<&RawValue> {
         let mut found = None;
         let mut others = 0;

@@ -1,30 +1,31 @@
-//! Sample values: what a dry run gives a script in place of the result of a call that was not made.
+//! Sample values: what a dry run returns to a script for a call that is not made.
 //!
-//! Made of the tool's output schema, or of the shape of what it returned before. Always the same for the same schema,
-//! of bounded size, and marked: texts say [`MARK`]. It has the fields that a script reads; it need not satisfy every
-//! keyword of the schema.
+//! Generated from the tool's output schema, or from its inferred one. Always the same for the same
+//! schema, of bounded size, and marked: strings are [`MARK`]. A sample has the fields that a script
+//! reads; it need not satisfy every keyword of the schema.
 
 use serde_json::{Map, Value, json};
 
 use super::arguments::resolve;
 
-/// The text that stands for every text, and the key of what stands for an unknown value.
+/// The value of every sample string, and the key of the object that stands for an unknown value.
 pub(crate) const MARK: &str = "dry run";
 
-/// Levels that are filled, references followed.
+/// Maximum levels of a sample, with references followed.
 const MAX_DEPTH: usize = 16;
 
-/// Values in one sample: references can double at every level.
+/// Maximum number of values in one sample. References can double the number at every level.
 const MAX_VALUES: usize = 1_000;
 
-/// Bytes of a constant, an example or a default that is taken over. With [`MAX_VALUES`] of them 4 MB.
+/// Maximum bytes of a constant, an example or a default that is copied. With [`MAX_VALUES`] of
+/// them, 4 MB.
 const MAX_CONSTANT_BYTES: usize = 4_000;
 
-/// Elements of an array, and characters of a text, that a schema can ask for.
+/// Maximum elements of an array, and characters of a string, that a schema can require.
 const MAX_ELEMENTS: u64 = 10;
 const MAX_CHARACTERS: u64 = 1_000;
 
-/// A value such as `schema` describes; without one an object that says only that it is a dry run.
+/// A sample value for `schema`. Without a schema, an object that only says that this is a dry run.
 pub(crate) fn of_schema(schema: Option<&Value>) -> Value {
     match schema {
         Some(schema) => Sampler { root: schema, values_left: MAX_VALUES }.value(schema, 0),
@@ -58,7 +59,7 @@ impl Sampler<'_> {
         }
         for union in ["anyOf", "oneOf"] {
             let listed = fields.get(union).and_then(Value::as_array);
-            // What a script reads is rather in the alternative that is not null.
+            // A script is more likely to read the alternative that is not null.
             let is_null = |schema: &&Value| {
                 schema["type"] == "null" || schema["const"].is_null() && schema.get("const").is_some()
             };
@@ -81,7 +82,7 @@ impl Sampler<'_> {
 
     fn object(&mut self, fields: &Map<String, Value>, depth: usize) -> Value {
         let mut object = Map::new();
-        // Each part of `allOf` adds its own.
+        // Each part of `allOf` adds its own fields.
         for part in fields.get("allOf").and_then(Value::as_array).into_iter().flatten() {
             if let Value::Object(more) = self.value(part, depth + 1) {
                 object.extend(more.into_iter().filter(|(name, _)| name != MARK));
@@ -127,7 +128,8 @@ impl Sampler<'_> {
     }
 }
 
-/// The value that the schema itself names, if it is not too long.
+/// The first value of `const`, `enum`, `default` and `examples`, in this order, that is not too
+/// long.
 fn constant(fields: &Map<String, Value>) -> Option<Value> {
     let listed = |name: &str| fields.get(name).and_then(Value::as_array).into_iter().flatten();
     let named = fields.get("const").into_iter();
@@ -143,7 +145,8 @@ fn is_short(value: &Value) -> bool {
     }
 }
 
-/// The type, or what the keywords are of. Of several the first that is not null.
+/// The type, or the type that the keywords imply. If several are listed, the first; if that is
+/// null, the second.
 fn kind(fields: &Map<String, Value>) -> Option<&str> {
     match fields.get("type") {
         Some(Value::String(name)) => Some(name),
@@ -186,7 +189,7 @@ fn text(fields: &Map<String, Value>) -> String {
     formatted.to_owned()
 }
 
-/// One, or the number next to it that is within the bounds.
+/// One, or the nearest number within the bounds, rounded up to a multiple of `multipleOf`.
 fn number(fields: &Map<String, Value>) -> Value {
     let bound = |name: &str| fields.get(name).and_then(Value::as_f64);
     let is_whole = fields.get("type").is_some_and(|name| name == "integer");
@@ -196,7 +199,8 @@ fn number(fields: &Map<String, Value>) -> Value {
     if let Some(step) = bound("multipleOf").filter(|step| *step > 0.0) {
         sample = (sample / step).ceil() * step;
     }
-    // Beyond 2^53 a double is no exact integer, and no script could tell.
+    // Beyond 2^53 a double cannot represent every integer, and scripts could not tell the
+    // difference.
     if (is_whole || sample.fract() == 0.0) && sample.abs() < 9_007_199_254_740_992.0 {
         #[expect(clippy::cast_possible_truncation, reason = "it is within 53 bits")]
         return Value::from(sample.ceil() as i64);

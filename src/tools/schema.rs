@@ -1,4 +1,4 @@
-//! JSON Schemas as they are kept: as text.
+//! JSON Schemas, stored as text.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A JSON Schema. Kept as compact JSON text, which takes a tenth of the memory of a [`Value`] and
-/// goes to disk and to scripts as it is; parsed by those who look inside.
+/// A JSON Schema. Stored as compact JSON text, which takes a tenth of the memory of a [`Value`] and
+/// is written to disk and passed to scripts unchanged. Code that needs its contents parses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schema(Arc<str>);
 
@@ -24,7 +24,7 @@ impl Schema {
 
     /// The schema as a value.
     pub fn to_value(&self) -> Value {
-        // The text was made from a value or checked to be JSON.
+        // The text was made from a value or was checked to be JSON.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 }

@@ -12,10 +12,10 @@ mod words;
 
 pub(crate) use index::{Document, SearchIndex};
 
-/// As many parameters of a tool are indexed.
+/// Maximum number of a tool's parameters that are indexed.
 const MAX_PARAMETERS: usize = 64;
 
-/// An index of servers' names and definitions.
+/// Builds an index of servers' names and tool definitions.
 pub(crate) fn index_of<'a>(tools: impl Iterator<Item = (&'a str, &'a ToolDefinition)>) -> SearchIndex {
     let mut index = index::Builder::default();
     for (server, definition) in tools {
@@ -30,11 +30,11 @@ pub(crate) fn index_of<'a>(tools: impl Iterator<Item = (&'a str, &'a ToolDefinit
     index.finish()
 }
 
-/// The names and descriptions of the properties of an object's schema.
+/// The names and descriptions of an object schema's properties.
 ///
-/// Sorted by name, so that an index does not depend on the order in which a server writes them.
+/// Sorted by name, so that the index does not depend on the order in which a server writes them.
 fn parameters(schema: &str) -> Vec<(String, String)> {
-    // Everything else in a schema is skipped without being kept.
+    // All other keywords are skipped without being stored.
     #[derive(Deserialize)]
     struct ObjectSchema<'a> {
         #[serde(borrow, default)]
@@ -45,7 +45,7 @@ fn parameters(schema: &str) -> Vec<(String, String)> {
         #[serde(default)]
         description: String,
     }
-    // A schema of another form has no parameters to be found by.
+    // A schema of another form has no parameters to index.
     let Ok(ObjectSchema { properties }) = serde_json::from_str(schema) else { return Vec::new() };
     let named = properties.into_iter().take(MAX_PARAMETERS).map(|(name, property)| {
         let property: Property = serde_json::from_str(property.get()).unwrap_or_default();

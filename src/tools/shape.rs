@@ -1,15 +1,17 @@
-//! Observed shapes: what a tool's results look like, learned from the results themselves.
+//! Inferred output schemas, learned from a tool's results.
 //!
-//! Most MCP servers say nothing about what their tools answer, so that an author has to call a tool once to learn
-//! it. A [`Shape`] remembers it from calls that were made anyway: which fields, which types, what can be missing.
+//! Most MCP servers declare no output schema, so an author has to call a tool once to see what it
+//! returns. A [`Shape`] collects this from calls that are made anyway: which fields there are,
+//! their types, and which of them can be missing.
 //!
-//! A shape never holds a value: no text, no number, no constant. Names of fields are kept, and because an object's
-//! keys can be data too (`{"ada@example.com": …}`), an object with a key that does not look like a field's name, or
-//! with more than 64 keys, is only remembered as a map.
+//! A shape never holds a value: no text, no number, no constant. Field names are kept. An object's
+//! keys can be data too (`{"ada@example.com": …}`). So an object with more than 64 keys, or with a
+//! key that does not look like a field name, is kept only as a map, without its keys.
 //!
-//! Shapes form a semilattice: [`Shape::merge`] is commutative, associative and, but for the count of calls,
-//! idempotent, so it does not matter in which order and by whom calls are seen. One exception: past the bound of
-//! 500 nodes, the order can decide how deep the shape still goes.
+//! Shapes form a semilattice: [`Shape::merge`] is commutative, associative and, except for the
+//! count of calls, idempotent. So the order in which calls are recorded, and by which process, does
+//! not matter. One exception: beyond the bound of 500 nodes, the order can affect the depth of the
+//! shape.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -22,36 +24,36 @@ use serde_json::{Map, Value, json};
 
 use crate::json::{Json, Key};
 
-/// Levels that are described. What is deeper is unknown.
+/// Maximum levels of a shape. Deeper values are unknown.
 const MAX_DEPTH: usize = 8;
 
-/// Parts of a description: more than a person or a model reads, and some 20 KB on disk.
+/// Maximum nodes of a shape: more than a person or a model reads, and some 20 KB on disk.
 const MAX_NODES: usize = 500;
 
-/// Fields of an object. With more it is a map, whose keys are data.
+/// Maximum fields of an object. An object with more is a map, whose keys are data.
 const MAX_FIELDS: usize = 64;
 
-/// Bytes of a field's name. Longer ones are data.
+/// Maximum bytes of a field name. Longer keys are data.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Elements looked at from both ends of an array, by how many arrays it is inside of. The last ones, because
-/// sorted lists differ most at their ends.
+/// Number of elements sampled at the start and at the end of an array, by the number of enclosing
+/// arrays. The last ones are included because sorted lists differ most at their ends.
 const SAMPLES: [(usize, usize); 3] = [(100, 10), (20, 4), (5, 1)];
 
-/// Values looked at in one result: some tenths of a millisecond.
+/// Maximum number of values visited in one result: some tenths of a millisecond.
 const MAX_VALUES: usize = 8_000;
 
-/// What is known about a tool's results.
+/// The inferred shape of a tool's results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shape {
-    /// How many results it is made of.
+    /// The number of results it is based on.
     calls: u64,
     root: Node,
 }
 
 impl Shape {
-    /// The shape of one result. Looks at a bounded number of its values, however large it is.
+    /// The shape of one result. Visits a bounded number of its values, however large it is.
     pub(crate) fn of(result: &Value) -> Self {
         let mut root = Node::default();
         root.observe(result, &mut Place { depth: 0, arrays: 0, values_left: MAX_VALUES });
@@ -59,16 +61,17 @@ impl Shape {
         Self { calls: 1, root }
     }
 
-    /// The shape of a result that is text, of which no more is read into memory than [`Shape::of`] looks at.
+    /// The shape of a result in text form. Deserializes only the values that [`Shape::of`] visits.
     pub(crate) fn of_text(result: &Json) -> Self {
         let mut values_left = MAX_VALUES;
         let part = Part { depth: 0, arrays: 0, values_left: &mut values_left };
         let mut deserializer = serde_json::Deserializer::from_str(result.text());
-        // What is JSON can be read.
+        // The text is known to be JSON, so it can be deserialized.
         Self::of(&part.deserialize(&mut deserializer).unwrap_or_default())
     }
 
-    /// Makes this the shape of what both describe. Returns whether more is known than the count of calls.
+    /// Merges another shape into this one. Returns whether anything except the count of calls has
+    /// changed.
     pub(crate) fn merge(&mut self, other: Self) -> bool {
         self.calls = self.calls.saturating_add(other.calls);
         if self.root == other.root {
@@ -80,18 +83,19 @@ impl Shape {
         self.root != before
     }
 
-    /// How many results this was made of.
+    /// The number of results it is based on.
     pub(crate) fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Whether both say the same, whatever the number of calls.
+    /// Whether both are equal except for the number of calls.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.root == other.root
     }
 
-    /// The shape as a JSON Schema, with `"x-observed": {"calls": n}` to tell it from what a server promises.
+    /// The shape as a JSON Schema, with `"x-observed": {"calls": n}` to distinguish it from a
+    /// schema that a server declares.
     pub(crate) fn to_schema(&self) -> Value {
         let mut schema = self.root.to_schema();
         schema.insert("x-observed".to_owned(), json!({ "calls": self.calls }));
@@ -99,30 +103,31 @@ impl Shape {
     }
 }
 
-/// The kinds of values that were seen without their parts, as bits: small, and joined by `|`.
+/// Bit flags for the kinds of values without parts: compact, and joined by `|`.
 mod kind {
     pub(super) const NULL: u8 = 1;
     pub(super) const BOOLEAN: u8 = 2;
     pub(super) const INTEGER: u8 = 4;
     pub(super) const FRACTION: u8 = 8;
     pub(super) const STRING: u8 = 16;
-    /// Something that is not described. Nothing else is known then.
+    /// A value that is not described. It excludes all other information.
     pub(super) const UNKNOWN: u8 = 32;
 }
 
-/// What was seen in one place. The names are short because they are written for every node.
+/// What was seen at one location. The serialized names are short because they are written for every
+/// node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Node {
     #[serde(default, rename = "k", skip_serializing_if = "is_zero")]
     kinds: u8,
-    /// Arrays were seen, with such elements. An empty node if all were empty.
+    /// The elements of the arrays that were seen. An empty node if all arrays were empty.
     #[serde(default, rename = "e", skip_serializing_if = "Option::is_none")]
     elements: Option<Box<Self>>,
-    /// Objects were seen. Never along with `values`.
+    /// The fields of the objects that were seen. Never set together with `values`.
     #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
     fields: Option<BTreeMap<String, Field>>,
-    /// Objects were seen that are maps, with such values.
+    /// The values of the objects that were seen and that are maps.
     #[serde(default, rename = "m", skip_serializing_if = "Option::is_none")]
     values: Option<Box<Self>>,
 }
@@ -132,7 +137,7 @@ struct Node {
 struct Field {
     #[serde(rename = "n")]
     node: Node,
-    /// An object was seen without it.
+    /// Whether an object without this field was seen.
     #[serde(default, rename = "o", skip_serializing_if = "std::ops::Not::not")]
     optional: bool,
 }
@@ -142,8 +147,8 @@ fn is_zero(kinds: &u8) -> bool {
     *kinds == 0
 }
 
-/// Reads the part of a text that an observer looks at: of arrays the first and last elements, of objects enough fields
-/// to tell what they are, of strings that they are some.
+/// Deserializes the part of a text that is visited: the first and last elements of arrays, enough
+/// fields of objects to tell whether they are maps, and only the type of strings.
 struct Part<'a> {
     depth: usize,
     arrays: usize,
@@ -231,12 +236,13 @@ impl<'de> Visitor<'de> for Part<'_> {
         let mut kept = Map::new();
         let mut tail = VecDeque::<(Cow<'de, str>, &RawValue)>::new();
         let (first, last) = SAMPLES[self.arrays.min(SAMPLES.len() - 1)];
-        // With one more than there may be it is a map.
+        // An object with one more than the maximum number of fields is a map.
         let first = first.max(MAX_FIELDS + 1);
         let last = if self.depth < MAX_DEPTH { last } else { 0 };
         while self.depth < MAX_DEPTH && kept.len() < first && *self.values_left > 0 {
             let Some(Key(key)) = fields.next_key()? else { return Ok(Value::Object(kept)) };
-            // The values of a map are sampled as an array's elements are; which it is shows later.
+            // The values of a map are sampled like the elements of an array. Whether the object is
+            // a map is known only later.
             let value = fields.next_value_seed(self.inside(false))?;
             kept.insert(short_key(&key), value);
         }
@@ -254,12 +260,12 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// As much of a key as tells that it is too long for a name.
+/// The start of a key, long enough to show that it is too long for a field name.
 fn short_key(key: &str) -> String {
     key[..key.floor_char_boundary(2 * MAX_NAME_BYTES)].to_owned()
 }
 
-/// Where in a result the observer is, and how much it may still look at.
+/// The current position in a result, and how many values may still be visited.
 struct Place {
     depth: usize,
     arrays: usize,
@@ -275,7 +281,8 @@ impl Node {
         self.kinds & kind::UNKNOWN != 0
     }
 
-    /// Adds one value. In place, because most elements of an array add nothing and should cost no allocation.
+    /// Adds one value. In place, because most elements of an array add nothing new and should cost
+    /// no allocation.
     fn observe(&mut self, value: &Value, place: &mut Place) {
         place.values_left = place.values_left.saturating_sub(1);
         if self.is_unknown() {
@@ -295,7 +302,8 @@ impl Node {
                 place.arrays += 1;
                 let tail = items.len().saturating_sub(last).max(first);
                 for item in items.iter().take(first).chain(items.iter().skip(tail)) {
-                    // Elements that are not looked at can only add something: what is known stays right.
+                    // Elements that are not visited could only add information; what is known
+                    // remains correct.
                     if place.values_left == 0 {
                         break;
                     }
@@ -321,7 +329,8 @@ impl Node {
         if is_map {
             self.become_map();
             let values = self.values.get_or_insert_default();
-            // Keys of a map say nothing, so its values are sampled as an array's elements are.
+            // The keys of a map carry no information, so its values are sampled like the elements
+            // of an array.
             let (first, last) = SAMPLES[place.arrays.min(SAMPLES.len() - 1)];
             place.arrays += 1;
             let tail = object.len().saturating_sub(last).max(first);
@@ -340,7 +349,8 @@ impl Node {
             field.optional |= !object.contains_key(key);
         }
         for (key, value) in object {
-            // What is not looked at may be there or not: it is left out, and so optional for all who saw it.
+            // Fields that are not visited are left out of this shape, so merging makes them
+            // optional in other shapes.
             if place.values_left == 0 {
                 break;
             }
@@ -357,7 +367,7 @@ impl Node {
         }
     }
 
-    /// Adds what `other` describes.
+    /// Merges the node `other` into this one.
     fn join(&mut self, other: Self) {
         if self.is_unknown() || other.is_unknown() {
             *self = Self::unknown();
@@ -398,7 +408,7 @@ impl Node {
         }
     }
 
-    /// Forgets the names of the fields, if there are any.
+    /// Drops the names of the fields, if there are any.
     fn become_map(&mut self) {
         if let Some(fields) = self.fields.take() {
             let values = self.values.get_or_insert_default();
@@ -408,7 +418,7 @@ impl Node {
         }
     }
 
-    /// Forgets the deepest levels until there are few enough nodes.
+    /// Drops the deepest levels until the number of nodes is within the bound.
     fn bound(&mut self) {
         let mut depth = MAX_DEPTH;
         while depth > 0 && self.count() > MAX_NODES {
@@ -496,22 +506,25 @@ fn typed(name: &str) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), Value::from(name))])
 }
 
-/// Whether an object's key is rather data than a field's name: an id, a date, a path, an address, a hash, a number,
-/// a sentence. One such key makes the object a map, so this errs on the side of yes.
+/// Whether an object's key is likely to be data and not a field name: an id, a date, a path, an
+/// address, a hash, a number, a sentence. One such key makes the object a map, so doubtful keys
+/// count as data.
 fn looks_like_data(key: &str) -> bool {
     let digits = key.chars().filter(char::is_ascii_digit).count();
-    // Paths, addresses, host and file names, times, JSON, queries; a leading `@` or `$` is JSON-LD's and others'.
+    // Paths, addresses, host and file names, times, JSON, queries. A leading `@` or `$` is allowed,
+    // because JSON-LD and others use it in field names.
     let has_syntax = key.char_indices().any(|(at, character)| {
         !(character.is_alphanumeric() || "_- ".contains(character) || at == 0 && "@$".contains(character))
     });
     let words = key.split([' ', '_', '-']).filter(|word| !word.is_empty());
-    // `deadbeef`, but not `feedback` or `added`: hexadecimal words have few digits and are short.
+    // `deadbeef`, but not `feedback` or `added`: words made of hexadecimal letters have few digits
+    // and are short.
     let is_hash = |word: &str| {
         word.len() >= 8
             && word.chars().all(|character| character.is_ascii_hexdigit())
             && word.contains(|character: char| character.is_ascii_digit())
     };
-    // `dQw4w9WgXcQ`: letters go back and forth between cases and digits as no word does.
+    // `dQw4w9WgXcQ`: letters alternate between cases and digits more often than in any word.
     let is_token = |word: &str| {
         let classes: Vec<u8> = word
             .chars()

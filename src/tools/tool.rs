@@ -1,4 +1,4 @@
-//! A tool as people and programs outside scripts look at it.
+//! A tool as embedders and the command line see it.
 
 use serde_json::Value;
 
@@ -8,29 +8,29 @@ use super::catalog::ResolvedTool;
 use super::names::full_name;
 use crate::json::Json;
 
-/// A tool of a server, and what is known of its results.
+/// A tool of a server, with what is known about its results.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Tool {
     /// The server's name as configured.
     pub server: String,
-    /// What the server says about the tool. Untrusted text.
+    /// The server's definition of the tool. Untrusted text.
     pub definition: ToolDefinition,
-    /// A JSON Schema of what the tool was seen to return, if it has no output schema of its own and
-    /// was called before. It knows names of fields and types, never values.
+    /// The output schema inferred from earlier results, if the tool declares no output schema and
+    /// was called before. It contains field names and types, never values.
     pub observed: Option<Value>,
     /// The tool as a TypeScript function, as a script sees it.
     pub signature: String,
     schema: Json,
 }
 
-/// A server and its tools, as far as they are known.
+/// A server and its tools, if they are known.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct KnownServer {
     /// The server's name as configured.
     pub name: String,
-    /// Its tools in its own order; `None` if it was never asked.
+    /// Its tools in the server's order; `None` if they were never listed.
     pub tools: Option<Vec<Tool>>,
 }
 
@@ -50,18 +50,18 @@ impl Tool {
         full_name(&self.server, &self.definition.name)
     }
 
-    /// `server.tool`, as allow and deny patterns write it.
+    /// `server.tool`, as in allow and deny patterns.
     pub fn path(&self) -> String {
         format!("{}.{}", self.server, self.definition.name)
     }
 
-    /// Why the arguments are not checked before a call, if they are not: a schema that is broken, or
-    /// that could take too long.
+    /// Why arguments are not checked before a call; `None` if they are checked. The reason is a
+    /// schema that is invalid or could take too long to check.
     pub fn unchecked(&self) -> Option<String> {
         ArgumentCheck::compile(&self.definition.input_schema).err()
     }
 
-    /// The object that `getToolSchema` gives a script.
+    /// The object that `getToolSchema` returns to a script.
     pub fn to_json(&self) -> &Json {
         &self.schema
     }

@@ -1,4 +1,4 @@
-//! Arguments, as close to what was typed as possible. No files are read here.
+//! Command-line arguments, as close to the typed form as possible. No files are read here.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,58 +20,58 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a TypeScript, JavaScript or Python file
     ///
-    /// What the script prints goes to stdout as it is printed, warnings and errors to stderr. The
-    /// value comes last on stdout, as JSON.
+    /// The script's output is printed to stdout as it is produced, warnings and errors to stderr.
+    /// The returned value is printed last on stdout, as JSON.
     ///
-    /// Exit status: 0 success, 1 the script failed, 2 usage or configuration, 3 a limit was hit,
-    /// 130 interrupted.
+    /// Exit status: 0 success, 1 the script failed, 2 usage or configuration error, 3 a limit was
+    /// exceeded, 130 interrupted.
     Run(RunArguments),
 
-    /// Serve agents: an MCP server over stdin and stdout, or over HTTP
+    /// Serve MCP clients over stdin and stdout, or over HTTP
     ///
-    /// Its tools run scripts that call the tools of the configured servers. Logs go to stderr.
+    /// The server's tools run scripts that call the tools of the configured servers. Logs go to
+    /// stderr.
     ///
-    /// With --http any number of clients are served at http://ADDR/mcp, each with runs of its own, and `/healthz` says
-    /// how the server is. Stdin and stdout are not used then. Clients must send the token of CX_HTTP_TOKEN or
-    /// --token-file as `Authorization: Bearer`, if there is one; an address that others can reach needs one of at
-    /// least 32 characters.
+    /// With --http, any number of clients can connect to http://ADDR/mcp, each with its own runs,
+    /// and `/healthz` reports the server's health. Stdin and stdout are not used then. If
+    /// CX_HTTP_TOKEN or --token-file sets a token, clients must send it as `Authorization: Bearer`.
+    /// An address that is not a loopback address requires a token of at least 32 characters.
     ///
-    /// Exit status: 0 the client has gone or a signal came, 2 usage or configuration, 3 too many scripts could not be
-    /// stopped and the process should be started again.
+    /// Exit status: 0 the client disconnected or a signal was received, 2 usage or configuration
+    /// error, 3 too many scripts could not be stopped and the process should be restarted.
     Serve(ServeArguments),
 
     /// List, search and show the tools of the configured servers
     ///
-    /// From what is known: a server is asked only with --refresh, or when a script needs it.
+    /// Uses cached tool lists: a server is only asked with --refresh, or when a script needs it.
     #[command(subcommand)]
     Tools(ToolsCommand),
 
-    /// Print TypeScript declarations of what scripts see
+    /// Print TypeScript declarations of the tools that scripts can call
     Types(TypesArguments),
 
-    /// What is kept of servers between runs
+    /// Manage the cache of tool lists and inferred output schemas
     #[command(subcommand)]
     Cache(CacheCommand),
 
-    /// What scripts keep between runs
+    /// Manage the state that scripts keep between runs
     #[command(subcommand)]
     State(StateCommand),
 
-    /// Sign in to servers behind an address, and out of them
+    /// Sign in to and out of HTTP servers
     ///
-    /// Exit status: 0 success (for `status`: signed in), 1 signed out, 2 it failed.
+    /// Exit status: 0 success (for `status`: signed in), 1 signed out, 2 failure.
     Auth(AuthArguments),
 
-    /// Show what is configured, and where it comes from
+    /// Show the configuration and where it comes from
     #[command(subcommand)]
     Config(ConfigCommand),
 
-    /// Let a workspace's file start what it says
+    /// Trust a workspace configuration file
     ///
-    /// Files in a workspace, such as `.cx.json` and `.mcp.json`, may only narrow what is allowed
-    /// until a person has read and trusted them. Shows what the file would start and asks. Trust
-    /// ends with the next change to the file. What is trusted is the file, not the programs that it
-    /// names.
+    /// Files in a workspace, such as `.cx.json` and `.mcp.json`, can only restrict what is allowed
+    /// until you trust them. Shows what the file would start and asks for confirmation. Any change
+    /// to the file revokes the trust. Trust covers the file, not the programs that it names.
     Trust(TrustArguments),
 }
 
@@ -86,27 +86,28 @@ pub(crate) enum AnswerFormat {
     Toon,
 }
 
-/// What scripts may call and use: the same for one script and for all of a server's.
+/// What scripts may call and use: the arguments shared by `run` and `serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ScriptArguments {
-    /// A file with `mcpServers` instead of the configuration that is found; its commands are trusted
+    /// Read servers from this `mcpServers` file instead of the discovered configuration; its
+    /// commands are trusted
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
-    /// Allow only the tools that match, as `server.tool` or `server.*`
+    /// Allow only tools that match, as `server.tool` or `server.*`
     #[arg(long, value_name = "PATTERN")]
     pub(crate) allow: Vec<String>,
 
-    /// Deny the tools that match; wins over --allow
+    /// Deny tools that match; has precedence over --allow
     #[arg(long, value_name = "PATTERN")]
     pub(crate) deny: Vec<String>,
 
-    /// Ask a person, at the terminal or at the client, before each call of the tools that match, or are `destructive`,
-    /// `write` or `open-world`
+    /// Require approval, at the terminal or through the client, for each call of a tool that
+    /// matches PATTERN or is `destructive`, `write` or `open-world`
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ask: Vec<String>,
 
-    /// Maximum wall-clock time of a script [default: 30s; 10m if a client asks for it]
+    /// Maximum wall-clock time of a script [default: 30s; 10m if a client requests it]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
@@ -114,13 +115,14 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
 
-    /// Maximum number of tool calls of a script, 0 for no limit [default: 1000, or what a client asks for]
+    /// Maximum number of tool calls of a script, 0 for no limit [default: 1000, or what a client
+    /// requests]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
 }
 
 impl ScriptArguments {
-    /// The limits where these say something, `default` where they do not.
+    /// The limits set by the arguments; `default` for the others.
     pub(crate) fn limits(&self, default: Limits) -> Limits {
         Limits {
             wall_time: self.timeout.unwrap_or(default.wall_time),
@@ -138,24 +140,25 @@ pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) scripts: ScriptArguments,
 
-    /// Wall-clock time of a script whose client asks for none, at most --timeout [default: --timeout, or 30s]
+    /// Wall-clock time of a script if the client requests none, at most --timeout [default:
+    /// --timeout, or 30s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) default_timeout: Option<Duration>,
 
-    /// Scripts that may run at the same time
+    /// Maximum number of scripts that run at the same time
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_runs: usize,
 
-    /// Scripts that may wait for their turn, 30 s at most
+    /// Maximum number of scripts that wait to run, each for at most 30 s
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) max_queued: usize,
 
-    /// How the text of answers is written
+    /// Format of the text in results
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) format: AnswerFormat,
 
-    /// Serve over HTTP at this address, such as 127.0.0.1:8000; port 0 takes a free one. The address is printed on
-    /// stderr
+    /// Serve over HTTP at this address, such as 127.0.0.1:8000; port 0 selects a free port. The
+    /// address is printed on stderr
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,
 
@@ -163,18 +166,20 @@ pub(crate) struct ServeArguments {
     pub(crate) over_http: HttpArguments,
 }
 
-/// What matters with `--http` only.
+/// Arguments that only apply with `--http`.
 #[derive(Args, Debug)]
 pub(crate) struct HttpArguments {
-    /// Let the pages of this origin ask, such as https://app.example.com; those of this machine may
+    /// Allow cross-origin requests from ORIGIN, such as https://app.example.com; loopback origins
+    /// are always allowed
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
 
-    /// A file with the token that clients must send, which only you may read; else CX_HTTP_TOKEN has it
+    /// Read the token that clients must send from this file, which only you may read; without it,
+    /// from CX_HTTP_TOKEN
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Show metrics at `/metrics`, as Prometheus reads them
+    /// Serve metrics at `/metrics`, in the Prometheus format
     #[arg(long, requires = "http")]
     pub(crate) metrics: bool,
 }
@@ -182,11 +187,11 @@ pub(crate) struct HttpArguments {
 /// Where tools come from, and how to print them.
 #[derive(Args, Debug)]
 pub(crate) struct ToolsSource {
-    /// A file with `mcpServers` instead of the configuration that is found
+    /// Read servers from this `mcpServers` file instead of the discovered configuration
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
-    /// Start the servers and ask them first
+    /// Start the servers and fetch their tool lists first
     #[arg(long)]
     pub(crate) refresh: bool,
 
@@ -202,11 +207,11 @@ pub(crate) enum ToolsCommand {
         #[command(flatten)]
         source: ToolsSource,
 
-        /// Only this server's
+        /// List only the tools of this server
         #[arg(long)]
         server: Option<String>,
     },
-    /// Find tools by words, best first
+    /// Search tools by words, best match first
     Search {
         #[command(flatten)]
         source: ToolsSource,
@@ -214,11 +219,11 @@ pub(crate) enum ToolsCommand {
         #[arg(required = true)]
         words: Vec<String>,
 
-        /// At most so many
+        /// Maximum number of results
         #[arg(long, default_value_t = 10)]
         limit: usize,
     },
-    /// Show a tool: what it does, takes and returns
+    /// Show a tool's description, arguments and result
     Show {
         #[command(flatten)]
         source: ToolsSource,
@@ -226,12 +231,12 @@ pub(crate) enum ToolsCommand {
         /// `server.tool` or `mcp__server__tool`
         name: String,
     },
-    /// Show which tools are not as they were accepted
+    /// Show tools whose definition differs from the pinned one
     Changed {
         #[command(flatten)]
         source: ToolsSource,
     },
-    /// Accept tools as they are now
+    /// Pin the current definitions of tools
     #[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
     Accept {
         #[command(flatten)]
@@ -240,7 +245,7 @@ pub(crate) enum ToolsCommand {
         /// `server.tool`, or `server` for all of its tools
         names: Vec<String>,
 
-        /// Everything that differs
+        /// All tools that differ
         #[arg(long)]
         all: bool,
     },
@@ -251,32 +256,32 @@ pub(crate) struct TypesArguments {
     #[command(flatten)]
     pub(crate) source: ToolsSource,
 
-    /// Write them to this file, such as `cx.d.ts`
+    /// Write the declarations to this file, such as `cx.d.ts`
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Forget the lists of tools and the shapes of results
+    /// Delete the cached tool lists and inferred output schemas
     Clear,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StateCommand {
-    /// List the workspaces and sessions that have something
+    /// List the workspaces and sessions that have state
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Forget what is kept for this workspace
+    /// Delete the state of this workspace
     Clear {
-        /// For this session instead
+        /// Delete the state of this session instead
         #[arg(long, value_name = "HANDLE", conflicts_with = "all")]
         session: Option<String>,
 
-        /// For all workspaces and sessions
+        /// Delete the state of all workspaces and sessions
         #[arg(long)]
         all: bool,
     },
@@ -290,21 +295,21 @@ pub(crate) struct AuthArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Sign in through a browser; the tokens go to the system's keyring
+    /// Sign in through a browser; tokens are stored in the system's keyring
     Login {
         #[command(flatten)]
         server: AuthServer,
 
-        /// Only print the address to open
+        /// Only print the URL to open
         #[arg(long)]
         no_browser: bool,
     },
-    /// Forget the tokens
+    /// Delete the tokens
     Logout {
         #[command(flatten)]
         server: AuthServer,
     },
-    /// Say whether there are tokens
+    /// Show whether there are tokens
     Status {
         #[command(flatten)]
         server: AuthServer,
@@ -313,15 +318,15 @@ pub(crate) enum AuthCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct AuthServer {
-    /// The server's name, as in the configuration
+    /// The server's name in the configuration
     #[arg(value_name = "SERVER")]
     pub(crate) name: String,
 
-    /// The address of a server that is not in the configuration
+    /// The URL of a server that is not in the configuration
     #[arg(long, value_name = "URL", conflicts_with = "mcp_config")]
     pub(crate) url: Option<String>,
 
-    /// A file with `mcpServers` instead of the configuration that is found
+    /// Read servers from this `mcpServers` file instead of the discovered configuration
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 }
@@ -351,7 +356,7 @@ pub(crate) struct TrustArguments {
     /// The file to trust
     pub(crate) file: Option<PathBuf>,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, requires = "file")]
     pub(crate) yes: bool,
 
@@ -359,7 +364,7 @@ pub(crate) struct TrustArguments {
     #[arg(long)]
     pub(crate) list: bool,
 
-    /// Trust this file no longer
+    /// Revoke the trust in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) revoke: Option<PathBuf>,
 }
@@ -384,30 +389,30 @@ pub(crate) struct RunArguments {
     #[arg(short = 'e', long, value_name = "CODE")]
     pub(crate) eval: Option<String>,
 
-    /// The script's language [default: by the file's ending, `.py` is Python; else TypeScript]
+    /// The script's language [default: Python for `.py` files, else TypeScript]
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     pub(crate) lang: Option<ScriptLanguage>,
 
-    /// What the script sees as `input`, in Python as `inputs`
+    /// The script's `input`; `inputs` in Python
     #[arg(long, value_name = "JSON|@FILE")]
     pub(crate) input: Option<String>,
 
     #[command(flatten)]
     pub(crate) script: ScriptArguments,
 
-    /// Give the script the state of this session instead of the workspace's
+    /// Use the state of this session instead of the workspace's
     #[arg(long, value_name = "HANDLE")]
     pub(crate) session: Option<String>,
 
-    /// Make no call of a tool that is not read-only; list the calls instead
+    /// Call only read-only tools; list the other calls instead
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Print the whole outcome as one JSON object, and nothing else
+    /// Print the result as one JSON object, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Say on stderr what the run used and what stayed out of the output
+    /// Print resource usage and dropped output to stderr
     #[arg(long)]
     pub(crate) stats: bool,
 }

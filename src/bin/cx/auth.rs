@@ -12,11 +12,11 @@ use crate::exit::ExitStatus;
 use crate::output;
 use crate::{config, diagnostic};
 
-/// Signs in to or out of a server, or says whether somebody has.
+/// Signs in to or out of a server, or reports whether the user is signed in.
 ///
 /// # Errors
 ///
-/// What is wrong with the arguments, and why signing in failed.
+/// Invalid arguments, and why signing in failed.
 pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
 async fn login(arguments: &AuthServer, no_browser: bool) -> anyhow::Result<ExitStatus> {
     let server = find(arguments)?;
     auth::login(&server, &state_directory()?, |address| {
-        // Printed even if a browser opens: it may open where nobody sees it.
+        // Printed even if a browser opens, because it may open where the user does not see it.
         output::print_note(&format!("open this address to sign in to {}:\n{address}", arguments.name));
         if !no_browser && let Err(error) = open::that_detached(address.as_str()) {
             diagnostic::print_warning(&format!("no browser could be opened: {error}"));
@@ -82,7 +82,7 @@ fn find(arguments: &AuthServer) -> anyhow::Result<McpServer> {
     Ok(McpServer::http(&arguments.name, url))
 }
 
-/// Where the person's tokens are when there is no keyring.
+/// Where the user's tokens are stored if there is no keyring.
 fn state_directory() -> anyhow::Result<PathBuf> {
     Directories::from_environment()
         .map(|directories| directories.state)

@@ -1,4 +1,4 @@
-//! `cx config`, and the configuration of the other commands.
+//! `cx config`, and loading the configuration for the other commands.
 
 use std::env;
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ use crate::args::{ConfigCommand, ShowArguments};
 use crate::exit::ExitStatus;
 use crate::{diagnostic, output};
 
-/// The configuration: of the files that were named, or if there are none of those that are found
-/// from the working directory.
+/// Loads the configuration: the named files or, if there are none, the files found from the working
+/// directory.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub(crate) fn load(files: Vec<PathBuf>) -> anyhow::Result<Config> {
     Ok(Config::load(&LoadOptions { workspace, files, discover })?)
 }
 
-/// An executor of that configuration which keeps what it learns in the person's directories.
+/// An executor builder with that configuration, which stores its data in the user's directories.
 pub(crate) fn builder(config: Config) -> ExecutorBuilder {
     let directories = Directories::from_environment();
     let mut builder = Executor::builder();
@@ -43,7 +43,7 @@ pub(crate) fn builder(config: Config) -> ExecutorBuilder {
     builder.config(config)
 }
 
-/// What scripts keep between runs.
+/// The store of the state that scripts keep between runs.
 pub(crate) fn state_store(directories: &Directories) -> StateStore {
     StateStore::new(directories.state.join("scripts.sqlite3"))
 }
@@ -54,7 +54,7 @@ pub(crate) fn state_store(directories: &Directories) -> StateStore {
 ///
 /// What is wrong with the configuration.
 pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
-    // A closed stdout is the reader's choice, not a failure.
+    // A closed stdout is the reader's decision, not a failure.
     let _ = match command {
         ConfigCommand::Schema => output::print_text(CONFIG_SCHEMA),
         ConfigCommand::Show(ShowArguments { mcp_config, json }) => {
@@ -70,7 +70,7 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// The configuration for people.
+/// The configuration as readable text.
 fn text(config: &Config) -> String {
     let json = config.to_json();
     let mut text = String::new();

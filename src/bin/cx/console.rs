@@ -1,4 +1,4 @@
-//! What a person at the terminal sees while a script runs: its output, and questions about its calls.
+//! The terminal during a run: the script's output, and approval prompts for its calls.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -15,15 +15,15 @@ use tokio::io::unix::AsyncFd;
 
 use crate::{diagnostic, output};
 
-/// The terminal of this process, wherever its streams go.
+/// The controlling terminal of this process, even if its streams are redirected.
 const TERMINAL: &str = "/dev/tty";
 
-/// Bytes of an answer that are read. Nobody types more than a sentence.
+/// Maximum bytes of an answer that are read. Users do not type more than a sentence.
 const MAX_ANSWER: usize = 1_000;
 
-/// The person's side of one run.
+/// The terminal side of one run.
 pub(crate) struct Console {
-    /// Ends the run when nobody reads its output any more.
+    /// Cancels the run when stdout is closed.
     cancel: CancellationToken,
     reader_gone: AtomicBool,
     state: Mutex<State>,
@@ -32,7 +32,8 @@ pub(crate) struct Console {
 #[derive(Default)]
 struct State {
     is_asking: bool,
-    /// Output that came while a question was open. The script's own bound for output holds for it.
+    /// Output that was produced while a prompt was open. It is bounded by the script's output
+    /// limit.
     held: Vec<Output>,
 }
 
@@ -41,14 +42,15 @@ impl Console {
         Self { cancel, reader_gone: AtomicBool::new(false), state: Mutex::default() }
     }
 
-    /// Whether a person can be asked: there is a terminal, and it is not only the one of a program that has started
-    /// this one and reads all of its streams.
+    /// Whether prompts can be shown: there is a terminal, and stdin or stderr is connected to it.
+    /// If neither is, the terminal belongs to a program that started this one and reads all of its
+    /// streams.
     pub(crate) fn has_terminal() -> bool {
         (io::stdin().is_terminal() || io::stderr().is_terminal()) && open_terminal().is_ok()
     }
 
-    /// Prints a piece of output, unless a question is open: then a script could write under it what looks like another
-    /// one. It comes when the question is answered.
+    /// Prints a piece of output. While a prompt is open the output is held until the prompt is
+    /// answered; otherwise a script could print a forged prompt below the real one.
     pub(crate) fn print(&self, entry: &Output) {
         let mut state = self.state.lock();
         if state.is_asking {
@@ -60,13 +62,13 @@ impl Console {
 
     fn print_now(&self, entry: &Output) {
         if output::print_entry(entry).is_err() {
-            // Nobody reads any more, so nobody wants the rest.
+            // The reader has closed stdout, so further output is not wanted.
             self.reader_gone.store(true, Ordering::Relaxed);
             self.cancel.cancel();
         }
     }
 
-    /// Prints how far a call has come, unless a question is open.
+    /// Prints a call's progress, unless a prompt is open.
     pub(crate) fn print_progress(&self, progress: &CallProgress) {
         let state = self.state.lock();
         if !state.is_asking {
@@ -74,7 +76,7 @@ impl Console {
         }
     }
 
-    /// Prints what was held back. Questions of a run that is over are over too.
+    /// Prints the held output. When the run is over, its prompts are over too.
     pub(crate) fn release(&self) {
         let mut state = self.state.lock();
         state.is_asking = false;
@@ -88,11 +90,12 @@ impl Console {
         self.reader_gone.load(Ordering::Relaxed)
     }
 
-    /// Asks the person at the terminal about one call. Whatever is not a clear yes is a no. Dropping the future takes
-    /// the question back.
+    /// Asks at the terminal for approval of one call. Any answer but a clear yes counts as no.
+    /// Dropping the future withdraws the prompt.
     pub(crate) async fn ask(self: Arc<Self>, request: ApprovalRequest) -> Approval {
         let Ok(terminal) = open_terminal().and_then(watched) else { return Approval::Unavailable };
-        // Who reads from the background is stopped by the system, and nobody would know why.
+        // The system stops a background process that reads from the terminal, and the user would
+        // not know why.
         let in_foreground = tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp());
         if !in_foreground {
             return Approval::Unavailable;
@@ -101,7 +104,7 @@ impl Console {
         let mut question = OpenQuestion { console: &self, terminal: &terminal, is_answered: false };
         let asked = async {
             write(&terminal, &text(&request)).await?;
-            // What was typed before the question was there is no answer to it.
+            // Input typed before the prompt was shown is not an answer to it.
             tcflush(&terminal, QueueSelector::IFlush)?;
             read_line(&terminal).await
         };
@@ -115,7 +118,7 @@ impl Console {
     }
 }
 
-/// A question on the screen.
+/// A prompt on the screen.
 struct OpenQuestion<'a> {
     console: &'a Console,
     terminal: &'a AsyncFd<File>,
@@ -125,7 +128,7 @@ struct OpenQuestion<'a> {
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
-            // If the terminal does not take it at once, nobody looks.
+            // If the terminal cannot take the text at once, it is not being read.
             let _ = self.terminal.get_ref().write_all(b"\nno longer asked\n");
         }
         self.console.release();
@@ -140,11 +143,13 @@ fn open_terminal() -> io::Result<File> {
 
 #[expect(unsafe_code, reason = "tokio cannot know that a file's descriptor stays the same")]
 fn watched(terminal: File) -> io::Result<AsyncFd<File>> {
-    // SAFETY: a `File` owns its descriptor and closes it when it is dropped, not before; nobody takes it out.
+    // SAFETY: a `File` owns its descriptor and closes it only when dropped; nothing takes it out of
+    // the `AsyncFd`.
     Ok(unsafe { AsyncFd::register(terminal) }?)
 }
 
-/// The question. Names and arguments are shown so that no character of them can hide or move anything.
+/// The text of the prompt. Names and arguments are escaped so that no character can hide or move
+/// text.
 fn text(request: &ApprovalRequest) -> String {
     let call = request.call_text();
     let mut text = format!("\nThe script `{}` asks to call {call}\n", cx::text::one_line(&request.script));
@@ -161,7 +166,8 @@ fn text(request: &ApprovalRequest) -> String {
     text
 }
 
-/// What the server says of the tool, as far as it is yes or no: it may say anything else in its own words.
+/// The boolean hints of the tool's annotations. Other annotations are free text from the server and
+/// are not shown.
 fn hints(annotations: Option<&Value>) -> String {
     let said = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"].map(|name| {
         let hint = annotations?.get(name)?.as_bool()?;
@@ -188,7 +194,8 @@ async fn write(terminal: &AsyncFd<File>, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// One line, or what of a longer one there is so far. An end of the input is an empty one.
+/// Reads one line, or the part of a longer line that has arrived. The end of input counts as an
+/// empty line.
 async fn read_line(terminal: &AsyncFd<File>) -> io::Result<String> {
     let mut line = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Errors as good compilers print them: what, where, a caret, a hint. Always on stderr.
+//! Prints errors in the style of compilers: message, location, caret, hint. Always on stderr.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -8,10 +8,10 @@ use cx::{CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Progress, 
 
 use crate::output::printable;
 
-/// Prints why a script failed. `name` is what the script is called in places.
+/// Prints why a script failed. `name` is the script's name in locations.
 pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
     let title = match &error.name {
-        // An error without words has its name for a message.
+        // An error without a message has its name as the message.
         Some(kind) if error.tool_code.is_none() && *kind != error.message => {
             format!("{kind}: {}", error.message)
         }
@@ -43,17 +43,17 @@ pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Prints something that went wrong without being a failure.
+/// Prints a warning.
 pub(crate) fn print_warning(text: &str) {
     let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));
 }
 
-/// Prints what a person who started a server needs to know.
+/// Prints a note for the user who started a server.
 pub(crate) fn print_note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(text));
 }
 
-/// Prints how far a call has come, for a person who waits.
+/// Prints a call's progress.
 pub(crate) fn print_progress(call: &CallProgress) {
     let Progress { progress, total, message } = &call.progress;
     let mut text = format!("{}.{}: {progress}", call.server, call.tool);
@@ -66,12 +66,12 @@ pub(crate) fn print_progress(call: &CallProgress) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
 }
 
-/// Prints the calls that a dry run has not made.
+/// Prints the calls that a dry run did not make.
 pub(crate) fn print_planned_calls(result: &ExecuteResult) {
     let Some(planned) = &result.planned_calls else { return };
     let all = planned.len() as u64 + result.usage.planned_calls_dropped;
     let mut stderr = io::stderr().lock();
-    // Nothing can be said about a closed stderr.
+    // Errors of a closed stderr cannot be reported.
     let calls = if all == 1 { "1 call was".to_owned() } else { format!("{all} calls were") };
     let colon = if planned.is_empty() { "" } else { ":" };
     let _ = writeln!(stderr, "dry run: {calls} not made{colon}");
@@ -84,12 +84,12 @@ pub(crate) fn print_planned_calls(result: &ExecuteResult) {
     }
 }
 
-/// Says why the first Python script of a machine takes seconds, if a person waits; and to everybody that it will be so
-/// each time.
+/// Explains why the first Python script on a machine takes seconds, if stderr is a terminal. Always
+/// warns if the compiled code cannot be kept, because every run then takes that long.
 pub(crate) fn print_compile_progress(progress: &CompileProgress) {
     let mut stderr = io::stderr().lock();
     let waits = stderr.is_terminal();
-    // Nothing can be said about a closed stderr.
+    // Errors of a closed stderr cannot be reported.
     let _ = match progress {
         CompileProgress::NotKept(reason) => {
             writeln!(
@@ -107,11 +107,11 @@ pub(crate) fn print_compile_progress(progress: &CompileProgress) {
     };
 }
 
-/// Prints what was ignored in the configuration or looks dangerous there, each with what to do.
+/// Prints the warnings of the configuration, each with its hint.
 pub(crate) fn print_warnings(warnings: &[ConfigWarning]) {
     let mut stderr = io::stderr().lock();
     for warning in warnings {
-        // Nothing can be said about a closed stderr.
+        // Errors of a closed stderr cannot be reported.
         let _ = writeln!(stderr, "warning[{}]: {}", warning.code.as_str(), printable(&warning.to_string()));
         if let Some(hint) = &warning.hint {
             let _ = writeln!(stderr, "  help: {}", printable(hint));
@@ -119,7 +119,7 @@ pub(crate) fn print_warnings(warnings: &[ConfigWarning]) {
     }
 }
 
-/// Prints a chain of causes, and a hint where there is one.
+/// Prints a chain of causes, and a hint if there is one.
 pub(crate) fn print_chain(error: &anyhow::Error) {
     let mut text = String::from("error");
     for cause in error.chain() {
@@ -135,11 +135,13 @@ pub(crate) fn print_chain(error: &anyhow::Error) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
 }
 
-/// The calls that led to the error, if there is more than the place that is shown anyway.
+/// The stack frames that led to the error, if there are more than the location that is shown
+/// anyway.
 fn frames(stack: &str) -> Option<String> {
     let is_python = |line: &str| line.trim_start_matches([' ', '|', '+']).starts_with("File \"");
     if stack.lines().any(is_python) {
-        // One frame is the place that is shown already; a group or a cause is more.
+        // A single frame is the location that is already shown; an exception group or a cause is
+        // more.
         let more =
             stack.lines().filter(|line| is_python(line)).count() > 1 || stack.contains("-------- 1 ----");
         return more.then(|| stack.to_owned());
@@ -148,12 +150,12 @@ fn frames(stack: &str) -> Option<String> {
     (frames.len() > 1).then(|| frames.join("\n"))
 }
 
-/// Tabs are as wide as one character here, so that the caret is under the right one.
+/// Tabs are printed as one space, so that the caret is below the right character.
 fn printable_source(line: &str) -> String {
     printable(&line.replace('\t', " "))
 }
 
-/// The bytes of the character at a column, which counts UTF-16 units from 1.
+/// The byte range of the character at a column. Columns count UTF-16 units from 1.
 fn column_span(line: &str, column: u32) -> std::ops::Range<usize> {
     let mut units = 1;
     for (start, character) in line.char_indices() {

@@ -1,4 +1,4 @@
-//! Exit statuses, and the way out.
+//! Exit statuses, and how the process exits.
 
 use cx::{ErrorCode, ExecuteResult};
 
@@ -12,7 +12,7 @@ pub(crate) enum ExitStatus {
     ScriptFailed = 1,
     /// The arguments, the configuration or the script's file cannot be used.
     Usage = 2,
-    /// A limit was hit.
+    /// A limit was exceeded.
     Limit = 3,
     /// Interrupted.
     Interrupted = 130,
@@ -32,8 +32,9 @@ impl ExitStatus {
 
 /// Ends the process at once.
 ///
-/// Not by returning from `main`: that runs V8's and libc's destructors, while a thread whose script
-/// cannot be stopped may still run V8's code. Waits for nothing: whoever prints flushes.
+/// Does not return through `main`: that would run the destructors of V8 and libc while a thread
+/// whose script cannot be stopped may still execute V8's code. Does not flush buffers; code that
+/// prints flushes them itself.
 #[expect(unsafe_code, reason = "`_exit` is only in libc")]
 pub(crate) fn exit(status: ExitStatus) -> ! {
     // SAFETY: `_exit` has no preconditions.

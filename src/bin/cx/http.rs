@@ -1,4 +1,4 @@
-//! `cx serve --http`: where to listen, the token, and what prints metrics.
+//! `cx serve --http`: the listener, the token and the metrics exporter.
 
 use std::env;
 use std::fs::File;
@@ -17,24 +17,27 @@ use tokio::net::TcpListener;
 use crate::args::HttpArguments;
 use crate::diagnostic;
 
-/// Where the token is if no file is named.
+/// The variable with the token if no file is named.
 const TOKEN_VARIABLE: &str = "CX_HTTP_TOKEN";
 
-/// More than a token is.
+/// Maximum bytes read of a token file. Tokens are shorter.
 const MAX_TOKEN: u64 = 4_096;
 
-/// Upper bounds of what is counted together: from a trivial script to the longest there may be.
+/// Upper bounds of the histogram buckets in seconds: from a trivial script to the longest possible
+/// one.
 const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
 
-/// How often the exporter puts what was measured in order, which it needs to stay small.
+/// How often the exporter compacts its measurements, which keeps its memory bounded.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// What the arguments and the environment say about a server at `address`. Must be called in a tokio runtime.
+/// The options of a server at `address`, from the arguments and the environment. Must be called in
+/// a tokio runtime.
 ///
 /// # Errors
 ///
-/// When there is no token to be read where one is said to be, or none and others can reach the address.
+/// If a token is configured but cannot be read, or if there is none and other machines can reach
+/// the address.
 pub(crate) fn options(address: SocketAddr, arguments: HttpArguments) -> anyhow::Result<HttpOptions> {
     let mut options = HttpOptions::default();
     options.token = token(arguments.token_file.as_deref())?;
@@ -46,11 +49,11 @@ pub(crate) fn options(address: SocketAddr, arguments: HttpArguments) -> anyhow::
     Ok(options)
 }
 
-/// Opens the address and says which it is.
+/// Opens the address and prints it.
 ///
 /// # Errors
 ///
-/// When the system refuses it.
+/// If the system refuses it.
 pub(crate) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address)
         .await
@@ -60,7 +63,7 @@ pub(crate) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Never an argument: whoever lists the processes sees those.
+/// The token is never an argument, because other users can see those in the list of processes.
 #[expect(
     clippy::disallowed_methods,
     reason = "a secret of the command's own, which is no part of the configuration"
@@ -84,7 +87,7 @@ fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
 fn read_secret(path: &Path) -> anyhow::Result<String> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
-    // A pipe belongs to whoever opened it.
+    // A pipe belongs to the process that opened it, so its mode is not checked.
     if metadata.is_file() && metadata.mode() & 0o077 != 0 {
         bail!("others may read or change it: `chmod 600` it");
     }

@@ -33,7 +33,7 @@ fn main() {
             Command::Trust(arguments) => trust::run(&arguments),
         },
         Err(error) => {
-            // `--help` and `--version` come here too, and are no mistakes.
+            // `--help` and `--version` also arrive here and are not errors.
             let status = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Success };
             let _ = error.print();
             Ok(status)

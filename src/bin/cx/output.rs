@@ -1,4 +1,4 @@
-//! The only writer of stdout.
+//! The only module that writes to stdout.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -9,15 +9,15 @@ use cx::{Json, LogLevel, Output};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Prints a piece of a script's output as it comes.
+/// Prints a piece of a script's output as it is produced.
 ///
 /// # Errors
 ///
-/// When stdout is closed: whoever read it has seen enough.
+/// If stdout is closed: its reader wants no more output.
 pub(crate) fn print_entry(entry: &Output) -> io::Result<()> {
     match entry {
         Output::Log { level: LogLevel::Warn | LogLevel::Error, text } => {
-            // Nothing can be said about a closed stderr.
+            // Errors of a closed stderr cannot be reported.
             let _ = writeln!(io::stderr().lock(), "{}", printable(text));
             Ok(())
         }
@@ -26,25 +26,25 @@ pub(crate) fn print_entry(entry: &Output) -> io::Result<()> {
     }
 }
 
-/// Prints the script's value: for people on a terminal, for programs elsewhere.
+/// Prints the script's value: indented on a terminal, compact otherwise.
 ///
 /// # Errors
 ///
-/// When stdout is closed.
+/// If stdout is closed.
 pub(crate) fn print_value(value: &Json) -> io::Result<()> {
     if !io::stdout().is_terminal() {
         return print_line(value.text());
     }
     match value.value() {
-        // A script that returns nothing has said what it has to say.
+        // For a script that returns nothing, nothing is printed.
         Some(Value::Null) => Ok(()),
         Some(value) => print_line(&printable(&format!("{value:#}"))),
-        // Of so many values nobody reads an indented form.
+        // Too many values for an indented form to be readable.
         None => print_line(&printable(value.text())),
     }
 }
 
-/// Prints what a command has to say. That nobody listens is no failure: the work is done.
+/// Prints a command's note. A closed stdout is not a failure, because the work is done.
 pub(crate) fn print_note(text: &str) {
     let _ = print_line(&printable(text));
 }
@@ -53,25 +53,25 @@ pub(crate) fn print_note(text: &str) {
 ///
 /// # Errors
 ///
-/// When stdout is closed.
+/// If stdout is closed.
 pub(crate) fn print_json(value: &Value) -> io::Result<()> {
     print_line(&value.to_string())
 }
 
-/// Prints what is one compact JSON text already.
+/// Prints text that is already compact JSON.
 ///
 /// # Errors
 ///
-/// When stdout is closed.
+/// If stdout is closed.
 pub(crate) fn print_json_text(text: &str) -> io::Result<()> {
     print_line(text)
 }
 
-/// Prints lines for people, without control characters.
+/// Prints readable lines, without control characters.
 ///
 /// # Errors
 ///
-/// When stdout is closed.
+/// If stdout is closed.
 pub(crate) fn print_text(text: &str) -> io::Result<()> {
     print_line(printable(text).trim_end_matches('\n'))
 }
@@ -83,21 +83,21 @@ fn print_line(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Stdin and stdout as a protocol has them: no buffers and locks of the standard library's, which whoever ends the
-/// process would have to wait for.
+/// Stdin and stdout for a protocol, without the standard library's buffers and locks, which the end
+/// of the process would have to wait for.
 ///
 /// # Errors
 ///
-/// When one of them is closed.
+/// If one of them is closed.
 pub(crate) fn pipes() -> io::Result<(tokio::fs::File, tokio::fs::File)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     Ok((File::from(input).into(), File::from(output).into()))
 }
 
-/// A text block's text, and of other blocks what they are.
+/// The text of a text block; for other blocks a description of what they are.
 fn emitted_text(block: &Json) -> String {
-    /// What is shown of a block; all of it may be missing.
+    /// The fields of a block that are shown; each may be missing.
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
     struct Shown {
@@ -118,12 +118,12 @@ fn emitted_text(block: &Json) -> String {
     }
 }
 
-/// `text` without control characters that could move a terminal's cursor or change its title. They
-/// are shown as escapes.
+/// `text` with control characters escaped, which could move a terminal's cursor or change its
+/// title.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        // Bidirectional overrides reorder what is read.
+        // Bidirectional overrides change the order in which text is displayed.
         let hidden = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if (character.is_control() && !matches!(character, '\n' | '\t')) || hidden {
             let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));

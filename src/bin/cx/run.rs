@@ -17,10 +17,10 @@ use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output;
 
-/// The longest that ending the servers may hold up the exit.
+/// How long closing the servers may delay the exit.
 const MAX_CLOSE: Duration = Duration::from_secs(4);
 
-/// Runs a script as the arguments say, and prints what it comes to.
+/// Runs a script as the arguments specify, and prints its result.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let input = arguments.input.as_deref().map(read_input).transpose()?;
     let executor = config::builder(config)
         .languages([language])
-        // One script: a second instance would only be made to be thrown away.
+        // Only one script runs, so a second instance would be made in vain.
         .warm_instances(1)
         .total_memory_bytes(Limits::CEILING.memory_bytes)
         .on_compile(|progress| diagnostic::print_compile_progress(&progress))
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let mut script = script.named(&name).limits(limits).cancel_with(cancel.clone());
     script = script.deny(arguments.script.deny).ask(arguments.script.ask);
     if !arguments.script.allow.is_empty() {
-        // On top of the configuration's: a call must pass both.
+        // In addition to the configured list: a call must be permitted by both.
         script = script.allow(arguments.script.allow);
     }
     if let Some(handle) = arguments.session {
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     if arguments.stats {
         print_stats(&result);
     }
-    // A closed stdout is the reader's choice, not a failure.
+    // A closed stdout is the reader's decision, not a failure.
     Ok(if printed.is_err() { ExitStatus::Success } else { ExitStatus::of(&result) })
 }
 
@@ -124,7 +124,7 @@ fn print_stats(result: &ExecuteResult) {
     );
 }
 
-/// The first interrupt stops the script, so that what it did is still printed. A second one, or a
+/// The first interrupt stops the script, so that its result is still printed. A second one, or a
 /// script that does not stop, ends the process.
 fn watch_interrupts(cancel: CancellationToken) -> anyhow::Result<tokio::task::JoinHandle<()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to watch for interrupts")?;
@@ -143,7 +143,7 @@ fn watch_interrupts(cancel: CancellationToken) -> anyhow::Result<tokio::task::Jo
     }))
 }
 
-/// The script's text, what it is called, and its language.
+/// The script's source, name and language.
 fn read_source(arguments: &RunArguments) -> anyhow::Result<(String, String, Language)> {
     let asked = arguments.lang.map(|language| match language {
         ScriptLanguage::Ts => Language::TypeScript,
@@ -169,7 +169,7 @@ fn read_source(arguments: &RunArguments) -> anyhow::Result<(String, String, Lang
     Ok((read_file(path, "the script")?, path.display().to_string(), language))
 }
 
-/// `JSON`, or `@FILE` with JSON in it.
+/// Parses `JSON`, or `@FILE` with a file that contains JSON.
 fn read_input(argument: &str) -> anyhow::Result<Json> {
     let text = match argument.strip_prefix('@') {
         Some(path) => read_file(Path::new(path), "the input")?,
@@ -191,7 +191,7 @@ fn read_file(path: &Path, what: &str) -> anyhow::Result<String> {
 }
 
 fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
-    // Enough for the largest source and input there can be; bounds what a device would give.
+    // Enough for the largest possible source and input; bounds what is read from a device.
     const MAX_BYTES: usize = 64 << 20;
     let mut bytes = Vec::new();
     reader
@@ -210,7 +210,7 @@ fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
     })
 }
 
-/// Logs go to stderr, and only when `CX_LOG` asks for them, as `CX_LOG=cx=debug`.
+/// Logs go to stderr, and only if `CX_LOG` enables them, as in `CX_LOG=cx=debug`.
 pub(crate) fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CX_LOG");
     let without_secrets = format!("{}=warn", cx::auth::LOG_TARGET_WITH_SECRETS).parse();

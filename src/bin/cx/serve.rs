@@ -12,14 +12,15 @@ use crate::exit::{ExitStatus, exit};
 use crate::run::start_logging;
 use crate::{config, diagnostic, http, output};
 
-/// The longest that ending the servers may hold up the exit. What is still there then dies with the process.
+/// How long closing the servers may delay the exit. Servers that are still running then end with
+/// the process.
 const MAX_CLOSE: Duration = Duration::from_secs(3);
 
-/// When the process ends after its client has gone, whatever hangs.
+/// How long after a signal the process ends, even if something hangs.
 const MAX_END: Duration = Duration::from_millis(4_800);
 
-/// Serves the client at the other end of stdin and stdout until it goes away, or any number of clients over HTTP until
-/// a signal comes.
+/// Serves the client at stdin and stdout until it disconnects, or any number of clients over HTTP
+/// until a signal is received.
 ///
 /// # Errors
 ///
@@ -41,11 +42,11 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         .max_concurrent_runs(arguments.max_runs)
         .max_queued_runs(arguments.max_queued);
     if !scripts.allow.is_empty() {
-        // On top of the configuration's: a call must pass both.
+        // In addition to the configured list: a call must be permitted by both.
         builder = builder.narrow(scripts.allow);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // One to read and answer, one for the answers that take long to write down.
+        // One thread for I/O, one for results that take long to serialize.
         .worker_threads(2)
         .thread_name("cx-serve")
         .enable_all()
@@ -75,15 +76,15 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
         Ok::<_, anyhow::Error>(ended)
     })?;
-    // Not by returning: a thread may hang in a pipe that nobody reads.
+    // Does not return through `main`: a thread may be blocked on a pipe that is not read.
     exit(match ended {
         Ended::ThreadsLost => ExitStatus::Limit,
         _ => ExitStatus::Success,
     })
 }
 
-/// Cancels `stop` at the first signal that asks the process to end. A second one is not needed: what hangs is left
-/// behind [soon enough](MAX_END).
+/// Cancels `stop` at the first signal that asks the process to end. A second one is not needed: the
+/// process exits after [`MAX_END`] even if something hangs.
 fn watch_signals(stop: CancellationToken) -> anyhow::Result<()> {
     let listen = |kind| signal(kind).context("failed to watch for signals");
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];

@@ -1,4 +1,4 @@
-//! `cx state`: what scripts keep between runs.
+//! `cx state`: the state that scripts keep between runs.
 
 use std::env;
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use crate::config;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_note, print_text};
 
-/// Lists what is kept, or forgets it.
+/// Lists or deletes the stored state.
 ///
 /// # Errors
 ///
-/// When the file cannot be used, or the handle is none.
+/// If the file cannot be used, or the handle is not valid.
 pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
     let directories = Directories::from_environment()
         .context("there is no place to keep state in: set HOME, or XDG_STATE_HOME and its like")?;
@@ -25,7 +25,7 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
     match command {
         StateCommand::List { json } => {
             let usage = store.usage().with_context(used)?;
-            // A closed stdout is the reader's choice, not a failure.
+            // A closed stdout is the reader's decision, not a failure.
             let _closed = if json {
                 print_json(&usage.iter().map(usage_json).collect())
             } else {

@@ -1,4 +1,4 @@
-//! `cx tools`, `cx types` and `cx cache`: what is known of the servers' tools.
+//! `cx tools`, `cx types` and `cx cache`: the known tools of the servers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::exit::ExitStatus;
 use crate::output::{print_json, print_json_text, print_note, print_text};
 use crate::{config, diagnostic};
 
-/// How much of a description a list shows.
+/// Maximum characters of a description in a list.
 const SHOWN: usize = 100;
 
 /// Lists, searches, shows, compares or accepts tools.
@@ -30,7 +30,7 @@ pub(crate) fn run(command: ToolsCommand) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// An executor that knows what is configured, and with `--refresh` what the servers say now.
+/// An executor with the configuration and, with `--refresh`, the current tool lists of the servers.
 fn executor(source: &ToolsSource) -> anyhow::Result<Executor> {
     let config = config::load(source.mcp_config.clone())?;
     if !source.json {
@@ -104,7 +104,7 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
     Ok(ExitStatus::Success)
 }
 
-/// A line for each tool: its path, and the first line of what it says it does.
+/// One line per tool: its path and the first line of its description.
 fn table(tools: &[Tool]) -> String {
     let width = tools.iter().map(|tool| tool.path().chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -227,7 +227,7 @@ fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyhow::Result<E
         return Ok(ExitStatus::Success);
     }
     for name in names {
-        // Names of servers may have dots; those of the changes tell where the tool's begins.
+        // Server names may contain dots. The recorded changes show where the tool's name begins.
         let change = changes.iter().find(|change| format!("{}.{}", change.server, change.tool) == *name);
         let accepted = match change {
             Some(change) => executor.accept_tools(&change.server, Some(&change.tool))?,
@@ -241,7 +241,7 @@ fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyhow::Result<E
     Ok(ExitStatus::Success)
 }
 
-/// Writes the declarations of what scripts see.
+/// Writes the declarations of the tools that scripts can call.
 ///
 /// # Errors
 ///
@@ -257,7 +257,7 @@ pub(crate) fn types(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Says what the cache holds, or empties it.
+/// Clears the cache.
 ///
 /// # Errors
 ///
@@ -269,7 +269,7 @@ pub(crate) fn cache(command: &CacheCommand) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// A closed stdout is the reader's choice, not a failure.
+/// A closed stdout is the reader's decision, not a failure.
 fn print(result: std::io::Result<()>) {
     let _closed = result;
 }

@@ -11,11 +11,11 @@ use crate::args::TrustArguments;
 use crate::exit::ExitStatus;
 use crate::output;
 
-/// Trusts a file, lists the trusted files, or takes trust away.
+/// Trusts a file, lists the trusted files, or revokes trust.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, nobody can be asked, or the list cannot be written.
+/// If the file cannot be read, confirmation cannot be asked for, or the list cannot be written.
 pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
     let directories = Directories::from_environment()
         .context("there is no place to keep trust in: set HOME, or XDG_STATE_HOME and its like")?;
@@ -64,7 +64,7 @@ fn is_confirmed() -> anyhow::Result<bool> {
     write!(stderr, "Trust this file with exactly this content? [y/N] ").context("failed to ask")?;
     stderr.flush().context("failed to ask")?;
     let mut answer = String::new();
-    // Nobody types more than a word.
+    // Users do not type more than a word.
     io::stdin().lock().take(100).read_line(&mut answer).context("failed to read the answer")?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }

@@ -3,7 +3,7 @@
 use super::precedence::{Place, chosen};
 use super::*;
 
-/// The servers that `import` of one client brings, from one file.
+/// The servers that an `import` of one client reads from one file.
 fn imported(client: &str, path: &str, text: &str) -> Config {
     Place::new()
         .with("TOKEN", "geheim")
@@ -176,7 +176,7 @@ fn what_one_client_breaks_stops_no_other() {
     assert_eq!(warnings.len(), 3, "{warnings:?}");
     assert!(warnings[0].contains(".cursor/mcp.json:2: ignored: is not valid JSON"), "{warnings:?}");
     assert!(warnings[1].contains("`mcpServers.my server`") && warnings[2].contains("`mcpServers.b.command`"));
-    // What is not there is only noted.
+    // A missing file is only recorded.
     assert!(config.files.iter().any(|file| file.role == "zed" && file.status.as_str() == "missing"));
 }
 

@@ -1,4 +1,4 @@
-//! Which files are read, and which of them wins. THREATS 186 and 188.
+//! Which files are read, and which has precedence. THREATS 186 and 188.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// A file with the servers of these names, each of which says in its command where it comes from.
+/// A file with servers of these names. Each server's command says which file it comes from.
 fn servers(from: &str, names: &[&str]) -> String {
     let entries: Vec<String> =
         names.iter().map(|name| format!(r#""{name}": {{"command": "{from}"}}"#)).collect();
@@ -91,7 +91,7 @@ fn cf_186_the_first_in_the_order_wins() {
         .file("home/.cursor/mcp.json", &servers("cursor", &["d", "e", "f"]))
         .file("work/.cursor/mcp.json", &servers("project", &["e"]))
         .file("home/.codeium/windsurf/mcp_config.json", &servers("windsurf", &["f", "g"]));
-    // Nobody trusts the workspace.
+    // The workspace is not trusted.
     let expected = ["a=user", "b=user", "c=user", "d=user", "f=windsurf", "g=windsurf", "e=cursor"];
     assert_eq!(chosen(&place.load()), expected);
     let place = place.trust("work/.cx.json").trust("work/.mcp.json").trust("work/.cursor/mcp.json");
@@ -110,7 +110,7 @@ fn cf_186_the_first_in_the_order_wins() {
     let overridden =
         config.skipped.iter().filter(|skipped| skipped.reason.starts_with("overridden by ")).count();
     assert_eq!(overridden, 6);
-    // On the command line the later file wins.
+    // On the command line the later file has precedence.
     let config = place.load_with(&["one.json", "two.json"]).unwrap();
     assert_eq!(chosen(&config)[..3], ["a=two", "b=two", "c=workspace"]);
 }
@@ -129,7 +129,7 @@ fn cf_186_a_variable_names_the_one_file() {
         let config = place.load();
         assert_eq!(chosen(&config), ["a=own"], "{name}");
         assert_eq!(config.deny, ["a.x"], "{name}");
-        // A missing file does not fall through to the next.
+        // If the named file is missing, the next one is not used instead.
         let place = place.with(name, "/nowhere/config.json");
         let error = place.load_with(&[]).unwrap_err().to_string();
         assert!(error.starts_with("/nowhere/config.json: failed to read"), "{error}");
@@ -253,7 +253,7 @@ fn a_missing_variable_stops_one_server_only() {
     let config = place.load();
     assert_eq!(chosen(&config), ["b=y"]);
     assert_eq!(config.skipped[0].reason, "`mcpServers.a.env.T`: the environment variable `NOPE` is not set");
-    // Whoever names a file wants all of it.
+    // In a named file every server must be usable.
     assert!(place.load_with(&["named.json"]).unwrap_err().to_string().contains("`NOPE` is not set"));
 }
 

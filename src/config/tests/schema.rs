@@ -1,4 +1,4 @@
-//! The schema and the reader know the same keys and bounds.
+//! The JSON Schema and the parser have the same keys and bounds.
 
 use serde_json::Value;
 

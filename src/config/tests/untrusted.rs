@@ -1,5 +1,5 @@
-//! Files in a workspace: what they may do before and after a person trusts them. THREATS 177-182
-//! and 187.
+//! Workspace files: what they may do before and after the user trusts them. THREATS 177-182 and
+//! 187.
 
 use super::precedence::{Place, chosen};
 use super::*;
@@ -49,7 +49,7 @@ fn cf_178_one_changed_byte_ends_trust() {
     assert!(place.load().servers.is_empty());
     fs::write(&path, text).unwrap();
     assert_eq!(place.load().servers.len(), 1);
-    // The same content elsewhere is another file.
+    // The same content at another path is another file.
     fs::rename(&path, place.path("work/.cx.json")).unwrap();
     assert!(place.load().servers.is_empty());
 }
@@ -108,7 +108,8 @@ fn cf_181_only_what_narrows_is_accepted() {
     }
 }
 
-/// A workspace may have more asked about, and never less: neither by its lists nor by what it says of tools.
+/// A workspace can add approval prompts but never remove any: neither by its lists nor by what it
+/// declares about tools.
 #[test]
 fn cf_181_a_workspace_only_adds_questions() {
     let user = r#"{"mcpServers": {"fs": {"command": "fs", "ask": ["delete"]}, "git": {"command": "git"}}, "ask": ["git.push", "destructive"],
@@ -133,7 +134,7 @@ fn cf_181_a_workspace_only_adds_questions() {
     for what in ["`readOnly`", "`mcpServers.fs.readOnly`", "`mcpServers.git.readOnly`", "maxQuestions"] {
         assert!(warnings.iter().any(|warning| warning.contains(what)), "{what}: {warnings:?}");
     }
-    // Trusted, it says what only reads; and still takes no question away.
+    // A trusted file may declare tools read-only, but still removes no prompt.
     let place = place.trust("work/.cx.json");
     check(&place.load(), &["*"], Some(&["delete"]));
     let place =
@@ -170,7 +171,7 @@ fn cf_184_a_link_in_a_workspace_is_not_followed() {
     std::os::unix::fs::symlink(place.path("secret.json"), place.path("work/.mcp.json")).unwrap();
     let config = place.load();
     assert_eq!(config.warnings[0].message, "ignored: expected a regular file, found a link");
-    // A person's own may be one.
+    // The user's own file may be a link.
     fs::create_dir_all(place.path("home/.config/cx")).unwrap();
     std::os::unix::fs::symlink(place.path("secret.json"), place.path("home/.config/cx/config.json")).unwrap();
     assert_eq!(chosen(&place.load()), ["x=a"]);
@@ -187,7 +188,7 @@ fn cf_187_what_was_shown_is_what_is_trusted() {
     let path = place.path("work/.mcp.json");
     let request = TrustRequest::read(&path).unwrap();
     assert!(request.description.iter().any(|line| line.contains("command: good")));
-    // Swapped while the person reads.
+    // The file is swapped while the user reads it.
     fs::write(&path, good.replace("good", "evil")).unwrap();
     store.trust(&request).unwrap();
     assert!(place.load().servers.is_empty());

@@ -2,7 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-/// The MCP specification's defaults, and the worse where annotations contradict each other or are no booleans.
+/// The defaults of the MCP specification, and the worse case if annotations contradict each other
+/// or are not booleans.
 #[test]
 fn what_annotations_say() {
     for (annotations, writes, destroys, reaches_out) in [
@@ -30,7 +31,7 @@ fn what_annotations_say() {
     let reads = Effects::of(Some(&json!({ "readOnlyHint": true })));
     assert_eq!(reads.not_read_only(), Effects::UNKNOWN);
     assert_eq!(Effects::UNKNOWN.read_only(), reads);
-    // Who says that nothing is destroyed has said so of a tool that writes.
+    // A tool that declares that it destroys nothing has declared so as a writing tool.
     let writes = Effects::of(Some(&json!({ "destructiveHint": false })));
     assert_eq!(writes.not_read_only(), writes);
 }

@@ -1,33 +1,36 @@
-//! What checking with a schema can cost at most, found without running the check.
+//! Upper bounds on the cost of checking with a schema, computed without running the check.
 //!
-//! A validator follows every branch of a union, and in a recursive schema every branch again at every level: a
-//! schema of 100 bytes and an argument of 128 levels would keep a thread for ever. The check cannot be interrupted,
-//! so its cost is bounded before it starts.
+//! A validator follows every branch of a union, and in a recursive schema it does so again at every
+//! level. So a schema of 100 bytes with an argument of 128 levels could occupy a thread forever.
+//! The check cannot be interrupted, so its cost is bounded before it starts.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use serde_json::Value;
 
-/// How many schemas may apply to one and the same value inside one another, by `$ref`, `allOf` and so on.
+/// Maximum depth of nested schemas that apply to the same value, through `$ref`, `allOf` and so on.
 const MAX_IN_PLACE_DEPTH: usize = 32;
 
-/// How many levels of schemas there may be, references followed: compilation recurses over them.
+/// Maximum levels of schemas, with references followed. Compilation recurses over them.
 const MAX_DEPTH: usize = 100;
 
-/// How many schemas may be tried on one value.
+/// Maximum number of schemas that may be tried on one value.
 const MAX_IN_PLACE: u64 = 10_000;
 
-/// How many times a schema may be tried on a value in one check: some tenths of a second at worst.
+/// Maximum number of schema evaluations in one check: some tenths of a second in the worst case.
 const MAX_STEPS: u64 = 5_000_000;
 
-/// How many schemas may be on the stack in one check. A frame takes some 500 bytes, and threads have 2 MB.
+/// Maximum number of schemas on the stack in one check. A frame takes some 500 bytes, and threads
+/// have 2 MB.
 const MAX_STACKED: usize = 1_500;
 
-/// Comparisons with constants and names in one check, of some nanoseconds each.
+/// Maximum number of comparisons with constants and names in one check. Each takes some
+/// nanoseconds.
 const MAX_COMPARISONS: usize = 50_000_000;
 
-/// Up to so many constants or names in one keyword, comparisons are not counted: the parser has taken longer.
+/// Comparisons are not counted if a keyword has at most this many constants or names: parsing took
+/// longer.
 const FEW: usize = 64;
 
 /// Keywords whose schemas apply to the same value as their parent.
@@ -49,27 +52,28 @@ const PART_ONE: [&str; 8] = [
 const PART_LIST: [&str; 2] = ["prefixItems", "items"];
 const PART_MAP: [&str; 2] = ["properties", "patternProperties"];
 
-/// What a check with a schema can cost.
+/// Upper bounds on the cost of a check with one schema.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// How many schemas are tried on one value at most.
+    /// Maximum number of schemas that are tried on one value.
     in_place: u64,
-    /// How many times a part of a value is looked at for each time that the value is.
+    /// How often each part of a value is visited per visit of the value.
     overlap: u64,
-    /// How many schemas apply to one value inside one another.
+    /// Depth of nested schemas that apply to one value.
     in_place_depth: usize,
-    /// How many constants or names the longest list of one schema has: every value can be compared with them all.
+    /// Length of the longest list of constants or names in one schema. Each value can be compared
+    /// with all of them.
     longest: usize,
-    /// How many levels there are, if the schema is not recursive.
+    /// Number of levels; `None` if the schema is recursive.
     levels: Option<usize>,
 }
 
 impl Bounds {
-    /// The bounds of `schema`.
+    /// Computes the bounds of `schema`.
     ///
     /// # Errors
     ///
-    /// Why the schema cannot be checked with, as a fragment.
+    /// Why the schema cannot be used for checks, as a fragment.
     pub(super) fn of(schema: &Value) -> Result<Self, String> {
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             return Err("it is neither an object nor a boolean".to_owned());
@@ -96,12 +100,13 @@ impl Bounds {
         Ok(bounds)
     }
 
-    /// Whether a check of `arguments` ends soon.
+    /// Whether a check of `arguments` ends soon enough.
     pub(super) fn allow(&self, arguments: &Value) -> bool {
         if self.longest > FEW && values_up_to(arguments, MAX_COMPARISONS / self.longest).is_none() {
             return false;
         }
-        // The common case costs nothing: what is not recursive and has no alternatives looks at every value once.
+        // The common case is decided without a traversal: a schema without recursion or
+        // alternatives visits each value once.
         if self.overlap == 1 && self.levels.is_some_and(|levels| levels * self.in_place_depth < MAX_STACKED) {
             return true;
         }
@@ -111,13 +116,14 @@ impl Bounds {
         }
         let looks = u32::try_from(depth).map_or(u64::MAX, |depth| self.overlap.saturating_pow(depth));
         let most = MAX_STEPS / self.in_place / looks.max(1);
-        // Every value is looked at once whatever the schema, and those who sent them have paid for them.
+        // With any schema each value is visited once. That cost is in proportion to the arguments
+        // that were sent.
         self.overlap == 1
             || usize::try_from(most).is_ok_and(|most| most > 0 && values_up_to(arguments, most).is_some())
     }
 }
 
-/// What trying one schema on a value comes to.
+/// The cost of trying one schema on a value.
 #[derive(Debug, Clone, Copy)]
 struct InPlace {
     schemas: u64,
@@ -127,7 +133,7 @@ struct InPlace {
 
 struct Graph<'a> {
     root: &'a Value,
-    /// By address; `None` while it is being found.
+    /// By address; `None` while it is being computed.
     in_place: HashMap<usize, Option<InPlace>>,
     depths: HashMap<usize, Option<usize>>,
     recursive: bool,
@@ -135,7 +141,7 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// How many levels of schemas there are below `schema`. Visits all that can be reached.
+    /// The number of levels of schemas below `schema`. Visits all reachable schemas.
     fn depth(&mut self, schema: &'a Value, above: usize) -> Result<usize, String> {
         if above > MAX_DEPTH {
             return Err(format!("it has more than {MAX_DEPTH} levels"));
@@ -163,7 +169,7 @@ impl<'a> Graph<'a> {
             _ => 0,
         };
         let keywords = schema.as_object().into_iter().flatten();
-        // Definitions are looked up, not gone through.
+        // Definitions are looked up by name, not scanned.
         let lists = keywords.filter(|(keyword, _)| !matches!(keyword.as_str(), "$defs" | "definitions"));
         self.longest = self.longest.max(lists.map(|(_, value)| length(value)).max().unwrap_or(0));
         let mut depth = 0;
@@ -199,7 +205,8 @@ impl<'a> Graph<'a> {
             cost.depth = cost.depth.max(child.depth + 1);
         }
         if ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| schema.get(keyword).is_some()) {
-            // Which parts are evaluated is found by trying the alternatives once more.
+            // To find out which parts are evaluated, the validator tries the alternatives a second
+            // time.
             cost.schemas = cost.schemas.saturating_mul(2);
             cost.overlap = cost.overlap.saturating_mul(2);
         }
@@ -233,12 +240,13 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The schema at `pointer`, which is percent-encoded. Anchors are not found.
+/// The schema at `pointer`, which is percent-encoded. Anchors are not supported.
 pub(in crate::tools) fn resolve<'a>(root: &'a Value, pointer: &str) -> Option<&'a Value> {
     if let Some(found) = root.pointer(pointer) {
         return Some(found);
     }
-    // `url` would drag in a document; the few escapes that occur are those of a generic's `<`, `>` and spaces.
+    // The `url` crate would be another dependency of this module. The few escapes that occur are
+    // those of a generic type's `<`, `>` and spaces.
     let mut bytes = Vec::with_capacity(pointer.len());
     let mut rest = pointer.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
@@ -267,12 +275,12 @@ fn mapped<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Valu
     schema.get(keyword).and_then(Value::as_object).into_iter().flat_map(serde_json::Map::values)
 }
 
-/// Names a schema inside the value that holds it. Never dereferenced.
+/// Identifies a schema within the value that contains it. Never dereferenced.
 fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema).addr()
 }
 
-/// Takes out of `schema` what cannot be checked: a `$schema` that nobody knows, and patterns that need
+/// Removes from `schema` what cannot be checked: an unknown `$schema`, and patterns that need
 /// backtracking.
 pub(super) fn leave_out_unchecked(schema: &mut Value) {
     const DRAFTS: [&str; 5] = ["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"];
@@ -287,7 +295,7 @@ pub(super) fn leave_out_unchecked(schema: &mut Value) {
     leave_out_patterns(schema);
 }
 
-/// Recursion is bounded by the parser's 128 levels.
+/// The recursion is bounded by the parser's 128 levels.
 fn leave_out_patterns(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
@@ -302,7 +310,7 @@ fn leave_out_patterns(schema: &mut Value) {
                 }
             }
             for (keyword, value) in keywords.iter_mut() {
-                // Examples and constants are data in which `pattern` means nothing.
+                // Examples and constants are data, in which `pattern` has no special meaning.
                 if !matches!(keyword.as_str(), "enum" | "const" | "default" | "examples" | "example") {
                     leave_out_patterns(value);
                 }
@@ -320,7 +328,7 @@ fn needs_backtracking(pattern: &str) -> bool {
         || pattern.as_bytes().windows(2).any(back_reference)
 }
 
-/// How many values there are in `value`, itself counted, unless there are more than `most`.
+/// The number of values in `value`, including itself; `None` if there are more than `most`.
 pub(super) fn values_up_to(value: &Value, most: usize) -> Option<usize> {
     let mut count = 0_usize;
     let mut rest = vec![value];
@@ -338,7 +346,8 @@ pub(super) fn values_up_to(value: &Value, most: usize) -> Option<usize> {
     (count <= most).then_some(count)
 }
 
-/// How many levels `value` has: 1 for a number. Recursion is bounded, arguments have at most 128 levels.
+/// The number of levels of `value`: 1 for a number. The recursion is bounded, because arguments
+/// have at most 128 levels.
 fn depth_of(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(depth_of).max().unwrap_or(0),

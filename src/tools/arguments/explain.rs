@@ -1,4 +1,4 @@
-//! What is wrong with arguments, in words that say what to write instead.
+//! Error messages for invalid arguments, which say what to write instead.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,22 @@ use super::bounds::resolve;
 use crate::text::{preview, visible};
 use crate::tools::names::nearest;
 
-/// How many errors a message names. The rest is counted.
+/// Maximum number of errors in a message. The others are counted.
 const MAX_ERRORS: usize = 3;
 
-/// How many allowed values a message names.
+/// Maximum number of allowed values in a message.
 const MAX_OPTIONS: usize = 10;
 
-/// How much of a value or of a name is shown, in characters. Arguments can be secrets and megabytes.
+/// Maximum characters shown of a value or a name. Arguments can be secrets, and megabytes long.
 const MAX_SHOWN: usize = 60;
 
-/// How deep alternatives inside alternatives are explained.
+/// Maximum depth of nested alternatives that are explained.
 const MAX_BRANCHES_DEEP: usize = 8;
 
-/// The message for `errors`, which is not empty.
+/// The message for `errors`, which must not be empty.
 pub(super) fn explain(errors: &[ValidationError<'_>], schema: &Value, arguments: &Value) -> String {
-    // Keyed by place and text: the validator's own order depends on how it was compiled.
+    // Sorted by location and text, because the validator's own order depends on how the schema was
+    // compiled.
     let mut reasons: BTreeSet<(String, String)> = BTreeSet::new();
     let mut misspelt: BTreeSet<(String, String)> = BTreeSet::new();
     for error in errors {
@@ -41,7 +42,8 @@ pub(super) fn explain(errors: &[ValidationError<'_>], schema: &Value, arguments:
         }
     }
     for error in errors {
-        // A required field that is there under a near name is one mistake and is said once.
+        // If a required field is present under a similar name, that is one mistake and is reported
+        // once.
         if let ValidationErrorKind::Required { property } = error.kind()
             && let Some(property) = property.as_str()
             && misspelt.contains(&(path(error.instance_path()), property.to_owned()))
@@ -153,7 +155,7 @@ fn reasons_of(error: &ValidationError<'_>, schema: &Value, arguments: &Value, ab
     }
 }
 
-/// Explains the alternative that was meant, or names all of them.
+/// Explains the alternative that was meant, or lists all of them.
 fn alternatives(
     error: &ValidationError<'_>,
     branches: &[Vec<ValidationError<'static>>],
@@ -162,7 +164,8 @@ fn alternatives(
     above: usize,
 ) -> Vec<String> {
     let here = depth_of(error.instance_path());
-    // A branch that wants another type, or another value of a field that tells the branches apart, was not meant.
+    // A branch was not meant if it requires another type, or another value of a field that
+    // distinguishes the branches.
     let meant = |branch: &&Vec<ValidationError<'static>>| {
         !branch.is_empty()
             && !branch.iter().any(|error| match error.kind() {
@@ -188,7 +191,7 @@ fn alternatives(
         reasons.truncate(MAX_ERRORS);
         return reasons;
     }
-    // The tag that all branches want, if there is one: `kind`: expected "a" or "b".
+    // The tag that all branches require, if there is one: `kind`: expected "a" or "b".
     let mut tags: Vec<(String, String, String)> = Vec::new();
     let mut types: Vec<String> = Vec::new();
     for error in branches.iter().flatten() {
@@ -226,7 +229,7 @@ fn alternatives(
     vec![format!("{at}expected {wanted}, found {}", shown(error.instance()))]
 }
 
-/// How deep the deepest error about a constant is.
+/// The depth of the deepest error about a constant.
 fn tag_depth(branches: &[Vec<ValidationError<'static>>]) -> usize {
     branches
         .iter()
@@ -252,19 +255,19 @@ fn unknown_fields<'a>(error: &'a ValidationError<'_>) -> impl Iterator<Item = &'
     names.iter().take(MAX_OPTIONS).map(String::as_str)
 }
 
-/// The schema object that holds the keyword that failed.
+/// The schema object that contains the failed keyword.
 fn parent_schema<'a>(error: &ValidationError<'_>, schema: &'a Value) -> Option<&'a Value> {
     let keyword = error.schema_path().as_str();
     schema.pointer(keyword.rsplit_once('/')?.0)
 }
 
-/// The fields that the schema of the failing object names.
+/// The fields that the schema of the failed object declares.
 fn known_fields<'a>(error: &ValidationError<'_>, schema: &'a Value) -> Vec<&'a str> {
     let properties = parent_schema(error, schema).and_then(|parent| parent.get("properties"));
     properties.and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str).collect()
 }
 
-/// `paths[2].encoding`.
+/// The location as a path, such as `paths[2].encoding`.
 fn path(location: &Location) -> String {
     let mut text = String::new();
     for segment in location.segments() {
@@ -300,7 +303,8 @@ fn quoted(name: &str) -> String {
     format!("`{}`", shortened(name))
 }
 
-/// What a schema wants, in a few words: `a string`, `"utf8" or "base64"`; empty if it wants nothing in particular.
+/// What a schema requires, in a few words: `a string`, `"utf8" or "base64"`. Empty if it requires
+/// nothing in particular.
 fn describe(schema: &Value, root: &Value, above: usize) -> String {
     if above > MAX_BRANCHES_DEEP {
         return String::new();
@@ -361,7 +365,8 @@ fn type_names(kind: &TypeKind) -> Vec<String> {
     }
 }
 
-/// With an article. A name that the server made up is shown as it is, shortened by whoever prints it.
+/// A type's name with an article. An unknown name from a server is returned unchanged; the caller
+/// shortens it.
 fn type_name(name: &str) -> &str {
     match name {
         "string" => "a string",
@@ -386,7 +391,7 @@ fn options_of(options: &Value) -> String {
     }
 }
 
-/// `a, b or c`.
+/// The names as `a, b or c`.
 fn one_of(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -395,7 +400,7 @@ fn one_of(names: &[String]) -> String {
     }
 }
 
-/// A value as JSON, shortened; of a container only what it is.
+/// A value as shortened JSON; for a container only its kind.
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(items) => match items.len() {
@@ -413,7 +418,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The start of a text, on one line and without characters that cannot be seen.
+/// The start of a text, on one line and with invisible characters escaped.
 pub(super) fn shortened(text: &str) -> String {
     visible(&preview(text, MAX_SHOWN))
 }

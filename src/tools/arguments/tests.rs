@@ -27,7 +27,7 @@ fn check(schema: Value, arguments: Value, expected: &str) {
     assert_eq!(message(&compile(schema).unwrap(), arguments), expected);
 }
 
-/// What a schema does to arguments of 100 levels is what a hostile one is for.
+/// Arguments of 100 levels, the input that a hostile schema needs.
 fn nested(key: &str, levels: usize, leaf: Value) -> Value {
     (0..levels).fold(leaf, |inner, _| json!({ key: inner }))
 }
@@ -222,20 +222,20 @@ fn nothing_outside_of_the_schema_is_read() {
             assert!(error.contains("not read") || error.contains("not followed"), "{error}");
         }
     }
-    // Behind the first wall there is a second: the validator itself is given nothing to fetch with.
+    // Second layer: the validator itself has no retriever that fetches.
     let error =
         jsonschema::options().with_retriever(NothingFetched).build(&json!({"$ref": http})).unwrap_err();
     assert!(error.to_string().contains(&http), "{error}");
-    // A `$schema` of one's own is not fetched either.
+    // A custom `$schema` is not fetched either.
     assert!(compile(json!({"$schema": http, "type": "object"})).is_ok());
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// On a thread with the stack that tokio's workers have.
+/// On a thread with the stack size of tokio's workers.
 fn soon<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let started = Instant::now();
     let result = std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
-    // Generous: a build without optimisation on a busy machine.
+    // Generous: allows for an unoptimized build on a busy machine.
     assert!(started.elapsed() < Duration::from_secs(10), "{what} took {:?}", started.elapsed());
     result
 }
@@ -258,7 +258,7 @@ fn hostile_schemas_compile_or_are_refused_soon() {
         assert_eq!(soon("a chain of references", move || compile(schema).is_err()), first == "d0");
     }
 
-    // As deep as is allowed.
+    // The maximum depth that is allowed.
     let schema = json!({"$defs": chain, "properties": {"x": {"$ref": "#/$defs/d2952"}}});
     soon("97 levels", move || {
         let check = compile(schema).unwrap();
@@ -300,7 +300,7 @@ fn hostile_schemas_compile_or_are_refused_soon() {
 
 #[test]
 fn hostile_arguments_are_checked_or_passed_soon() {
-    // Each level is tried twice, so 100 levels would be 2 to the 100.
+    // Each level is tried twice, so 100 levels would take 2 to the power of 100 steps.
     let both = json!({"$ref": "#/$defs/n"});
     let schema = json!({"$defs": {"n": {"anyOf": [
         {"type": "object", "properties": {"x": both, "kind": {"const": "a"}}},
@@ -328,7 +328,7 @@ fn hostile_arguments_are_checked_or_passed_soon() {
             .collect();
         let check = compile(json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/d0"}}}));
         soon("references at every level", move || {
-            // More references than are followed at all are refused when the schema is compiled.
+            // More references than the maximum are refused when the schema is compiled.
             let refused = check.is_ok_and(|check| !message(&check, nested("x", 55, json!(5))).is_empty());
             assert_eq!(refused, checked, "{references}");
         });
@@ -352,7 +352,7 @@ fn hostile_arguments_are_checked_or_passed_soon() {
         assert!(message(&large, json!({"x": [1]})).contains("or 29990 more"));
         let items = vec![1_029_999; 1_000_000];
         assert_eq!(message(&large, json!({ "x": items })), "");
-        // Too many to compare: left to the server.
+        // Too many values to compare: left to the server.
         let items = vec![1; 1_000_000];
         assert_eq!(message(&large, json!({ "x": items })), "");
     });

@@ -1,4 +1,4 @@
-//! Compiled checks of arguments, as many as are in use.
+//! A cache of compiled argument checks.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 use super::list::ServerTools;
 use crate::tools::arguments::ArgumentCheck;
 
-/// How many compiled schemas are kept, those that were used last.
+/// Maximum number of compiled schemas; the least recently used one is dropped first.
 const KEPT_CHECKS: NonZeroUsize = NonZeroUsize::new(1_000).expect("more than none");
 
-/// Compiled schemas of arguments, by list and position. Lists are not kept alive by them; what is of
-/// one that is gone is not used again.
+/// Compiled argument schemas by list and position. They do not keep lists alive. An entry whose
+/// list was dropped is not used again.
 pub(crate) struct ArgumentChecks {
     compiled: Mutex<LruCache<(usize, usize), CheckOf>>,
 }
@@ -45,12 +45,12 @@ impl ArgumentChecks {
     ) -> Option<Arc<ArgumentCheck>> {
         let key = (Arc::as_ptr(tools).addr(), position);
         if let Some(kept) = self.compiled.lock().get(&key)
-            // Another list may have been made where an earlier one was.
+            // A new list may have the address of a dropped one.
             && kept.tools.upgrade().is_some_and(|of| Arc::ptr_eq(&of, tools))
         {
             return kept.check.clone();
         }
-        // Compiled out of the lock: a large schema takes milliseconds.
+        // Compiled outside the lock: a large schema takes milliseconds.
         let definition = &tools.list.tools[position];
         let check = match ArgumentCheck::compile(&definition.input_schema) {
             Ok(check) => Some(Arc::new(check)),

@@ -1,4 +1,4 @@
-//! One list of tools with its names indexed, and a tool of it that a name turned out to mean.
+//! One tool list with its names indexed, and a tool resolved from it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -22,14 +22,14 @@ pub(crate) struct ServerTools {
     pub(super) list: Arc<ToolList>,
     pub(super) names: Vec<Arc<str>>,
     pub(super) exact: HashMap<Arc<str>, usize>,
-    /// Identifiers in both languages. `None` where two tools have the same form: then neither can be
-    /// called by it.
+    /// Identifiers in both languages. `None` if two tools have the same identifier: it then refers
+    /// to neither.
     pub(super) forms: HashMap<String, Option<usize>>,
-    /// The tools that are not as they were accepted, once that was looked up.
+    /// The tools that differ from their pinned definitions; set at the first lookup.
     pub(super) changed: OnceLock<HashSet<String>>,
 }
 
-/// A tool that a name turned out to mean.
+/// A tool that a name was resolved to.
 #[derive(Clone)]
 pub(crate) struct ResolvedTool {
     pub(crate) server: Arc<str>,
@@ -48,7 +48,7 @@ impl ResolvedTool {
         &self.host.dispatcher
     }
 
-    /// What the tool was seen to return, if its server does not say.
+    /// The inferred output schema, if the server declares none.
     pub(crate) fn observed(&self) -> Option<Shape> {
         let is_unknown = self.definition().output_schema.is_none();
         let shape =
@@ -56,14 +56,14 @@ impl ResolvedTool {
         is_unknown.then(shape).flatten()
     }
 
-    /// Takes note of what the tool has returned, if its server does not say what that is.
+    /// Records the shape of a result, if the server declares no output schema.
     pub(crate) fn observe(&self, result: &Json) {
         if self.definition().output_schema.is_some() {
             return;
         }
         let observed = &self.host.options.observed;
         let identity = self.host.identity.as_deref();
-        // The result is read without the lock that others wait for.
+        // The result is parsed outside the lock, so that other callers do not wait.
         if observed.wants(&self.server, identity, &self.tool)
             && observed.record(&self.server, identity, &self.tool, Shape::of_text(result))
         {
@@ -71,25 +71,25 @@ impl ResolvedTool {
         }
     }
 
-    /// The tool as a TypeScript function, in one line.
+    /// The tool as a TypeScript function, on one line.
     pub(crate) fn signature(&self) -> String {
         let observed = self.observed();
         declarations::signature(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
     }
 
-    /// The tool as a TypeScript function, with what its server says of it and of its fields.
+    /// The tool as a TypeScript function, with the descriptions of the tool and its fields.
     pub(crate) fn declaration(&self) -> String {
         let observed = self.observed();
         declarations::declaration(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
     }
 
-    /// The compiled check of the tool's arguments; `None` if its schema cannot be used for that.
+    /// The compiled check of the tool's arguments; `None` if its schema cannot be used for one.
     pub(crate) fn argument_check(&self) -> Option<Arc<ArgumentCheck>> {
         self.host.options.checks.get(&self.tools, self.position, &self.server)
     }
 
-    /// What a call may do by the tool's own word: of a definition that is not the one that was accepted nothing is
-    /// believed. May read a file.
+    /// The effects of a call by the tool's annotations. If the tool's definition differs from the
+    /// pinned one, its annotations are ignored. May read a file.
     pub(crate) fn effects(&self) -> Effects {
         if self.tools.is_as_accepted(&self.host, self.position) {
             Effects::of(self.definition().annotations.as_ref())
@@ -98,7 +98,7 @@ impl ResolvedTool {
         }
     }
 
-    /// A value such as the tool returns, for a run that makes no calls.
+    /// A sample of the tool's result, for a dry run.
     pub(crate) fn sample(&self) -> Result<Json, ToolError> {
         match &self.definition().output_schema {
             Some(schema) => {
@@ -108,7 +108,7 @@ impl ResolvedTool {
         }
     }
 
-    /// The object that scripts see, `ToolSchema`, as JSON text.
+    /// The `ToolSchema` object that scripts receive, as JSON text.
     pub(crate) fn schema(&self) -> Json {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -136,7 +136,7 @@ impl ResolvedTool {
             observed: observed.map(|shape| shape.to_schema()),
             annotations: definition.annotations.as_ref(),
         };
-        // Texts, and schemas that are JSON.
+        // Strings, and schemas that are JSON, can always be serialized.
         Json::of(&schema).unwrap_or_else(|_| Value::Null.into())
     }
 
@@ -151,13 +151,14 @@ impl ResolvedTool {
 }
 
 impl ServerTools {
-    /// Indexes a list. Without `changed` it is looked up when it is first needed.
+    /// Indexes a list. Without `changed`, the differences from the pins are looked up when first
+    /// needed.
     pub(super) fn new(list: Arc<ToolList>, changed: Option<HashSet<String>>) -> Self {
         let names: Vec<Arc<str>> = list.tools.iter().map(|definition| Arc::from(&*definition.name)).collect();
         let mut exact = HashMap::new();
         let mut forms = HashMap::new();
         for (position, name) in names.iter().enumerate() {
-            // Of two tools with one name the first is the one that can be called.
+            // If two tools have the same name, only the first can be called.
             exact.entry(Arc::clone(name)).or_insert(position);
             for form in [typescript_name(name), python_name(name)] {
                 let entry = forms.entry(form).or_insert(Some(position));
@@ -169,12 +170,13 @@ impl ServerTools {
         Self { list, names, exact, forms, changed: changed.map_or_else(OnceLock::new, OnceLock::from) }
     }
 
-    /// Whether the tool is as it was accepted, or that does not matter.
+    /// Whether the tool may be used: its definition equals the pinned one, or strict mode is off.
     pub(super) fn is_usable(&self, server: &Server, position: usize) -> bool {
         !server.options.strict || self.is_as_accepted(server, position)
     }
 
-    /// Whether the tool is as it was accepted, as far as anything is kept of that. May read a file, once for a list.
+    /// Whether the tool's definition equals the pinned one; true if no pins are kept for the
+    /// server. May read a file, once per list.
     fn is_as_accepted(&self, server: &Server, position: usize) -> bool {
         let changed = self.changed.get_or_init(|| server.differing(&self.list));
         !changed.contains(&*self.names[position])

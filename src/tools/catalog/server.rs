@@ -1,4 +1,4 @@
-//! One server's list of tools: from the server, from disk, and when which is good enough.
+//! One server's tool list: fetched from the server, cached on disk, and refreshed when it is stale.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,21 +13,22 @@ use super::CatalogOptions;
 use super::list::{ResolvedTool, ServerTools};
 use crate::tools::{ToolDispatcher, ToolError, ToolErrorCode, ToolList};
 
-/// How long a search waits for a server whose tools are not known yet. Longer than an ordinary start;
-/// a server that needs more is left out with a warning until it has answered.
+/// How long a search waits for a server whose tools are unknown. Longer than an ordinary start. A
+/// slower server is left out with a warning until it has answered.
 pub(super) const DISCOVERY_TIME: Duration = Duration::from_secs(2);
 
-/// How long asking a server for its list may take when nobody waits for it.
+/// Time limit of a refresh, including one in the background.
 pub(super) const REFRESH_TIME: Duration = Duration::from_secs(60);
 
-/// A server that announces changes all the time is asked again this often in that time and no more.
+/// Maximum number of refreshes within the period below, for a server that sends list-changed
+/// notifications continuously.
 pub(super) const MAX_REFRESHES: usize = 5;
 const REFRESHES_PERIOD: Duration = Duration::from_secs(5);
 
 pub(super) struct Server {
     pub(super) name: Arc<str>,
     pub(super) dispatcher: Arc<dyn ToolDispatcher>,
-    /// Under which the list is kept on disk, if it is.
+    /// The key of the list on disk; `None` if the list is not stored.
     pub(super) identity: Option<String>,
     pub(super) options: CatalogOptions,
     pub(super) state: Mutex<ServerState>,
@@ -36,16 +37,16 @@ pub(super) struct Server {
 #[derive(Default)]
 pub(super) struct ServerState {
     known: Option<Known>,
-    /// Whether the disk was looked at.
+    /// Whether the list was looked up on disk.
     was_loaded: bool,
     refresh: Option<Refresh>,
-    /// When the last refreshes began.
+    /// Start times of the most recent refreshes.
     refreshes: VecDeque<Instant>,
-    /// Why the last refresh failed, while the list from before it is used.
+    /// The error of the last refresh, while the list from before it is used.
     failure: Option<ToolError>,
 }
 
-/// The tools as they are known, and how well.
+/// The known tools, and where the list came from.
 #[derive(Clone)]
 pub(super) struct Known {
     pub(super) tools: Arc<ServerTools>,
@@ -54,13 +55,13 @@ pub(super) struct Known {
 
 #[derive(Clone, Copy)]
 pub(super) enum Source {
-    /// The server itself, as of that generation.
+    /// The list came from the server at this generation.
     Server { generation: u64 },
-    /// The disk.
+    /// The list came from disk.
     Disk { is_fresh: bool },
 }
 
-/// A refresh on its way, shared by all who wait for it.
+/// A refresh in flight, shared by all callers that wait for it.
 #[derive(Clone)]
 pub(super) struct Refresh {
     began: Instant,
@@ -68,7 +69,7 @@ pub(super) struct Refresh {
 }
 
 impl Server {
-    /// The tools: as they are known if that is good enough, else from the server.
+    /// The tools: the known list if it is recent enough, else a list from the server.
     pub(super) async fn tools(self: &Arc<Self>, deadline: Instant) -> Result<Arc<ServerTools>, ToolError> {
         let generation = self.dispatcher.generation(&self.name);
         match self.load() {
@@ -76,7 +77,8 @@ impl Server {
                 Ok(tools)
             }
             Some(Known { tools, source: Source::Disk { is_fresh } }) if !self.options.strict => {
-                // Good enough to go on with. A server that runs anyway is asked for the present state.
+                // This list is good enough to continue with. If it is stale, or the server is
+                // running anyway, it is refreshed in the background.
                 if !is_fresh || generation > 0 {
                     self.refresh();
                 }
@@ -99,12 +101,13 @@ impl Server {
         }
     }
 
-    /// The tools for a search, which does not wait long for one server, and what is wrong with them.
+    /// The tools for a search, which waits at most [`DISCOVERY_TIME`] for one server, and the error
+    /// if the list could not be fetched.
     pub(super) async fn discovered(
         self: &Arc<Self>,
         deadline: Instant,
     ) -> (Option<Arc<ServerTools>>, Option<ToolError>) {
-        // A server that did not answer within the time is not waited for a second time.
+        // A search does not wait again for a server that has already exceeded the time.
         let pending = self.state.lock().refresh.clone().filter(|refresh| refresh.result.peek().is_none());
         let began = pending.map_or_else(Instant::now, |refresh| refresh.began);
         let until = deadline.min(began + DISCOVERY_TIME);
@@ -123,7 +126,7 @@ impl Server {
         }
     }
 
-    /// What is known, after a first look at the disk.
+    /// The known list. The first call looks it up on disk.
     pub(super) fn load(&self) -> Option<Known> {
         let mut state = self.state.lock();
         if !state.was_loaded {
@@ -140,7 +143,8 @@ impl Server {
         state.known.clone()
     }
 
-    /// The tools of a list that are not as they were accepted; all of them if that cannot be read. Blocks.
+    /// The names of the tools in the list that differ from their pinned definitions; all names if
+    /// the pins cannot be read. Blocks.
     pub(super) fn differing(&self, list: &ToolList) -> HashSet<String> {
         let pins = self.options.pins.as_ref().filter(|_| self.identity.is_some());
         pins.map_or_else(HashSet::new, |pins| {
@@ -149,7 +153,7 @@ impl Server {
         })
     }
 
-    /// Whether the list came from the server itself and nothing has changed since.
+    /// Whether the list came from the server and the server has announced no change since.
     pub(super) fn is_verified(&self) -> bool {
         let generation = self.dispatcher.generation(&self.name);
         let state = self.state.lock();
@@ -165,7 +169,7 @@ impl Server {
         state.refreshes.len() < MAX_REFRESHES
     }
 
-    /// Asks the server, or joins who is asking, and waits for the answer.
+    /// Starts a refresh, or joins the one in flight, and waits for it.
     pub(super) async fn refreshed(
         self: &Arc<Self>,
         deadline: Instant,
@@ -184,7 +188,7 @@ impl Server {
         })
     }
 
-    /// Asks the server unless that is on its way already. Goes on whether or not anybody waits.
+    /// Starts a refresh unless one is in flight. It continues even if no caller waits for it.
     fn refresh(self: &Arc<Self>) -> Refresh {
         let mut state = self.state.lock();
         if let Some(refresh) = state.refresh.as_ref().filter(|refresh| refresh.result.peek().is_none()) {
@@ -197,7 +201,7 @@ impl Server {
         state.refreshes.push_back(began);
         let result = Arc::clone(self).ask().boxed().shared();
         if let Some(runtime) = &self.options.runtime {
-            // Ends by itself: asking has a deadline.
+            // The task ends by itself: the request has a deadline.
             runtime.spawn(result.clone().map(drop));
         }
         let refresh = Refresh { began, result };
@@ -206,7 +210,8 @@ impl Server {
     }
 
     async fn ask(self: Arc<Self>) -> Result<Arc<ServerTools>, ToolError> {
-        // As of before: what changes while the list is on its way is asked for again.
+        // The generation is read before the request, so that a change during the request causes
+        // another refresh.
         let generation = self.dispatcher.generation(&self.name);
         let asked = SystemTime::now();
         let result = self.dispatcher.tools(&self.name, Instant::now() + REFRESH_TIME).await;
@@ -220,7 +225,8 @@ impl Server {
         let present = self.state.lock().known.as_ref().map(|known| Arc::clone(&known.tools));
         let is_same = present.as_ref().is_some_and(|tools| Arc::ptr_eq(&tools.list, &list));
         let tools = match present {
-            // What was accepted since then may make a difference.
+            // Only a list without differences is reused: a definition may have been pinned since
+            // then.
             Some(tools) if is_same && tools.changed.get().is_some_and(HashSet::is_empty) => tools,
             _ => Arc::new(ServerTools::new(Arc::clone(&list), self.changed(&list, asked).await?)),
         };
@@ -231,8 +237,8 @@ impl Server {
         Ok(tools)
     }
 
-    /// Compares a list with what was accepted, and keeps it. On a thread that may wait for the disk. `None` if that
-    /// cannot be found out.
+    /// Compares a list with the pins and stores it in the cache, on a thread that may block. If the
+    /// pins cannot be read or written, returns `None`, or an error in strict mode.
     async fn changed(
         self: &Arc<Self>,
         list: &Arc<ToolList>,

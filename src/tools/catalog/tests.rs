@@ -81,7 +81,7 @@ fn schemas_have_the_promised_shape() {
     );
 }
 
-/// A server whose list a test sets, and that counts how often it was asked.
+/// A server whose list a test sets and that counts how often it was asked.
 #[derive(Default)]
 struct Fake {
     list: Mutex<Option<Arc<ToolList>>>,
@@ -152,7 +152,7 @@ impl ToolDispatcher for Fake {
     }
 }
 
-/// What several processes share.
+/// The directory that several processes share.
 struct Disk(tempfile::TempDir);
 
 impl Disk {
@@ -174,7 +174,7 @@ impl Disk {
         Pins::new(Store::new(self.0.path().join("state")))
     }
 
-    /// A new process with that server.
+    /// A new process with this server.
     fn process(&self, fake: &Arc<Fake>) -> Catalog {
         Catalog::new(&[Arc::clone(fake) as Arc<dyn ToolDispatcher>], &self.options(false))
     }
@@ -233,7 +233,7 @@ async fn a_server_that_fails_leaves_the_list_from_before_and_a_warning() {
     let (tools, failures) = everything(&catalog, soon()).await;
     assert_eq!((tools.len(), failures.len()), (1, 1));
     assert!(failures[0].message.contains("out of date: it is down"), "{}", failures[0]);
-    // Without a list from before the failure is the answer.
+    // Without a cached list the failure is returned.
     let unknown = Fake::offering(&[]);
     unknown.fail();
     let error = Disk::new().process(&unknown).resolve("s", "one", soon()).await.err().unwrap();
@@ -266,7 +266,7 @@ async fn a_name_that_is_not_in_the_list_from_before_is_looked_for_in_a_new_one()
     assert_eq!(fake.asked(), 1);
     assert!(second.resolve("s", "two", soon()).await.is_ok());
     assert_eq!(fake.asked(), 2);
-    // Now the list is the server's own: a wrong name is wrong.
+    // The list now comes from the server, so an unknown name is an error.
     assert!(second.resolve("s", "three", soon()).await.is_err());
     assert_eq!(fake.asked(), 2);
     assert!(second.resolve_again(&one, soon()).await.unwrap().is_none());
@@ -288,10 +288,10 @@ async fn di_166_in_strict_mode_a_changed_tool_is_neither_found_nor_called_until_
         }
         assert!(everything(&catalog, soon()).await.0.is_empty());
     }
-    // Outside strict mode it is noticed all the same.
+    // Without strict mode the change is detected too.
     assert_eq!(names(&disk.process(&fake)).await.len(), 3);
     assert_eq!(disk.pins().changes().unwrap().len(), 3);
-    // A process that runs already sees it too.
+    // A running process also sees it.
     let running = disk.strict_process(&fake);
     assert!(running.resolve("s", "send", soon()).await.is_err());
     disk.pins().accept("s", Some("send")).unwrap();
@@ -307,7 +307,7 @@ async fn di_166_a_server_that_hides_its_list_gains_nothing() {
     let fake = Fake::offering(&["send"]);
     names(&disk.strict_process(&fake)).await;
     fake.offer(&["send"], "does it, and more", None);
-    // The changed list is on disk from here on.
+    // From here on the changed list is on disk.
     assert!(disk.strict_process(&fake).resolve("s", "send", soon()).await.is_err());
     fake.fail();
     let later = disk.strict_process(&fake);
@@ -333,7 +333,7 @@ async fn di_166_what_was_accepted_and_cannot_be_read_accepts_nothing() {
     let error = disk.strict_process(&fake).resolve("s", "send", soon()).await.err().unwrap();
     assert_eq!(error.code, ToolErrorCode::ToolDenied);
     assert!(error.message.contains("damaged"), "{error}");
-    // Outside strict mode it is a warning, and nothing is written over.
+    // Without strict mode it is only a warning, and nothing is overwritten.
     assert_eq!(names(&disk.process(&fake)).await, ["send"]);
     assert!(disk.pins().changes().is_err());
 }

@@ -38,7 +38,8 @@ fn parse(text: &str) -> Module {
     module.unwrap_or_else(|error| panic!("{error:?}\n{text}"))
 }
 
-/// Nothing in it runs: only interfaces, `declare const` and `declare module`.
+/// Asserts that the text has no executable code: only interfaces, `declare const` and `declare
+/// module`.
 fn assert_only_declarations(text: &str) {
     for item in parse(text).body {
         match item {
@@ -210,11 +211,11 @@ fn what_was_observed_is_the_result_where_the_server_says_nothing() {
     assert_only_declarations(&text);
     assert!(text.contains("observed in 2 calls"), "{text}");
     assert!(!text.contains("secret"));
-    // A lone field is not the wrapper that servers promise.
+    // An inferred object with a single field `result` is not the wrapper that servers declare.
     let lone = Shape::of(&json!({"result": 1}));
     let line = signature(ToolTypes { definition: &definition, observed: Some(&lone) });
     assert!(line.ends_with("Promise<{ result: number }>"), "{line}");
-    // What the server says counts more.
+    // The declared schema has precedence.
     definition.output_schema = Some(json!({"type": "object", "properties": {"a": {"type": "null"}}}).into());
     let line = signature(ToolTypes { definition: &definition, observed: Some(&shape) });
     assert!(line.ends_with("Promise<{ a?: null }>"), "{line}");
@@ -297,7 +298,7 @@ fn nothing_that_a_server_says_becomes_code() {
         declared(attack, std::slice::from_ref(&definition));
         tools.push(definition);
     }
-    // Together, because names of one can shadow names of another.
+    // Together, because names of one server can shadow names of another.
     let text = declared("all", &tools);
     assert!(!text.chars().any(|character| character.is_control() && character != '\n'), "{text:?}");
     assert!(!crate::text::hidden_text(&text));

@@ -1,4 +1,4 @@
-//! TypeScript types of JSON Schemas.
+//! TypeScript types for JSON Schemas.
 
 use std::collections::HashSet;
 
@@ -8,37 +8,37 @@ use crate::text::{hidden_text, visible};
 use crate::tools::arguments::resolve;
 use crate::tools::names::is_identifier;
 
-/// Levels that are written out, references followed.
+/// Maximum levels of a type, with references followed.
 const MAX_DEPTH: usize = 12;
 
-/// Schemas that are written out for one type: references can double at every level.
+/// Maximum number of schemas in one type. References can double the number at every level.
 const MAX_SCHEMAS: usize = 2_000;
 
-/// Bytes of one type.
+/// Maximum bytes of one type.
 const MAX_BYTES: usize = 48 << 10;
 
-/// Constants of an enumeration. With more it is its type.
+/// Maximum number of constants in an enumeration. A larger one becomes the constants' type.
 const MAX_CONSTANTS: usize = 50;
 
-/// Characters of a tool's description and of a field's.
+/// Maximum characters of a description of a tool or a field.
 const MAX_DESCRIPTION: usize = 2_000;
 
-/// Characters of a name or of a constant.
+/// Maximum characters of a name or a constant.
 const MAX_NAME: usize = 256;
 
-/// How a type is laid out.
+/// The layout of a type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Layout {
-    /// In one line, without comments.
+    /// On one line, without comments.
     Line,
-    /// A line for each field, with its description.
+    /// One line per field, with its description.
     Block {
-        /// Spaces before the line that the type begins in.
+        /// Indentation, in spaces, of the line on which the type begins.
         indent: usize,
     },
 }
 
-/// How tightly a type holds together, for parentheses.
+/// Operator precedence of a type, for parentheses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Union,
@@ -60,7 +60,7 @@ impl Written {
         Self::whole("unknown")
     }
 
-    /// The text for a place that binds more tightly than `outer`.
+    /// The text for use as an operand of `outer`, in parentheses if needed.
     fn inside(self, outer: Binding) -> String {
         if self.binding <= outer && self.binding != Binding::Whole {
             format!("({})", self.text)
@@ -70,13 +70,13 @@ impl Written {
     }
 }
 
-/// Writes the types of one schema.
+/// Converts one schema to a type.
 pub(super) struct Types<'a> {
     root: &'a Value,
     layout: Layout,
     schemas_left: usize,
     bytes_left: usize,
-    /// References that are being followed, the whole schema being one: a second time is a cycle.
+    /// References that are being followed, including the root schema. A repeated one is a cycle.
     following: HashSet<&'a str>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The type of a tool's arguments: always an object, whatever the schema forgets to say.
+    /// The type of a tool's arguments: always an object, even if the schema does not say so.
     pub(super) fn arguments(mut self) -> String {
         match self.written(self.root, 0).text.as_str() {
             "unknown" => "{ [key: string]: unknown }".to_owned(),
@@ -99,7 +99,8 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The type of a tool's result: of a lone `{"result": x}` that of `x`, as scripts get it.
+    /// The type of a tool's result. For a wrapper `{"result": x}` it is the type of `x`, which is
+    /// what scripts receive.
     pub(super) fn result(mut self) -> String {
         let properties = self.root.get("properties").and_then(Value::as_object);
         let lone = properties
@@ -137,7 +138,7 @@ impl<'a> Types<'a> {
             parts.extend(all.iter().map(|part| self.written(part, depth + 1)));
         }
         let own = self.own(keywords, depth);
-        // `{anyOf: […], type: "object"}` says nothing more by its `type`.
+        // In `{anyOf: […], type: "object"}` the `type` adds no information.
         let says_more = keywords.contains_key("properties")
             || keywords.contains_key("enum")
             || keywords.contains_key("const");
@@ -153,7 +154,7 @@ impl<'a> Types<'a> {
     }
 
     fn referred(&mut self, reference: &'a str, depth: usize) -> Written {
-        // Another document is never read, and a type that contains itself is not written out.
+        // Another document is never read, and a recursive type is not expanded.
         let target = reference.strip_prefix('#').and_then(|pointer| resolve(self.root, pointer));
         let Some(target) = target.filter(|_| self.following.insert(reference)) else {
             return Written::unknown();
@@ -265,7 +266,8 @@ impl<'a> Types<'a> {
             None => patterns.is_some() || properties.is_none(),
         };
         if open && self.bytes_left > 0 {
-            // TypeScript wants named fields to be of the index's type as well, so beside them it is `unknown`.
+            // TypeScript requires named fields to match the type of the index signature, so next to
+            // named fields it is `unknown`.
             let value = if properties.is_some() {
                 Written::unknown()
             } else {
@@ -289,7 +291,7 @@ fn spaces(indent: Option<usize>) -> String {
     " ".repeat(indent.unwrap_or(0))
 }
 
-/// `A | B`, each once; `unknown` and nothing at all are `unknown`.
+/// `A | B` without duplicates. `unknown` if a branch is `unknown` or there are no branches.
 fn union(branches: Vec<Written>) -> Written {
     combined(branches, " | ", Binding::Union)
 }
@@ -319,7 +321,7 @@ fn combined(parts: Vec<Written>, separator: &str, binding: Binding) -> Written {
     }
 }
 
-/// A constant as a type. Of a container its kind only.
+/// A constant as a type. For a container only its kind.
 fn constant(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() > MAX_NAME => "string".to_owned(),
@@ -330,14 +332,15 @@ fn constant(value: &Value) -> String {
     }
 }
 
-/// `text` as a TypeScript string. JSON's escapes are TypeScript's, and what is hidden is written out.
+/// `text` as a TypeScript string literal. JSON's escapes are valid in TypeScript, and invisible
+/// characters are escaped.
 pub(super) fn string(text: &str) -> String {
     visible(&Value::from(text).to_string())
 }
 
-/// A name as that of a property or method.
+/// A name as a property or method name, quoted if needed.
 pub(super) fn property(name: &str) -> String {
-    // A bare `new(…)` in an interface is not a method of that name.
+    // A bare `new(…)` in an interface is a construct signature, not a method of that name.
     if is_identifier(name) && name.len() <= MAX_NAME && name != "new" {
         name.to_owned()
     } else {
@@ -345,7 +348,8 @@ pub(super) fn property(name: &str) -> String {
     }
 }
 
-/// `text` as a comment of its own lines, which it cannot end. Empty if there is nothing to say.
+/// `text` as a comment on lines of its own, which the text cannot terminate. Empty if there is no
+/// text.
 pub(super) fn comment(text: &str, indent: usize) -> String {
     let mut start: String = text.chars().take(MAX_DESCRIPTION).collect();
     if start.len() < text.len() {

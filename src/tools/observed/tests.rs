@@ -43,7 +43,7 @@ fn processes_add_to_what_others_have_seen() {
         process.record(&server, Some("id"), "t", Shape::of(&json!({ (format!("field{position}")): 1 })));
     }
     processes.iter().for_each(Observed::save);
-    // Saved twice, nothing is counted twice.
+    // A second save counts nothing twice.
     processes.iter().for_each(Observed::save);
     let shape = observed(&directory).shape(&server, Some("id"), "t").unwrap();
     assert_eq!(shape.calls(), 2);

@@ -59,7 +59,8 @@ fn di_166_every_part_of_a_definition_counts() {
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].changed_parts(), [part]);
         assert_eq!(changes[0].accepted.as_ref(), Some(&base));
-        // Still so after another look, and gone when the server takes it back or a person accepts it.
+        // The difference remains after another check. It is gone when the server reverts it or the
+        // user accepts it.
         assert_eq!(pins.check("mail", &list(std::slice::from_ref(&changed))).unwrap().len(), 1);
         assert!(pins.check("mail", &list(std::slice::from_ref(&base))).unwrap().is_empty());
         pins.check("mail", &list(std::slice::from_ref(&changed))).unwrap();

@@ -98,7 +98,7 @@ fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
     }
     assert!(policy.may_permit_server("fs") && policy.may_permit_server("fsx"));
     assert!(!policy.may_permit_server("off") && !policy.may_permit_server("shut"));
-    // Neither list widens the other layer.
+    // Neither list extends the other layer.
     let mut narrow = self::policy(Some(&["fs.list"]), &[]);
     let all = strings(&["*"]);
     narrow.set_server("fs", ServerLists { allow: Some(&all), ..ServerLists::default() });
@@ -129,7 +129,7 @@ fn ask_is_by_pattern_and_by_annotation() {
     let policy = asking(&["github.delete_*", "destructive"], &[]).unwrap();
     let pattern = |text: &str| Some(AskReason::Pattern(text.to_owned()));
     let word = |word| Some(AskReason::Annotation(word));
-    // A pattern asks whatever the annotations say; they only add a question.
+    // A pattern asks regardless of annotations; annotations can only add prompts.
     assert_eq!(policy.asks("github", "delete_repo", READS), pattern("github.delete_*"));
     assert_eq!(policy.asks("github", "list", READS), None);
     assert_eq!(policy.asks("github", "list", Effects::UNKNOWN), word(AskAnnotation::Destructive));
@@ -138,19 +138,19 @@ fn ask_is_by_pattern_and_by_annotation() {
     assert_eq!(asking(&["write"], &[]).unwrap().asks("a", "b", writes), word(AskAnnotation::Write));
     assert_eq!(asking(&["open-world"], &[]).unwrap().asks("a", "b", READS), word(AskAnnotation::OpenWorld));
     assert!(policy.may_ask() && !asking(&[], &["a.*"]).unwrap().may_ask());
-    // Asking neither allows nor denies.
+    // An ask list neither allows nor denies.
     assert!(policy.permits("github", "delete_repo") && !policy.denies("github", "delete_repo"));
 }
 
-/// A word has no separator, so that no pattern of the global list can be one; in a server's own list, where a tool
-/// can have any name, it is both.
+/// A keyword has no separator, so no pattern of the global list can equal one. In a server's own
+/// list, where a tool can have any name, it is both.
 #[test]
 fn a_word_is_never_only_half_of_what_it_could_be() {
     for wrong in ["destroy", "Destructive", "destructive*", "read-only", "open_world", ""] {
         let error = asking(&[wrong], &[]).unwrap_err().to_string();
         assert!(error.contains("`ask`") && error.contains("`open-world`, `server.tool`"), "{wrong}: {error}");
     }
-    // A server or a tool may be called like a word.
+    // A server or a tool may have a keyword as its name.
     let policy = asking(&["write.destructive", "a.write"], &[]).unwrap();
     assert!(
         policy.asks("write", "destructive", READS).is_some() && policy.asks("a", "write", READS).is_some()
@@ -172,7 +172,7 @@ fn what_a_person_says_about_effects_wins_over_annotations() {
     assert_eq!(policy.effects("a", "list_x", Effects::UNKNOWN), READS);
     assert_eq!(policy.effects("a", "get", READS), READS);
     assert_eq!(policy.effects("a", "get", Effects::UNKNOWN), Effects::UNKNOWN);
-    // A server with a list of its own is not believed about other tools.
+    // If a server has its own list, its annotations of other tools are ignored.
     let read_only = ["get*".to_owned()];
     policy.set_server("a", ServerLists { read_only: Some(&read_only), ..ServerLists::default() });
     assert_eq!(policy.effects("a", "get", Effects::UNKNOWN), READS);

@@ -57,7 +57,7 @@ fn an_observed_shape() {
     assert_eq!(sample, json!({ "items": [{ "id": 1, "name": "dry run", "tags": [] }], "next": null }));
 }
 
-/// Schemas are a server's: none makes a sample endless or large.
+/// Schemas come from servers: no schema may cause an endless or a large sample.
 #[test]
 fn hostile_schemas_have_small_samples() {
     let doubling = json!({

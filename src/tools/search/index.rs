@@ -1,44 +1,46 @@
-//! An index of tools' texts, built once and asked many times.
+//! An inverted index of tools' texts, built once and queried many times.
 
 use std::collections::HashMap;
 
 use super::words::{for_each_word, is_stop_word, one_edit_apart, stem};
 
-/// More words than this say nothing more about what is wanted. Bounds the work on hostile queries.
+/// Maximum number of words of a query. More words add no information; the bound limits the work for
+/// hostile queries.
 const MAX_QUERY_WORDS: usize = 32;
 
-/// As many bytes of a query are looked at: far more than that many words take, and little to scan.
+/// Maximum bytes of a query that are read: far more than that many words take, and quick to scan.
 const MAX_QUERY_BYTES: usize = 16 * 1024;
 
-/// Enough for any honest name.
+/// Maximum number of words of a name; enough for any real one.
 const MAX_NAME_WORDS: usize = 32;
 
-/// Enough for any honest description, and for those of a tool's parameters together; bounds what a giant
-/// one costs.
+/// Maximum number of words of a description, and of the descriptions of a tool's parameters
+/// together. Enough for any real one; it bounds the cost of a very long one.
 const MAX_TEXT_WORDS: usize = 256;
 
-/// Past this many postings (8 MB) of hostile texts only the names and a few words of the remaining tools
-/// are taken. Five thousand real tools make some 300,000.
+/// Beyond this many postings (8 MB), which only hostile texts reach, only the names and a few words
+/// of the remaining tools are indexed. Five thousand real tools have some 300,000 postings.
 const MANY_POSTINGS: usize = 1_000_000;
 const FEW_TEXT_WORDS: usize = 16;
 
-/// As many unknown words of a query are compared with all words of the index.
+/// Maximum number of unknown words of a query that are compared with all words of the index.
 const MAX_GUESSED_WORDS: usize = 8;
 
-/// The shortest word that is taken for a misspelt one: shorter ones resemble too many.
+/// Minimum length of a word that is treated as a misspelling. Shorter ones resemble too many words.
 const MIN_MISSPELT: usize = 5;
 
-/// The shortest word that may be the beginning of another: two letters begin hundreds.
+/// Minimum length of a word that matches as a prefix. Hundreds of words begin with the same two
+/// letters.
 const MIN_PREFIX: usize = 3;
 
-/// Okapi BM25's parameter: how soon repetition stops counting.
+/// The saturation parameter of Okapi BM25: how soon repetition stops counting.
 const SATURATION: f32 = 1.2;
 
-/// What is known of a field: how much a word in it counts, how many words it usually has, and how much
-/// more than that discounts each (0: not at all, 1: in proportion).
+/// Weights of a field: how much a word in it counts, how many words it usually has, and how much a
+/// greater length reduces the weight of each word (0: not at all, 1: in proportion).
 ///
-/// The usual lengths are constants (those of `tests/search/tools.json`) and not the index's own average, so that a
-/// tool's score does not depend on which other servers are configured.
+/// The usual lengths are constants (those of `tests/search/tools.json`) and not the index's own
+/// average, so that a tool's score does not depend on which other servers are configured.
 struct Field {
     weight: f32,
     usual_length: f32,
@@ -52,18 +54,18 @@ const DESCRIPTION: Field = Field { weight: 1.0, usual_length: 24.0, discount: 0.
 const PARAMETER: Field = Field { weight: 0.5, usual_length: 5.0, discount: 0.5 };
 const PARAMETER_DESCRIPTION: Field = Field { weight: 0.25, usual_length: 40.0, discount: 0.5 };
 
-/// What a word of the index counts for a word of the query that it is not, but resembles.
+/// Weight of a match between a word of the query and a similar word of the index.
 const PREFIX_VALUE: f32 = 0.5;
 const SHORTENED_VALUE: f32 = 0.4;
 const MISSPELT_VALUE: f32 = 0.7;
 const SYNONYM_VALUE: f32 = 0.6;
 
-/// What two neighbouring words of the query count for standing together in a name (`pull request` in
-/// `create_pull_request`), beside what each counts.
+/// Additional weight if two adjacent words of the query are adjacent in a name (`pull request` in
+/// `create_pull_request`).
 const PHRASE_VALUE: f32 = 0.5;
 
-/// Words that tools' authors use for one thing. General on purpose: a list that knew products would be
-/// right for the servers it was made with and silent about all others. Each is a stem.
+/// Words that authors of tools use for the same thing. They are general on purpose: a list with
+/// product names would help only for the servers that it was made with. Each word is a stem.
 const SYNONYMS: &[&[&str]] = &[
     &["add", "creat", "insert", "make", "new"],
     &["delet", "drop", "remov"],
@@ -87,30 +89,30 @@ const SYNONYMS: &[&[&str]] = &[
     &["mergerequest", "pr", "pullrequest"],
 ];
 
-/// One tool's texts.
+/// The texts of one tool.
 pub(crate) struct Document<'a> {
     /// The server's name.
     pub(crate) server: &'a str,
     /// The tool's name.
     pub(crate) tool: &'a str,
-    /// What it does, in the server's words.
+    /// The server's description of the tool.
     pub(crate) description: &'a str,
-    /// Its parameters' names and descriptions.
+    /// The names and descriptions of its parameters.
     pub(crate) parameters: &'a [(String, String)],
 }
 
 /// The words of a list of documents and where they occur. Immutable.
 ///
-/// Ranks by BM25F: every field's occurrences are weighed and summed before they saturate, so that a
-/// word in name and description counts once, and more.
+/// Ranks by BM25F: the occurrences in all fields are weighted and summed before saturation, so that
+/// a word in both name and description counts once, with a higher weight.
 pub(crate) struct SearchIndex {
-    /// All terms, sorted and one after the other.
+    /// All terms, sorted and concatenated.
     terms: Box<str>,
-    /// Where each term begins, and where the last one ends.
+    /// The start of each term, and the end of the last one.
     term_starts: Box<[u32]>,
-    /// The places of all terms, by term and then by document.
+    /// The postings of all terms, sorted by term and then by document.
     postings: Box<[Posting]>,
-    /// Where each term's postings begin, and where the last one's end.
+    /// The start of each term's postings, and the end of the last one's.
     posting_starts: Box<[u32]>,
     documents: usize,
 }
@@ -118,11 +120,11 @@ pub(crate) struct SearchIndex {
 #[derive(Clone, Copy)]
 struct Posting {
     document: u32,
-    /// How much the term counts in the document, before saturation.
+    /// The term's weight in the document, before saturation.
     weight: f32,
 }
 
-/// A term that a query's word may mean, and for how much of it.
+/// A term that a query word may mean, with the weight of the match.
 #[derive(Clone, Copy)]
 struct Meaning {
     term: usize,
@@ -130,12 +132,13 @@ struct Meaning {
 }
 
 impl SearchIndex {
-    /// The positions of the documents that match at least one word of `query` and that `accept` takes,
-    /// best first; ties keep their order. All that are accepted, in order, for a query without words.
+    /// The positions of the documents that match at least one word of `query` and for which
+    /// `accept` returns true, best first. Ties keep their order. For a query without words: all
+    /// accepted documents in order.
     ///
-    /// A word matches itself in any form, the words that it begins, and words of about the same meaning;
-    /// one that is unknown matches what it is a misspelling of. Words like `the` count only when
-    /// there are no others.
+    /// A word matches all its inflected forms, the words that it is a prefix of, and synonyms. An
+    /// unknown word matches the words that it may be a misspelling of. Stop words such as `the`
+    /// count only if the query has no other words.
     pub(crate) fn search(&self, query: &str, accept: impl Fn(usize) -> bool) -> Vec<usize> {
         let Some(wanted) = self.wanted(query) else {
             return (0..self.documents).filter(|&position| accept(position)).collect();
@@ -144,7 +147,8 @@ impl SearchIndex {
         let mut best = vec![0.0_f32; self.documents];
         let mut touched: Vec<u32> = Vec::new();
         for meanings in wanted {
-            // The first meaning is the word itself if it is known: what only resembles it is no rarer.
+            // The first meaning is the word itself, if it is known. A word that only resembles it
+            // must not count as rarer.
             let most_rarity = meanings.first().filter(|meaning| meaning.value >= 1.0);
             let most_rarity = most_rarity.map_or(f32::MAX, |meaning| self.rarity(meaning.term));
             for meaning in &meanings {
@@ -171,7 +175,7 @@ impl SearchIndex {
         ranked.into_iter().map(|(_, position)| position).collect()
     }
 
-    /// What each word of the query may mean; `None` for a query without words.
+    /// The possible meanings of each word of the query; `None` for a query without words.
     fn wanted(&self, query: &str) -> Option<Vec<Vec<Meaning>>> {
         let query = &query[..query.floor_char_boundary(MAX_QUERY_BYTES)];
         let mut words: Vec<String> = Vec::new();
@@ -210,7 +214,7 @@ impl SearchIndex {
         Some(wanted)
     }
 
-    /// The terms that a known word, or the beginning of one, may mean.
+    /// The terms that a known word or a prefix may mean.
     fn meanings(&self, stem: &str) -> Vec<Meaning> {
         let mut meanings: Vec<Meaning> =
             self.term(stem).into_iter().map(|term| Meaning { term, value: 1.0 }).collect();
@@ -231,7 +235,7 @@ impl SearchIndex {
             }
         }
         if meanings.is_empty() {
-            // `repositories` finds `repo`.
+            // For example, `repositories` finds `repo`.
             for end in (4..stem.len()).rev().filter(|&end| stem.is_char_boundary(end)) {
                 if let Some(term) = self.term(&stem[..end]) {
                     meanings.push(Meaning { term, value: SHORTENED_VALUE });
@@ -242,7 +246,7 @@ impl SearchIndex {
         meanings
     }
 
-    /// The two known words that an unknown one is made of: `webpage`.
+    /// The two known words that an unknown word is composed of, as in `webpage`.
     fn parts(&self, stem: &str) -> Option<[usize; 2]> {
         (3..stem.len().saturating_sub(2)).filter(|&middle| stem.is_char_boundary(middle)).find_map(|middle| {
             let (first, second) = stem.split_at(middle);
@@ -250,7 +254,7 @@ impl SearchIndex {
         })
     }
 
-    /// The terms that an unknown word is a misspelling of.
+    /// The terms that an unknown word may be a misspelling of.
     fn misspelt(&self, stem: &str) -> Vec<Meaning> {
         (0..self.count())
             .filter(|&term| one_edit_apart(stem, self.term_text(term)))
@@ -266,7 +270,7 @@ impl SearchIndex {
         &self.terms[self.term_starts[term] as usize..self.term_starts[term + 1] as usize]
     }
 
-    /// The first term that does not come before `text`.
+    /// The first term that does not sort before `text`.
     fn lower_bound(&self, text: &str) -> usize {
         let (mut low, mut high) = (0, self.count());
         while low < high {
@@ -289,13 +293,14 @@ impl SearchIndex {
         &self.postings[self.posting_starts[term] as usize..self.posting_starts[term + 1] as usize]
     }
 
-    /// What a word that is in few documents says more than one that is in many.
+    /// The inverse document frequency: a word in few documents has a higher weight than a word in
+    /// many.
     fn rarity(&self, term: usize) -> f32 {
         let matching = self.postings(term).len() as f32;
         ((self.documents as f32 - matching + 0.5) / (matching + 0.5)).ln_1p()
     }
 
-    /// How many bytes the index takes.
+    /// Size of the index in bytes.
     #[cfg_attr(not(test), expect(dead_code, reason = "what the tests of the bound measure"))]
     pub(crate) fn bytes(&self) -> usize {
         self.terms.len()
@@ -311,16 +316,16 @@ fn stemmed(word: &str) -> String {
     word
 }
 
-/// An index that is being made. Positions of documents are the order in which they were added.
+/// Builds an index. A document's position is the order in which it was added.
 #[derive(Default)]
 pub(crate) struct Builder {
-    /// The term of each word as it is written: most words are met many times, and stemmed once.
+    /// The term of each word as written. Most words occur many times, so each is stemmed only once.
     forms: HashMap<String, u32>,
     terms: HashMap<String, u32>,
-    /// Term and its place, by document.
+    /// Terms and their postings, by document.
     postings: Vec<(u32, Posting)>,
     documents: u32,
-    /// The words of the field at hand.
+    /// The words of the current field.
     field: Vec<u32>,
 }
 
@@ -361,8 +366,8 @@ impl Builder {
         self.documents += 1;
     }
 
-    /// Adds a text to the field at hand and returns how many words it has. `pairs`: neighbours are a
-    /// word too, as if written together.
+    /// Adds a text to the current field and returns its number of words. With `pairs`, each two
+    /// adjacent words are also indexed as one word.
     fn read(&mut self, text: &str, most_words: usize, pairs: bool) -> usize {
         let mut before = String::new();
         let mut count = 0;
@@ -370,7 +375,7 @@ impl Builder {
             count += 1;
             let term = self.term(word.text);
             self.field.push(term);
-            // `GitHub` is `github` wherever it stands.
+            // `GitHub` is also indexed as `github`, in every field.
             if (pairs || word.joined) && !before.is_empty() {
                 before.push_str(word.text);
                 let term = self.term(&before);
@@ -382,7 +387,7 @@ impl Builder {
         count
     }
 
-    /// Makes postings of the field at hand.
+    /// Makes postings of the current field.
     fn weigh(&mut self, field: &Field) {
         let length = self.field.len() as f32 / field.usual_length;
         let weight = field.weight / (1.0 - field.discount + field.discount * length);
@@ -400,7 +405,7 @@ impl Builder {
         term
     }
 
-    /// The index of the documents added.
+    /// Builds the index of the documents added so far.
     pub(crate) fn finish(self) -> SearchIndex {
         let mut sorted: Vec<(String, u32)> = self.terms.into_iter().collect();
         sorted.sort_unstable();
@@ -412,7 +417,7 @@ impl Builder {
             terms.push_str(text);
             term_starts.push(terms.len() as u32);
         }
-        // Counted, then put in their places: documents stay in order within each term.
+        // A counting sort by term: documents stay in order within each term.
         let mut posting_starts = vec![0_u32; sorted.len() + 1];
         for (term, _) in &self.postings {
             posting_starts[places[*term as usize] + 1] += 1;

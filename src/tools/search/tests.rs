@@ -8,10 +8,11 @@ use crate::tools::ToolError;
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::native::{NativeTools, definition, erase};
 
-/// The tools that match at least one word of `query`, best first; ties keep their order. All tools,
-/// in order, for a query without words.
+/// The tools that match at least one word of `query`, best first. Ties keep their order. For a
+/// query without words: all tools in order.
 ///
-/// Indexes the tools first: who asks the same tools again keeps a [`SearchIndex`].
+/// Builds an index for each call. Callers that search the same tools repeatedly keep a
+/// [`SearchIndex`].
 fn rank(tools: &[ResolvedTool], query: &str) -> Vec<ResolvedTool> {
     if query.trim_ascii().is_empty() {
         return tools.to_vec();

@@ -1,9 +1,10 @@
-//! The words of a text: where they begin and end, and which of them are forms of one word.
+//! Splits text into words and reduces them to stems.
 
-/// Longer words are nobody's; the rest of one is dropped. Bounds every comparison of words.
+/// Maximum length of a word; the rest of a longer one is dropped. Real words are shorter. Bounds
+/// the cost of every comparison.
 const MAX_WORD: usize = 64;
 
-/// Words without which a query says the same.
+/// Stop words: words that do not change the meaning of a query.
 const STOP_WORDS: [&str; 64] = [
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do", "does",
     "for", "from", "have", "how", "i", "if", "in", "into", "is", "it", "its", "let", "me", "my", "need",
@@ -12,19 +13,19 @@ const STOP_WORDS: [&str; 64] = [
     "what", "when", "which", "who", "will", "with", "you", "your",
 ];
 
-/// A word in lower case, not yet reduced to its stem.
+/// A word in lower case, not yet stemmed.
 pub(super) struct Word<'a> {
     pub(super) text: &'a str,
-    /// Nothing stands between this word and the one before: a hump of camelCase.
+    /// Whether no separator stands between this word and the one before, as within camelCase.
     pub(super) joined: bool,
 }
 
-/// Calls `visit` with each word of `text`, at most `most` of them.
+/// Calls `visit` with each word of `text`, at most `most` times.
 ///
-/// Words end at whatever is no letter or digit, at the humps of camelCase (`listPRs` is `list` and
-/// `prs`, `HTTPServer` is `http` and `server`, `getV2Users` is `get`, `v2` and `users`), and between
-/// scripts with and without spaces. Of a script that writes none, each character and each pair of
-/// neighbours is a word.
+/// Words end at any character that is neither letter nor digit, at the humps of camelCase
+/// (`listPRs` is `list` and `prs`, `HTTPServer` is `http` and `server`, `getV2Users` is `get`, `v2`
+/// and `users`), and between scripts with and without spaces. In a script without spaces, each
+/// character and each pair of adjacent characters is a word.
 pub(super) fn for_each_word(text: &str, most: usize, mut visit: impl FnMut(Word<'_>)) {
     let mut left = most;
     let mut word = String::new();
@@ -47,7 +48,7 @@ pub(super) fn for_each_word(text: &str, most: usize, mut visit: impl FnMut(Word<
             visit(Word { text: &word, joined });
             left -= 1;
             word.clear();
-            // Between scripts there is no hump.
+            // A change of script is not a camelCase hump.
             joined = part_of_word.is_some_and(char::is_uppercase);
         }
         if part_of_word.is_none() {
@@ -72,7 +73,7 @@ pub(super) fn for_each_word(text: &str, most: usize, mut visit: impl FnMut(Word<
     }
 }
 
-/// Whether a word of camelCase begins with `character`.
+/// Whether a camelCase word begins at `character`.
 fn starts_hump(before: char, character: char, mut after: impl Iterator<Item = char>) -> bool {
     if !character.is_uppercase() {
         return false;
@@ -92,23 +93,24 @@ fn is_unspaced(character: char) -> bool {
         u32::from(character),
         // Thai and Lao, Myanmar, Khmer.
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF
-        // Kana, Han and what belongs to them. Korean has spaces, but its endings stick to the words.
+        // Kana, Han and related blocks, and Hangul: Korean has spaces, but its endings are attached
+        // to the words.
         | 0x3040..=0x30FF | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF
         | 0xF900..=0xFAFF | 0x20000..=0x3FFFF
     )
 }
 
-/// Whether a query says the same without the word.
+/// Whether the word is a stop word.
 pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// What is left of an English word without the endings of number, tense and noun: `query` and
-/// `queries`, `create`, `created`, `creating` and `creation` become one. It need not be a word, and
-/// most other languages' words are left as they are.
+/// Reduces an English word to its stem by removing the endings of number, tense and noun: `query`
+/// and `queries`, or `create`, `created`, `creating` and `creation`, become the same stem. The stem
+/// need not be a word. Most words of other languages are left unchanged.
 pub(super) fn stem(word: &mut String) {
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        // `v2` and `k8s` have no forms, and `prs2` is no plural.
+        // `v2` and `k8s` have no inflected forms, and `prs2` is not a plural.
         return;
     }
     plural(word);
@@ -139,7 +141,7 @@ fn tense(word: &mut String) {
         return;
     }
     word.truncate(rest.len());
-    // `running` is from `run`, `adding` from `add` and `calling` from `call`.
+    // `running` comes from `run`, `adding` from `add` and `calling` from `call`.
     let end = word.as_bytes();
     let doubled = end[end.len() - 1] == end[end.len() - 2];
     if doubled && word.len() >= 4 && !word.ends_with(['l', 's', 'z', 'e', 'o']) {
@@ -156,7 +158,8 @@ fn noun(word: &mut String) {
     }
 }
 
-/// Whether one letter more, less, other or exchanged with its neighbour makes `a` into `b`.
+/// Whether `a` becomes `b` by one edit: a letter inserted, deleted, replaced or swapped with its
+/// neighbor.
 pub(super) fn one_edit_apart(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len().abs_diff(b.len()) > 1 {

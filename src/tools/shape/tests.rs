@@ -120,7 +120,7 @@ fn an_object_that_is_a_map_once_is_a_map_for_ever() {
     let many: Map<String, Value> =
         (0..26 * 3).map(|at| (format!("{}{}", char::from(b'a' + at % 26), at / 26), json!(at))).collect();
     check(&[Value::Object(many.clone())], map.clone());
-    // One name a call: users, repositories.
+    // One key per call: users, repositories.
     let results: Vec<Value> = many.iter().map(|(key, value)| json!({ key: value })).collect();
     check(&results, map);
 }
@@ -160,7 +160,7 @@ fn is_read_back_from_disk_as_it_was_and_is_small() {
     assert!(text.len() < 150, "{text}");
 }
 
-/// A small generator of values, xorshift: the same values in every run.
+/// A small xorshift generator: the same values in every run.
 struct Generator(u64);
 
 impl Generator {
@@ -182,7 +182,7 @@ impl Generator {
             5 => (0..self.below(4)).map(|_| self.value(depth - 1)).collect(),
             _ => {
                 let keys = ["a", "b", "c", "d", "e", "2024-01-01"];
-                // Mostly names: a map swallows everything.
+                // Mostly field names, because one data key turns an object into a map.
                 let count = self.below(5);
                 let keys: Vec<&str> = (0..count)
                     .map(|_| {
@@ -275,7 +275,7 @@ fn a_large_result_costs_no_more_than_a_small_one() {
     assert!(large < small * 5, "{large:?} for 20,000 rows, {small:?} for 110");
 }
 
-/// What is read of a text is what is looked at in a tree.
+/// The values read from text are those visited in a tree.
 #[test]
 fn v_291_a_shape_of_text_is_that_of_its_tree() {
     let mut generator = Generator(11);
@@ -308,7 +308,7 @@ fn v_291_a_shape_of_text_is_that_of_its_tree() {
             text.text().get(..200).unwrap_or(text.text())
         );
     }
-    // It does not matter how much there is beside.
+    // The size of the surrounding text does not matter.
     let many = Json::parse(&format!("[{}]", vec![r#"{"":0}"#; 500_000].join(","))).unwrap();
     assert_eq!(Shape::of_text(&many).to_schema()["items"]["additionalProperties"]["type"], "integer");
 }

@@ -98,7 +98,7 @@ fn odd_queries_are_bounded() {
     for empty in ["", " ", "\n\t--", "\u{0}", "😀", "()*+?[]"] {
         assert_eq!(index.search(empty, |_| true), all, "{empty:?}");
     }
-    // Patterns are words like others.
+    // Wildcards and regular expressions have no special meaning.
     assert!(index.search("(qq*)*zz", |_| true).is_empty());
     let unknown: String = (0..1_000_000).map(|number| format!("zq{number}x ")).collect();
     let long = [
@@ -122,7 +122,7 @@ fn odd_queries_are_bounded() {
             start.elapsed()
         );
     }
-    // A word after the bound is not looked for.
+    // Words beyond the bound are ignored.
     let late = format!("weather {} screenshot", "x ".repeat(10_000));
     assert_eq!(index.search(&late, |_| true)[0], 4);
     let nothing = index_of_nothing();
@@ -136,7 +136,7 @@ fn index_of_nothing() -> SearchIndex {
 
 #[test]
 fn hostile_texts_are_bounded() {
-    // Every word is another one, and there are far too many.
+    // All words are distinct, and there are far too many.
     let text = |seed: usize| -> String { (0..3_000).map(|number| format!("w{seed}x{number} ")).collect() };
     let mut builder = Builder::default();
     for document in 0..200 {
