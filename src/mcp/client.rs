@@ -581,7 +581,8 @@ impl Wire {
         let time = start.deadline.saturating_duration_since(Instant::now());
         // A server that has refused the old handshake is new and only slow, so the probe gets all
         // the time.
-        let probe_time = if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(time / 2) };
+        let probe_time =
+            if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(time / 2) };
         let (transport, writing) = LineTransport::new(
             Arc::clone(&start.server),
             reader,
