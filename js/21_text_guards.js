@@ -640,17 +640,24 @@ for (let index = 0; index < COPIES.length; index++) {
 }
 
 replace(StringPrototype, "localeCompare", (original) => ({
-  method(...args) {
+  method(other, locales, options) {
+    // What sorting does most of the time.
+    if (
+      typeof this === "string" && typeof other === "string" && locales === undefined &&
+      this.length <= MAX_MARKS && other.length <= MAX_MARKS
+    ) {
+      return FunctionPrototypeCall(original, this, other, locales, options);
+    }
     if (this === null || this === undefined) {
-      return ReflectApply(original, this, args);
+      return FunctionPrototypeCall(original, this, other, locales, options);
     }
     const text = toText(this);
     checkText("localeCompare", text, MAX_CHARACTERS);
     checkMarks("localeCompare", text);
-    args[0] = toText(args[0]);
-    checkText("localeCompare", args[0], MAX_CHARACTERS);
-    checkMarks("localeCompare", args[0]);
-    return ReflectApply(original, text, args);
+    const otherText = toText(other);
+    checkText("localeCompare", otherText, MAX_CHARACTERS);
+    checkMarks("localeCompare", otherText);
+    return FunctionPrototypeCall(original, text, otherText, localeList(locales), options);
   },
 }).method);
 
@@ -751,7 +758,6 @@ for (let index = 0; index < intlNames.length; index++) {
   setGlobal(original.prototype, "constructor", guarded);
 }
 const TAKE_LOCALES = [
-  [StringPrototype, "localeCompare", 1],
   [StringPrototype, "toLocaleLowerCase", 0],
   [StringPrototype, "toLocaleUpperCase", 0],
   [Number.prototype, "toLocaleString", 0],
