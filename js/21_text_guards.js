@@ -81,6 +81,13 @@ function toText(value) {
   return `${value}`;
 }
 
+// `value` as text that may be replaced, split, matched or copied.
+function boundedText(name, value) {
+  const text = toText(value);
+  checkText(name, text, MAX_CHARACTERS);
+  return text;
+}
+
 function toLength(value) {
   const number = +value;
   return number > 0 ? MathMin(number - number % 1 || number, Number.MAX_SAFE_INTEGER) : 0;
@@ -275,8 +282,7 @@ for (let index = 0; index < TEXT.length; index++) {
       if (this === null || this === undefined) {
         return ReflectApply(original, this, args);
       }
-      const text = typeof this === "string" ? this : toText(this);
-      checkText(name, text, MAX_CHARACTERS);
+      const text = boundedText(name, this);
       let pattern = args[0];
       if (typeof pattern !== "string") {
         // A pattern with its own method processes the text itself.
@@ -569,8 +575,7 @@ replace(RegExpPrototype, "compile", (original) => ({
   },
 }).method);
 
-const OriginalRegExp = RegExp;
-const GuardedRegExp = new Proxy(OriginalRegExp, {
+const GuardedRegExp = new Proxy(RegExp, {
   __proto__: null,
   apply(target, receiver, args) {
     const pattern = args[0];
@@ -632,8 +637,7 @@ for (let index = 0; index < COPIES.length; index++) {
       if (this === null || this === undefined) {
         return ReflectApply(original, this, args);
       }
-      const text = typeof this === "string" ? this : toText(this);
-      checkText(name, text, MAX_CHARACTERS);
+      const text = boundedText(name, this);
       return ReflectApply(original, text, args);
     },
   }).method);
@@ -651,11 +655,9 @@ replace(StringPrototype, "localeCompare", (original) => ({
     if (this === null || this === undefined) {
       return FunctionPrototypeCall(original, this, other, locales, options);
     }
-    const text = toText(this);
-    checkText("localeCompare", text, MAX_CHARACTERS);
+    const text = boundedText("localeCompare", this);
     checkMarks("localeCompare", text);
-    const otherText = toText(other);
-    checkText("localeCompare", otherText, MAX_CHARACTERS);
+    const otherText = boundedText("localeCompare", other);
     checkMarks("localeCompare", otherText);
     return FunctionPrototypeCall(original, text, otherText, localeList(locales), options);
   },

@@ -34,8 +34,7 @@ function steppingSource(name, items) {
   }
   const method = items[SymbolIterator];
   if (method === undefined || method === null) {
-    const target = Object(items);
-    return steppingProxy(target, lengthOf(name, target));
+    return steppingProxy(items, lengthOf(name, items));
   }
   return steppingIterable(items);
 }
