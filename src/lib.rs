@@ -75,14 +75,24 @@
 //! * A [`Script`] is a source and the options of its run: input, [`Limits`], allowed and denied
 //!   tools, a cancellation token, a listener for its output.
 //! * A run lives from [`Executor::run`] to its [`ExecuteResult`]. Each run has its own isolate,
-//!   which is never used for another run.
+//!   which is never used for another run. [`Executor::start`] returns a [`Run`] instead: a handle
+//!   that cancels the run and follows its [`RunEvents`]. [`Executor::check`] compiles a script and
+//!   runs nothing, [`Executor::run_blocking`] is for programs without async code.
 //! * A [`ToolDispatcher`] lists and calls the tools of one or more servers. There is one for native
 //!   tools and one for MCP servers; embedders can add others.
+//!
+//! # Tools and servers
+//!
+//! Besides those of the builder, tools and servers can be added and removed while the executor
+//! runs ([`Executor::add_tool`], [`Executor::add_server`], [`Executor::remove_tool`],
+//! [`Executor::remove_server`]), and for one run ([`Script::tool`], [`Script::server`]). A run keeps
+//! the tools that it started with. [`ToolRules`] say which of them scripts may call; combining rules
+//! only restricts. A [`CallHook`] sees each call before and after it, and can change or refuse it.
 //!
 //! # Results and errors
 //!
 //! A script's failure is a value: [`Outcome::Failed`] with a [`ScriptError`], whose [`ErrorCode`]
-//! the host sets. A failure that the embedder has to act on is an [`Error`]. A failed tool call is
+//! the host sets. [`ExecuteResult::value_as`] is the script's value as a Rust type. A failure that the embedder has to act on is an [`Error`]. A failed tool call is
 //! a [`ToolError`], which scripts catch as `McpToolError`.
 //!
 //! # Approval and dry runs
@@ -141,7 +151,9 @@ pub use config::{
 pub use engine::pool::PoolStats;
 pub use engine::python::compiled::CompileProgress;
 pub use error::Error;
-pub use executor::{Executor, ExecutorBuilder, RunStats};
+pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats};
+/// What hooks and dispatchers return.
+pub use futures::future::BoxFuture;
 pub use json::Json;
 /// OAuth sign-in to HTTP servers.
 pub use mcp::oauth as auth;
@@ -150,16 +162,18 @@ pub use mcp::{
     StdioTransport,
 };
 pub use run::history::{History, HistoryLimits, KeptRun};
+pub use run::hooks::{CallHook, HookedCall};
 pub use run::limits::Limits;
 pub use run::result::{
-    CallProgress, ErrorCode, ExecuteResult, Language, LogLevel, Outcome, Output, PlannedCall, Refusal,
-    Script, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ScriptError, ToolCallRecord,
+    ToolCallStatus, Usage,
 };
+pub use run::script::{CallProgress, Language, Script};
 pub use storage::state::{StateScope, StateStore, StateUsage};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, KnownServer, Progress, ProgressListener, Schema,
     ServerRequest, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
-    ToolRequest, ToolResult,
+    ToolRequest, ToolResult, ToolRules,
 };

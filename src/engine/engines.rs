@@ -16,7 +16,7 @@ use crate::engine::python::compiled::{self, CompileProgress};
 use crate::engine::python::interpreter::Interpreters;
 use crate::engine::typescript::engine::V8Engine;
 use crate::error::Error;
-use crate::run::result::Language;
+use crate::run::script::Language;
 
 /// Called when Python has to be compiled, on one of the executor's threads.
 pub(crate) type CompileListener = Arc<dyn Fn(CompileProgress) + Send + Sync>;
@@ -97,7 +97,7 @@ impl Engines {
 
     /// Submits a run to its engine, which must have been started.
     pub(crate) fn submit(&self, job: Job) {
-        let job = match job.context.language {
+        let job = match job.script.language {
             Language::TypeScript => match self.typescript.get() {
                 Some(pool) => return pool.submit(job),
                 None => job,

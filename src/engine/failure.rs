@@ -2,7 +2,8 @@
 
 use crate::engine::watchdog::StopReason;
 use crate::run::context::ExecutionContext;
-use crate::run::result::{ErrorCode, Language, ScriptError};
+use crate::run::result::{ErrorCode, ScriptError};
+use crate::run::script::Language;
 
 /// Maximum length in bytes of a source line that an error quotes.
 const SHOWN_LINE: usize = 400;
@@ -15,7 +16,7 @@ pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) ->
             ErrorCode::Timeout,
             format!("the script ran longer than {:?}", limits.wall_time),
         )
-        .with_hint(match context.language {
+        .with_hint(match context.script.language {
             Language::TypeScript => {
                 "do less per run, run calls at the same time with Promise.all, or ask for a longer timeout"
             }

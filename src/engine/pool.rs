@@ -23,8 +23,9 @@ use crate::engine::resident;
 use crate::engine::watchdog::{CpuMeter, Stop, StopReason, Watchdog, Watched};
 use crate::error::Error;
 use crate::run::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
-use crate::run::context::{ContextOptions, ExecutionContext, Measured};
+use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
+use crate::run::script::Script;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, now};
 
 /// With more hung workers than this, the engine refuses runs. Each hung worker may hold a core and
@@ -106,6 +107,14 @@ pub(crate) trait Instance<E: Engine> {
         prepared: E::Prepared,
     ) -> impl Future<Output = Outcome>;
 
+    /// Compiles a script without running any of it. Returns `null`, or the error.
+    fn check(
+        &mut self,
+        context: &Arc<ExecutionContext>,
+        source: &str,
+        prepared: E::Prepared,
+    ) -> impl Future<Output = Outcome>;
+
     /// Bytes of memory that the run uses.
     fn memory_bytes(&self) -> usize;
 
@@ -116,8 +125,8 @@ pub(crate) trait Instance<E: Engine> {
 
 /// A run to be executed by a worker.
 pub(crate) struct Job {
-    pub(crate) source: String,
-    pub(crate) context: ContextOptions,
+    pub(crate) script: Script,
+    pub(crate) environment: RunEnvironment,
     pub(crate) reply: oneshot::Sender<Result<ExecuteResult, Error>>,
     /// A resource that the run occupies. It is dropped when the reply is sent.
     pub(crate) permit: Box<dyn Any + Send>,
@@ -429,7 +438,7 @@ impl<E: Engine> Shared<E> {
     }
 
     fn refuse(&self, job: Job) {
-        let context = ExecutionContext::new(job.context);
+        let context = ExecutionContext::new(job.script, job.environment);
         let error = ScriptError::new(
             ErrorCode::EngineUnavailable,
             format!(
@@ -612,11 +621,12 @@ impl<E: Engine> Shared<E> {
         job: Job,
         slot: Option<Slot>,
     ) -> (Next, usize) {
-        let Job { source, context, reply, permit } = job;
+        let Job { script, environment, reply, permit } = job;
         let cpu = CpuMeter::start();
-        let mut context = ExecutionContext::new(context);
+        let mut context = ExecutionContext::new(script, environment);
         context.turn = Turn::begun(Arc::clone(&self.slots), slot);
         let context = Arc::new(context);
+        let source = &context.script.source;
         instance.set_memory_limit(context.limits.memory_bytes);
         let reply = Arc::new(Mutex::new(Some((reply, permit))));
         let stop = Arc::clone(instance.stop());
@@ -637,10 +647,15 @@ impl<E: Engine> Shared<E> {
             if context.cancel.is_cancelled() {
                 return Outcome::Failed(failure::stopped(watched.stop.reason(), &context));
             }
-            match self.engine.prepare(&context, &source) {
+            match self.engine.prepare(&context, source) {
                 Ok(prepared) => {
                     is_prepared = true;
-                    runtime.block_on(context.turn.compute(instance.execute(&context, &source, prepared)))
+                    runtime.block_on(context.turn.compute(async {
+                        match context.purpose() {
+                            Purpose::Run => instance.execute(&context, source, prepared).await,
+                            Purpose::Check => instance.check(&context, source, prepared).await,
+                        }
+                    }))
                 }
                 // An error in a source that was not processed to its end says nothing about the
                 // source.

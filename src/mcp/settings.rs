@@ -312,3 +312,16 @@ impl fmt::Debug for OAuth {
             .finish()
     }
 }
+
+impl McpServer {
+    pub(crate) fn rules(&self) -> crate::tools::ToolRules {
+        let mut rules = crate::tools::ToolRules::new().deny(self.deny.clone()).ask(self.ask.clone());
+        if let Some(allow) = self.allow.clone() {
+            rules = rules.allow(allow);
+        }
+        if let Some(read_only) = self.read_only.clone() {
+            rules = rules.read_only(read_only);
+        }
+        rules
+    }
+}

@@ -1,7 +1,7 @@
 //! The guide to writing scripts, for models: a prompt and a resource of the server, and the text of
 //! `help()`.
 
-use crate::run::result::Language;
+use crate::run::script::Language;
 
 /// The complete guide. A test runs every example in it.
 pub(crate) const GUIDE: &str = include_str!("guide.md");

@@ -24,7 +24,8 @@ use super::session::Handler;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::limits::Limits;
-use crate::run::result::{ErrorCode, ExecuteResult, Language, Script};
+use crate::run::result::{ErrorCode, ExecuteResult};
+use crate::run::script::{Language, Script};
 
 /// A run that takes longer than this becomes a task, if the client supports tasks.
 const TASK_AFTER: Duration = Duration::from_secs(2);

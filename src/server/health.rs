@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::serve::{Shared, health_name};
 use crate::mcp::{ServerState, ServerStats};
-use crate::run::result::Language;
 use crate::run::result_json::milliseconds;
+use crate::run::script::Language;
 use crate::text::preview;
 
 /// Maximum characters of an error's text.

@@ -5,7 +5,7 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 
 use super::serve::{Shared, health_name};
 use crate::mcp::ServerState;
-use crate::run::result::Language;
+use crate::run::script::Language;
 
 /// Describes every metric of cx to the process's [`metrics`](https://docs.rs/metrics) recorder.
 /// Must be called after the recorder is installed.

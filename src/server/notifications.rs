@@ -18,7 +18,8 @@ use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
 
-use crate::run::result::{LogLevel, Output, Script, ToolCallRecord};
+use crate::run::result::{LogLevel, Output, ToolCallRecord};
+use crate::run::script::Script;
 
 /// The protocol's log levels.
 pub(super) type Severity = rmcp::model::LoggingLevel;

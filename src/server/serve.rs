@@ -21,7 +21,7 @@ use super::stdio::ClientLines;
 use super::tools;
 use crate::error::Error;
 use crate::executor::Executor;
-use crate::run::result::Language;
+use crate::run::script::Language;
 
 /// How long an engine may have too many hung workers before the server ends, so that its client
 /// starts it again. Most built-in functions that cannot be interrupted return within seconds.

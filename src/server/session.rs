@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::notifications::Severity;
 use super::serve::{Calls, Shared};
 use super::{answer, guide, health, resources, tools};
-use crate::run::result::Language;
+use crate::run::script::Language;
 use crate::storage::state::{DefaultScope, StateScope};
 
 /// How long a client may cache the list of tools, in milliseconds. The list never changes during

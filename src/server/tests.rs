@@ -13,7 +13,7 @@ use super::{Ended, Server, ServerOptions};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
-use crate::run::result::Language;
+use crate::run::script::Language;
 
 /// Fails a test that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(30);

@@ -65,6 +65,18 @@ impl Catalog {
     /// wins: native tools come before MCP servers, so an MCP server cannot take over a native
     /// server's name.
     pub(crate) fn new(dispatchers: &[Arc<dyn ToolDispatcher>], options: &CatalogOptions) -> Self {
+        let empty = Self {
+            servers: Vec::new(),
+            by_name: HashMap::new(),
+            index: Mutex::default(),
+            options: options.clone(),
+        };
+        empty.with_dispatchers(dispatchers)
+    }
+
+    /// A catalog of these dispatchers' servers instead, in the same way. A server of the same name
+    /// and dispatcher keeps what is known of its tools.
+    pub(crate) fn with_dispatchers(&self, dispatchers: &[Arc<dyn ToolDispatcher>]) -> Self {
         let mut servers: Vec<Arc<Server>> = Vec::new();
         let mut by_name = HashMap::new();
         for dispatcher in dispatchers {
@@ -74,12 +86,18 @@ impl Catalog {
                     continue;
                 }
                 by_name.insert(name.to_string(), servers.len());
-                servers.push(Arc::new(Server {
-                    identity: dispatcher.identity(&name),
-                    dispatcher: Arc::clone(dispatcher),
-                    options: options.clone(),
-                    state: Mutex::default(),
-                    name,
+                let is_same = |server: &&Arc<Server>| {
+                    server.name == name
+                        && std::ptr::addr_eq(Arc::as_ptr(&server.dispatcher), Arc::as_ptr(dispatcher))
+                };
+                servers.push(self.servers.iter().find(is_same).cloned().unwrap_or_else(|| {
+                    Arc::new(Server {
+                        identity: dispatcher.identity(&name),
+                        dispatcher: Arc::clone(dispatcher),
+                        options: self.options.clone(),
+                        state: Mutex::default(),
+                        name,
+                    })
                 }));
             }
         }
@@ -87,7 +105,7 @@ impl Catalog {
             by_name.entry(typescript_name(&server.name)).or_insert(position);
             by_name.entry(python_name(&server.name)).or_insert(position);
         }
-        Self { servers, by_name, index: Mutex::default(), options: options.clone() }
+        Self { servers, by_name, index: Mutex::default(), options: self.options.clone() }
     }
 
     /// The servers' names, in order.

@@ -118,6 +118,32 @@ impl ServerRequest {
         }
     }
 
+    /// The same request with other parameters, such as [`parameters`](Self::parameters) returns.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArguments` if the method does not take them.
+    pub(crate) fn with_parameters(self, mut parameters: Map<String, Value>) -> Result<Self, ToolError> {
+        let mut text = |name: &str| match parameters.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            _ => {
+                let message = format!("expected the parameter `{name}` as a string");
+                Err(ToolError::new(ToolErrorCode::InvalidArguments, message))
+            }
+        };
+        Ok(match self {
+            Self::ListResources | Self::ListPrompts => self,
+            Self::ReadResource { .. } => Self::ReadResource { uri: text("uri")? },
+            Self::GetPrompt { .. } => Self::GetPrompt {
+                name: text("name")?,
+                arguments: match parameters.remove("arguments") {
+                    Some(Value::Object(arguments)) => arguments,
+                    _ => Map::new(),
+                },
+            },
+        })
+    }
+
     /// The parameters of the protocol's method, without the cursors of paginated lists.
     pub fn parameters(&self) -> Map<String, Value> {
         let parameters = match self {

@@ -19,6 +19,7 @@ pub(crate) mod native;
 pub(crate) mod observed;
 pub(crate) mod pins;
 pub(crate) mod policy;
+pub(crate) mod rules;
 pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod shape;
@@ -30,6 +31,7 @@ pub use dispatch::{
 pub use error::{ToolError, ToolErrorCode};
 pub use pins::ToolChange;
 pub use result::ToolResult;
+pub use rules::ToolRules;
 pub use schema::Schema;
 pub use tool::{KnownServer, Tool};
 

@@ -19,11 +19,12 @@ pub(crate) const DEFAULT_SERVER: &str = "native";
 type NativeFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync>;
 
 /// The native tools of one executor, by server.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct NativeTools {
     servers: BTreeMap<Arc<str>, NativeServer>,
 }
 
+#[derive(Clone)]
 struct NativeServer {
     list: Arc<ToolList>,
     functions: BTreeMap<Arc<str>, NativeFunction>,
@@ -46,6 +47,37 @@ impl NativeTools {
         let list = Arc::make_mut(&mut server.list);
         list.tools.retain(|present| present.name != tool);
         list.tools.push(ToolDefinition { name: tool.to_owned(), ..definition });
+    }
+
+    /// Adds all tools of `other`, as [`add`](Self::add) does.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        for (server, tools) in &other.servers {
+            for definition in &tools.list.tools {
+                if let Some(function) = tools.functions.get(&*definition.name) {
+                    let name = format!("{server}.{}", definition.name);
+                    self.add(&name, definition.clone(), Arc::clone(function));
+                }
+            }
+        }
+    }
+
+    /// The tools without those of `server`; `None` if there are none of it.
+    pub(crate) fn without_server(&self, server: &str) -> Option<Self> {
+        let mut left = self.clone();
+        left.servers.remove(server).map(|_removed| left)
+    }
+
+    /// The tools without one of them; `None` if there is no such tool.
+    pub(crate) fn without_tool(&self, name: &str) -> Option<Self> {
+        let (server, tool) = split_name(name);
+        let mut left = self.clone();
+        let tools = left.servers.get_mut(server)?;
+        tools.functions.remove(tool)?;
+        Arc::make_mut(&mut tools.list).tools.retain(|present| present.name != tool);
+        if tools.functions.is_empty() {
+            left.servers.remove(server);
+        }
+        Some(left)
     }
 }
 

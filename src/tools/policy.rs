@@ -6,178 +6,161 @@ use std::collections::HashMap;
 use wildmatch::WildMatch;
 
 use super::approval::{AskAnnotation, AskReason, Effects};
+use super::rules::ToolRules;
 use crate::error::Error;
 
-/// The lists of one layer: the executor's, or one run's. A tool must be permitted by every layer.
+/// The rules of one layer: the executor's, or one run's. A tool must be permitted by every layer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
-    /// A tool must match each of these lists. No list allows every tool; an empty list allows none.
-    allow: Vec<Vec<Pattern>>,
-    deny: Vec<Pattern>,
-    ask: Vec<Pattern>,
-    ask_annotations: Vec<AskAnnotation>,
-    /// Tools that count as read-only, whatever their annotations say.
-    read_only: Vec<Pattern>,
-    /// Per-server lists from the configuration of each server.
-    servers: HashMap<String, ServerPolicy>,
-}
-
-/// A layer's lists, unparsed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PolicyLists<'a> {
-    pub(crate) allow: Option<&'a [String]>,
-    pub(crate) deny: &'a [String],
-    /// Patterns and [`AskAnnotation`] keywords. No keyword is a pattern, because patterns have a
-    /// separator or are `*`.
-    pub(crate) ask: &'a [String],
-    pub(crate) read_only: &'a [String],
-}
-
-/// The lists of one server for its own tools, unparsed: patterns of tool names.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ServerLists<'a> {
-    pub(crate) allow: Option<&'a [String]>,
-    pub(crate) deny: &'a [String],
-    /// Patterns and [`AskAnnotation`] keywords. A keyword also matches the tool of that name: an
-    /// unnecessary prompt can be removed by another list, but a call made without a prompt cannot
-    /// be undone.
-    pub(crate) ask: &'a [String],
-    /// The tools that count as read-only. If this list exists, the server's own annotation for that
-    /// is ignored.
-    pub(crate) read_only: Option<&'a [String]>,
-}
-
-/// The lists of one server: patterns of its tools' names.
-#[derive(Clone, Debug)]
-struct ServerPolicy {
-    allow: Option<Vec<WildMatch>>,
-    deny: Vec<WildMatch>,
-    ask: Vec<WildMatch>,
-    ask_annotations: Vec<AskAnnotation>,
-    read_only: Option<Vec<WildMatch>>,
+    rules: RuleSet,
+    /// The rules of each server for its own tools. The server's tools must be permitted by both.
+    servers: HashMap<String, RuleSet>,
 }
 
 impl Policy {
-    /// Parses the lists.
+    /// Parses the rules.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] with the pattern and the valid forms.
-    pub(crate) fn new(lists: PolicyLists<'_>) -> Result<Self, Error> {
-        let (ask_annotations, ask) = words_and_patterns(lists.ask);
-        let mut policy = Self {
-            deny: parse_all("deny", lists.deny)?,
-            ask: ask.into_iter().map(|pattern| Pattern::parse("ask", pattern)).collect::<Result<_, _>>()?,
-            ask_annotations,
-            read_only: parse_all("read_only", lists.read_only)?,
-            ..Self::default()
-        };
-        if let Some(patterns) = lists.allow {
-            policy.narrow(patterns)?;
-        }
-        Ok(policy)
+    pub(crate) fn new(rules: &ToolRules) -> Result<Self, Error> {
+        Ok(Self { rules: RuleSet::parse(rules)?, servers: HashMap::new() })
     }
 
-    /// Removes the tools that match none of `patterns`.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub(crate) fn narrow(&mut self, patterns: &[String]) -> Result<(), Error> {
-        self.allow.push(parse_all("allow", patterns)?);
-        Ok(())
-    }
-
-    /// Adds the lists of one server. The server's tools must be permitted by them too. A later call
-    /// for the same server replaces the earlier lists.
-    pub(crate) fn set_server(&mut self, server: &str, lists: ServerLists<'_>) {
-        let patterns = |patterns: &[String]| patterns.iter().map(|pattern| WildMatch::new(pattern)).collect();
-        let policy = ServerPolicy {
-            allow: lists.allow.map(patterns),
-            deny: patterns(lists.deny),
-            ask: patterns(lists.ask),
-            ask_annotations: words_and_patterns(lists.ask).0,
-            read_only: lists.read_only.map(patterns),
-        };
-        self.servers.insert(server.to_owned(), policy);
+    /// Sets the rules of one server, whose patterns are names of its tools. A later call for the
+    /// same server replaces the earlier rules.
+    pub(crate) fn set_server(&mut self, server: &str, rules: &ToolRules) {
+        self.servers.insert(server.to_owned(), RuleSet::of_server(server, rules));
     }
 
     /// Whether the tool may be called. Names are compared byte for byte.
     pub(crate) fn permits(&self, server: &str, tool: &str) -> bool {
-        let matches = |pattern: &Pattern| pattern.matches(server, tool);
-        let allowed = self.allow.iter().all(|patterns| patterns.iter().any(matches));
-        let permitted = allowed && !self.deny.iter().any(matches);
-        permitted && self.servers.get(server).is_none_or(|server| server.permits(tool))
+        self.layers(server).all(|rules| rules.permits(server, tool))
     }
 
     /// Whether a deny list matches exactly these names. The server need not be started to resolve
     /// the tool in that case.
     pub(crate) fn denies(&self, server: &str, tool: &str) -> bool {
-        self.deny.iter().any(|pattern| pattern.matches(server, tool))
-            || self.servers.get(server).is_some_and(|server| server.denies(tool))
+        self.layers(server).any(|rules| rules.denies(server, tool))
     }
 
     /// Whether any tool may need approval.
     pub(crate) fn may_ask(&self) -> bool {
-        let asks = |server: &ServerPolicy| !server.ask.is_empty();
-        !self.ask.is_empty() || !self.ask_annotations.is_empty() || self.servers.values().any(asks)
+        self.rules.may_ask() || self.servers.values().any(RuleSet::may_ask)
     }
 
     /// Why a call of the tool needs approval; `None` if it does not.
     pub(crate) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
-        let own = self.servers.get(server);
-        let pattern = self.ask.iter().find(|pattern| pattern.matches(server, tool));
-        let pattern = pattern.map(|pattern| pattern.text.clone()).or_else(|| {
-            let pattern = own?.ask.iter().find(|pattern| pattern.matches(tool))?;
-            Some(format!("{server}.{}", pattern.pattern()))
-        });
-        let words = self.ask_annotations.iter().chain(own.into_iter().flat_map(|own| &own.ask_annotations));
-        pattern.map(AskReason::Pattern).or_else(|| {
-            words.copied().find(|annotation| annotation.holds(effects)).map(AskReason::Annotation)
+        let pattern = self.layers(server).find_map(|rules| first_match(&rules.ask, server, tool));
+        let mut annotations = self.layers(server).flat_map(|rules| &rules.ask_annotations);
+        pattern.map(|pattern| AskReason::Pattern(pattern.text.clone())).or_else(|| {
+            annotations.find(|annotation| annotation.holds(effects)).copied().map(AskReason::Annotation)
         })
     }
 
     /// The effects of a call, corrected by the user's read-only lists.
     pub(crate) fn effects(&self, server: &str, tool: &str, effects: Effects) -> Effects {
-        let own = self.servers.get(server).and_then(|own| own.read_only.as_ref());
-        let is_named = self.read_only.iter().any(|pattern| pattern.matches(server, tool))
-            || own.is_some_and(|own| own.iter().any(|pattern| pattern.matches(tool)));
-        match own {
-            _ if is_named => effects.read_only(),
-            Some(_) => effects.not_read_only(),
-            None => effects,
+        let has_own_list = self.servers.get(server).is_some_and(|own| !own.read_only.is_empty());
+        if self.layers(server).any(|rules| rules.is_read_only(server, tool)) {
+            effects.read_only()
+        } else if has_own_list {
+            effects.not_read_only()
+        } else {
+            effects
         }
     }
 
     /// Whether any tool of `server` can be permitted. If not, the server is not started.
     pub(crate) fn may_permit_server(&self, server: &str) -> bool {
+        self.layers(server).all(|rules| rules.may_permit_server(server))
+    }
+
+    /// The rules that apply to the tools of `server`.
+    fn layers(&self, server: &str) -> impl Iterator<Item = &RuleSet> {
+        std::iter::once(&self.rules).chain(self.servers.get(server))
+    }
+}
+
+/// [`ToolRules`] with parsed patterns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuleSet {
+    /// A tool must match each of these lists. No list allows every tool; an empty list allows none.
+    allow: Vec<Vec<Pattern>>,
+    deny: Vec<Pattern>,
+    ask: Vec<Pattern>,
+    ask_annotations: Vec<AskAnnotation>,
+    /// A tool that matches each of these lists counts as read-only, whatever its annotations say.
+    read_only: Vec<Vec<Pattern>>,
+}
+
+impl RuleSet {
+    /// Parses rules whose patterns name servers and tools.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] with the pattern and the valid forms.
+    pub(super) fn parse(rules: &ToolRules) -> Result<Self, Error> {
+        let (annotations, ask): (Vec<_>, Vec<_>) =
+            rules.ask.iter().partition(|word| AskAnnotation::from_word(word).is_some());
+        let list = |option, patterns: &[String]| {
+            patterns.iter().map(|pattern| Pattern::parse(option, pattern)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            allow: rules.allow.iter().map(|patterns| list("allow", patterns)).collect::<Result<_, _>>()?,
+            deny: list("deny", &rules.deny)?,
+            ask: ask.into_iter().map(|pattern| Pattern::parse("ask", pattern)).collect::<Result<_, _>>()?,
+            ask_annotations: annotations.iter().filter_map(|word| AskAnnotation::from_word(word)).collect(),
+            read_only: rules
+                .read_only
+                .iter()
+                .map(|patterns| list("read_only", patterns))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The rules of one server, whose patterns name its tools. A word of an `ask` list also matches
+    /// the tool of that name: an unnecessary prompt can be removed by another list, but a call made
+    /// without a prompt cannot be undone.
+    fn of_server(server: &str, rules: &ToolRules) -> Self {
+        let list = |patterns: &Vec<String>| -> Vec<Pattern> {
+            patterns.iter().map(|tool| Pattern::of_server(server, tool)).collect()
+        };
+        Self {
+            allow: rules.allow.iter().map(list).collect(),
+            deny: list(&rules.deny),
+            ask: list(&rules.ask),
+            ask_annotations: rules.ask.iter().filter_map(|word| AskAnnotation::from_word(word)).collect(),
+            read_only: rules.read_only.iter().map(list).collect(),
+        }
+    }
+
+    fn permits(&self, server: &str, tool: &str) -> bool {
+        let is_allowed = |patterns: &Vec<Pattern>| first_match(patterns, server, tool).is_some();
+        self.allow.iter().all(is_allowed) && !self.denies(server, tool)
+    }
+
+    fn denies(&self, server: &str, tool: &str) -> bool {
+        first_match(&self.deny, server, tool).is_some()
+    }
+
+    fn may_ask(&self) -> bool {
+        !self.ask.is_empty() || !self.ask_annotations.is_empty()
+    }
+
+    fn is_read_only(&self, server: &str, tool: &str) -> bool {
+        let is_named = |patterns: &Vec<Pattern>| first_match(patterns, server, tool).is_some();
+        !self.read_only.is_empty() && self.read_only.iter().all(is_named)
+    }
+
+    fn may_permit_server(&self, server: &str) -> bool {
         let reaches = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches_server(server));
-        let allowed = self.allow.iter().all(reaches);
-        let denied = self.deny.iter().any(|pattern| pattern.matches_all_of(server));
-        let permitted = allowed && !denied;
-        permitted && self.servers.get(server).is_none_or(ServerPolicy::may_permit)
+        let is_denied = self.deny.iter().any(|pattern| pattern.matches_all_of(server));
+        self.allow.iter().all(reaches) && !is_denied
     }
 }
 
-fn parse_all(option: &'static str, patterns: &[String]) -> Result<Vec<Pattern>, Error> {
-    patterns.iter().map(|pattern| Pattern::parse(option, pattern)).collect()
-}
-
-impl ServerPolicy {
-    fn permits(&self, tool: &str) -> bool {
-        let matches = |pattern: &WildMatch| pattern.matches(tool);
-        let allowed = self.allow.as_ref().is_none_or(|patterns| patterns.iter().any(matches));
-        allowed && !self.denies(tool)
-    }
-
-    fn denies(&self, tool: &str) -> bool {
-        self.deny.iter().any(|pattern| pattern.matches(tool))
-    }
-
-    fn may_permit(&self) -> bool {
-        let allows_any = self.allow.as_ref().is_none_or(|patterns| !patterns.is_empty());
-        allows_any && !self.deny.iter().any(|pattern| pattern.pattern() == "*")
-    }
+fn first_match<'a>(patterns: &'a [Pattern], server: &str, tool: &str) -> Option<&'a Pattern> {
+    patterns.iter().find(|pattern| pattern.matches(server, tool))
 }
 
 /// `server.tool` or `mcp__server__tool`, where `*` in either half stands for any characters; `*`
@@ -189,18 +172,28 @@ struct Pattern {
     readings: Vec<Reading>,
 }
 
-/// Separates the keywords of an `ask` list from its patterns.
-fn words_and_patterns(ask: &[String]) -> (Vec<AskAnnotation>, Vec<&String>) {
-    let words = ask.iter().filter_map(|word| AskAnnotation::from_word(word)).collect();
-    (words, ask.iter().filter(|word| AskAnnotation::from_word(word).is_none()).collect())
-}
-
 /// One way to split a pattern into a server and a tool.
 #[derive(Clone, Debug)]
 struct Reading {
-    server: WildMatch,
+    server: ServerPattern,
     tool: WildMatch,
     every_tool: bool,
+}
+
+#[derive(Clone, Debug)]
+enum ServerPattern {
+    Wild(WildMatch),
+    /// One server, whose name may contain `*`.
+    Exact(String),
+}
+
+impl ServerPattern {
+    fn matches(&self, server: &str) -> bool {
+        match self {
+            Self::Wild(pattern) => pattern.matches(server),
+            Self::Exact(name) => name == server,
+        }
+    }
 }
 
 impl Pattern {
@@ -234,6 +227,16 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), readings })
     }
 
+    /// A pattern of the names of one server's tools.
+    fn of_server(server: &str, tool: &str) -> Self {
+        let reading = Reading {
+            server: ServerPattern::Exact(server.to_owned()),
+            tool: WildMatch::new(tool),
+            every_tool: tool == "*",
+        };
+        Self { text: format!("{server}.{tool}"), readings: vec![reading] }
+    }
+
     fn matches(&self, server: &str, tool: &str) -> bool {
         self.readings.iter().any(|reading| reading.server.matches(server) && reading.tool.matches(tool))
     }
@@ -249,7 +252,11 @@ impl Pattern {
 
 impl Reading {
     fn new(server: &str, tool: &str) -> Self {
-        Self { server: WildMatch::new(server), tool: WildMatch::new(tool), every_tool: tool == "*" }
+        Self {
+            server: ServerPattern::Wild(WildMatch::new(server)),
+            tool: WildMatch::new(tool),
+            every_tool: tool == "*",
+        }
     }
 }
 

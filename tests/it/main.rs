@@ -24,6 +24,7 @@ mod config;
 /// A person's word on calls, and runs that make none.
 mod consent;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
+mod embedding;
 mod escape;
 /// The demo.
 mod examples;

@@ -42,8 +42,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         .max_concurrent_runs(arguments.max_runs)
         .max_queued_runs(arguments.max_queued);
     if !scripts.allow.is_empty() {
-        // In addition to the configured list: a call must be permitted by both.
-        builder = builder.narrow(scripts.allow);
+        builder = builder.allow(scripts.allow);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // One thread for I/O, one for results that take long to serialize.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::tool_name;
 use crate::run::context::ExecutionContext;
 use crate::run::guide;
-use crate::run::result::Language;
+use crate::run::script::Language;
 use crate::text::{preview, visible};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::names::{python_name, typescript_name};
@@ -26,7 +26,7 @@ const MAX_DESCRIPTION: usize = 100;
 ///
 /// `ToolNotFound` if nothing matches; the message says how to find valid topics.
 pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -> Result<String, ToolError> {
-    let language = context.language;
+    let language = context.script.language;
     let Some(topic) = topic.map(str::trim).filter(|topic| !topic.is_empty()) else {
         return Ok(guide::whole(language));
     };

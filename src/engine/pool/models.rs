@@ -73,7 +73,7 @@ impl Scene {
 
 fn submit(pool: &Pool<Fake>, source: &str, wall_time: Duration) -> (Answer, CancellationToken) {
     let (job, answer) = job(source, wall_time, handle());
-    let cancel = job.context.cancel.clone();
+    let cancel = job.environment.cancel.clone();
     pool.submit(job);
     (answer, cancel)
 }

@@ -5,9 +5,6 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::json::Json;
 use crate::run::limits::Limits;
-use crate::run::result::Language;
-use crate::tools::catalog::{Catalog, CatalogOptions};
-use crate::tools::policy::Policy;
 
 /// Timeout of tests that would otherwise hang.
 const TOO_LONG: Duration = Duration::from_secs(20);
@@ -137,6 +134,10 @@ impl Instance<Fake> for FakeInstance {
         }
     }
 
+    async fn check(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
+        self.execute(context, source, ()).await
+    }
+
     fn memory_bytes(&self) -> usize {
         0
     }
@@ -147,25 +148,8 @@ pub(super) type Answer = oneshot::Receiver<Result<ExecuteResult, Error>>;
 pub(super) fn job(source: &str, wall_time: Duration, runtime: tokio::runtime::Handle) -> (Job, Answer) {
     let (reply, answer) = oneshot::channel();
     let job = Job {
-        source: source.to_owned(),
-        context: ContextOptions {
-            language: Language::TypeScript,
-            limits: Limits { wall_time, ..Limits::default() },
-            name: "script.ts".to_owned(),
-            input: None,
-            catalog: Arc::new(Catalog::new(&[], &CatalogOptions::default())),
-            policies: [0, 1].map(|_| Arc::new(Policy::default())),
-            approver: None,
-            is_dry_run: false,
-            state: Err("none"),
-            history: None,
-            on_output: None,
-            on_progress: None,
-            on_call: None,
-            cancel: CancellationToken::new(),
-            runtime,
-            queued: Instant::now(),
-        },
+        script: Script::typescript(source),
+        environment: RunEnvironment::empty(Limits { wall_time, ..Limits::default() }, runtime),
         reply,
         permit: Box::new(()),
     };
@@ -188,7 +172,7 @@ impl Stage {
     /// token.
     fn submit(&self, source: &str, wall_time: Duration) -> (Answer, CancellationToken) {
         let (job, answer) = job(source, wall_time, tokio::runtime::Handle::current());
-        let cancel = job.context.cancel.clone();
+        let cancel = job.environment.cancel.clone();
         self.pool.submit(job);
         (answer, cancel)
     }

@@ -137,6 +137,39 @@ impl Instance<Interpreters> for Interpreter {
             () = context.cancel.cancelled() => Ending::Stopped,
             ending = run(&self.guest, &mut self.store, context, source) => ending,
         };
+        self.outcome(ending, context, source)
+    }
+
+    async fn check(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
+        if let Some(error) = self.too_little_memory(context) {
+            return Outcome::Failed(error);
+        }
+        self.store.data_mut().run.start(context);
+        let ending = tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Ending::Stopped,
+            ending = load(&self.guest, &mut self.store, context, source) => match ending {
+                Ok(()) => Ending::Answered("+null".to_owned()),
+                Err(ending) => ending,
+            },
+        };
+        self.outcome(ending, context, source)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.store.data().memory.used()
+    }
+
+    fn rest(&mut self) {
+        self.engine.rest();
+        if let Some(Err(error)) = self.place.as_deref().map(Place::give_back) {
+            tracing::debug!(%error, "an idle interpreter keeps its memory");
+        }
+    }
+}
+
+impl Interpreter {
+    fn outcome(&self, ending: Ending, context: &ExecutionContext, source: &str) -> Outcome {
         // A cancelled call raises an error in the script, which may have ended the script just now.
         let ending = if self.stop.reason().is_some() || context.cancel.is_cancelled() {
             Ending::Stopped
@@ -156,19 +189,6 @@ impl Instance<Interpreters> for Interpreter {
         )
     }
 
-    fn memory_bytes(&self) -> usize {
-        self.store.data().memory.used()
-    }
-
-    fn rest(&mut self) {
-        self.engine.rest();
-        if let Some(Err(error)) = self.place.as_deref().map(Place::give_back) {
-            tracing::debug!(%error, "an idle interpreter keeps its memory");
-        }
-    }
-}
-
-impl Interpreter {
     /// The error for a run whose limit is below what the interpreter already uses.
     fn too_little_memory(&self, context: &ExecutionContext) -> Option<ScriptError> {
         let used = self.store.data().memory.used();
@@ -183,26 +203,38 @@ impl Interpreter {
     }
 }
 
+/// Compiles the script. The error is how the run ends instead.
+async fn load(
+    guest: &Guest,
+    store: &mut Store<State<Host>>,
+    context: &ExecutionContext,
+    source: &str,
+) -> Result<(), Ending> {
+    let names = context.server_names();
+    let servers: Vec<[String; 2]> = names.iter().map(|name| [name.to_string(), python_name(name)]).collect();
+    let script = Script {
+        source: source.to_owned(),
+        name: context.script.name.clone(),
+        input: context.script.input.as_ref().map_or("null", Json::text).to_owned(),
+        servers: serde_json::json!(servers).to_string(),
+        argument_bytes: u32::try_from(context.limits.argument_bytes).unwrap_or(u32::MAX),
+        result_bytes: u32::try_from(context.limits.result_bytes).unwrap_or(u32::MAX),
+    };
+    match guest.call_load(&mut *store, &script).await {
+        Ok(None) => Ok(()),
+        Ok(Some(report)) => Err(Ending::Refused(report)),
+        Err(trap) => Err(Ending::Trapped(trap)),
+    }
+}
+
 async fn run(
     guest: &Guest,
     store: &mut Store<State<Host>>,
     context: &ExecutionContext,
     source: &str,
 ) -> Ending {
-    let names = context.server_names();
-    let servers: Vec<[String; 2]> = names.iter().map(|name| [name.to_string(), python_name(name)]).collect();
-    let script = Script {
-        source: source.to_owned(),
-        name: context.name.clone(),
-        input: context.input.as_ref().map_or("null", Json::text).to_owned(),
-        servers: serde_json::json!(servers).to_string(),
-        argument_bytes: u32::try_from(context.limits.argument_bytes).unwrap_or(u32::MAX),
-        result_bytes: u32::try_from(context.limits.result_bytes).unwrap_or(u32::MAX),
-    };
-    match guest.call_load(&mut *store, &script).await {
-        Ok(None) => {}
-        Ok(Some(report)) => return Ending::Refused(report),
-        Err(trap) => return Ending::Trapped(trap),
+    if let Err(ending) = load(guest, store, context, source).await {
+        return ending;
     }
     match guest.call_run(&mut *store).await {
         Ok(answer) => Ending::Answered(answer),

@@ -6,11 +6,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::isolate::Isolate;
+use super::isolate::{Isolate, RawOutcome};
 use super::loader::export_names;
 use super::platform;
 use super::report::{Evidence, set_place, transpile_failed};
-use super::transpile::{TranspileErrorKind, Transpiled, transpile};
+use super::transpile::{Positions, TranspileErrorKind, Transpiled, transpile};
 use crate::engine::failure;
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::watchdog::{Stop, StopReason};
@@ -72,18 +72,41 @@ impl Instance<V8Engine> for Isolate {
         }
         let Transpiled { code, positions, .. } = transpiled;
         let raw = self.run(context, code).await;
-        let evidence = Evidence {
-            context,
-            source,
-            positions: &positions,
-            stopped: self.stop.reason(),
-            buffer_refused: self.meter.has_refused(),
-        };
-        evidence.outcome(raw)
+        self.outcome(raw, context, source, &positions)
+    }
+
+    async fn check(
+        &mut self,
+        context: &Arc<ExecutionContext>,
+        source: &str,
+        transpiled: Transpiled,
+    ) -> Outcome {
+        let Transpiled { code, positions, .. } = transpiled;
+        let raw = self.compile(context, code);
+        self.outcome(raw, context, source, &positions)
     }
 
     fn memory_bytes(&self) -> usize {
         self.meter.used()
+    }
+}
+
+impl Isolate {
+    fn outcome(
+        &self,
+        raw: RawOutcome,
+        context: &ExecutionContext,
+        source: &str,
+        positions: &Positions,
+    ) -> Outcome {
+        let evidence = Evidence {
+            context,
+            source,
+            positions,
+            stopped: self.stop.reason(),
+            buffer_refused: self.meter.has_refused(),
+        };
+        evidence.outcome(raw)
     }
 }
 

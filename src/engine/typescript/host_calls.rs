@@ -107,6 +107,6 @@ pub(crate) fn start_options(context: &ExecutionContext) -> String {
         .map(|name| [name.to_string(), typescript_name(name), typescript_binding(name)])
         .collect();
     let servers = json!(servers);
-    let input = context.input.as_ref().map_or("null", Json::text);
+    let input = context.script.input.as_ref().map_or("null", Json::text);
     format!(r#"{{"servers":{servers},"input":{input}}}"#)
 }

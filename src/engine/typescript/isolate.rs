@@ -227,6 +227,17 @@ impl Isolate {
         }
     }
 
+    /// Compiles `code` without running it. The value is `null`.
+    pub(crate) fn compile(&mut self, context: &ExecutionContext, code: String) -> RawOutcome {
+        deno_core::scope!(scope, self.runtime);
+        v8::tc_scope!(let scope, scope);
+        match compile(scope, context, code) {
+            Ok(Some(_)) => RawOutcome::Value("null".to_owned()),
+            Ok(None) => failure(scope, &self.stop),
+            Err(outcome) => outcome,
+        }
+    }
+
     /// Compiles the script and calls it. Exceptions of guest code are caught in the guest; this
     /// returns the promise of the run's outcome.
     fn begin(
@@ -242,12 +253,7 @@ impl Isolate {
         if start.call(scope, undefined, &[options.into()]).is_none() {
             return Err(failure(scope, &self.stop));
         }
-        let name = string(scope, &context.name)?;
-        let source = string(scope, &code)?;
-        drop(code);
-        let origin =
-            v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);
-        let main = v8::Script::compile(scope, source, Some(&origin)).and_then(|script| script.run(scope));
+        let main = compile(scope, context, code)?.and_then(|script| script.run(scope));
         let Some(main) = main else {
             return Err(failure(scope, &self.stop));
         };
@@ -370,6 +376,19 @@ unsafe extern "C" fn refuse_wasm(_context: v8::Local<v8::Context>, _source: v8::
 fn string<'s>(scope: &v8::PinScope<'s, '_, ()>, text: &str) -> Result<v8::Local<'s, v8::String>, RawOutcome> {
     // Fails only beyond V8's maximum string length, which is far above every limit.
     v8::String::new(scope, text).ok_or_else(|| RawOutcome::Broken("text too long for V8".to_owned()))
+}
+
+/// Compiles the script under its name. `None` if V8 rejects it.
+fn compile<'s>(
+    scope: &v8::PinScope<'s, '_>,
+    context: &ExecutionContext,
+    code: String,
+) -> Result<Option<v8::Local<'s, v8::Script>>, RawOutcome> {
+    let name = string(scope, &context.script.name)?;
+    let source = string(scope, &code)?;
+    drop(code);
+    let origin = v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);
+    Ok(v8::Script::compile(scope, source, Some(&origin)))
 }
 
 /// Why a call into V8 failed: the run was stopped, or V8 rejects the source. Errors of guest code

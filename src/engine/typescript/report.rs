@@ -122,7 +122,7 @@ impl Evidence<'_> {
         if line.contains("ext:") {
             return None;
         }
-        let name = &self.context.name;
+        let name = &self.context.script.name;
         let Some(at) = line.rfind(&format!("{name}:")) else {
             return Some((line.to_owned(), None));
         };

@@ -12,7 +12,9 @@ use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{ExecutionContext, RecordPlace, over};
+use super::calls::Call;
+use super::{ExecutionContext, over};
+use crate::run::ledger::RecordId;
 use crate::run::result::{Refusal, ToolCallStatus};
 use crate::tools::approval::{Approval, ApprovalRequest, AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
@@ -24,13 +26,10 @@ const MAX_SHOWN_BYTES: usize = 64 << 10;
 
 /// A call that needs an approval.
 pub(super) struct Question<'a> {
-    pub(super) server: &'a str,
-    pub(super) tool: &'a str,
+    pub(super) call: Call<'a>,
     /// The tool; `None` for requests for resources and prompts.
-    pub(super) resolved: Option<&'a ResolvedTool>,
+    pub(super) tool: Option<&'a ResolvedTool>,
     pub(super) arguments: &'a Map<String, Value>,
-    /// Bytes of the arguments as the script wrote them.
-    pub(super) argument_bytes: usize,
     pub(super) reason: AskReason,
 }
 
@@ -49,45 +48,47 @@ impl From<Refusal> for NotApproved {
 impl ExecutionContext {
     /// The effects that a call of the tool may have, for approvals and dry runs. May read a file.
     pub(super) fn effects(&self, resolved: &ResolvedTool) -> Effects {
-        self.settled(&resolved.server, &resolved.tool, resolved.effects())
+        self.configured_effects(&resolved.server, &resolved.tool, resolved.effects())
     }
 
     /// Overrides these effects with what the configuration says about the tool.
-    fn settled(&self, server: &str, tool: &str, effects: Effects) -> Effects {
-        self.policies.iter().fold(effects, |effects, policy| policy.effects(server, tool, effects))
+    fn configured_effects(&self, server: &str, tool: &str, effects: Effects) -> Effects {
+        let policies = &self.environment.policies;
+        policies.iter().fold(effects, |effects, policy| policy.effects(server, tool, effects))
     }
 
     /// Why a call needs an approval, or `None` if it needs none.
     pub(super) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
-        self.policies.iter().find_map(|policy| policy.asks(server, tool, effects))
+        self.environment.policies.iter().find_map(|policy| policy.asks(server, tool, effects))
     }
 
     /// Resolves the tool again at its server if a call would proceed only because of a cached
     /// annotation: the tool may have changed since.
     pub(super) async fn present(&self, resolved: ResolvedTool) -> Result<ResolvedTool, ToolError> {
-        if !self.is_dry_run && !self.may_ask {
+        let is_dry_run = self.script.is_dry_run;
+        if !is_dry_run && !self.may_ask {
             return Ok(resolved);
         }
         let (server, tool) = (&resolved.server, &resolved.tool);
-        let becomes = |effects: Effects| {
-            (self.is_dry_run && effects.writes, self.asks(server, tool, effects).is_some())
-        };
-        if becomes(self.effects(&resolved)) == becomes(self.settled(server, tool, Effects::UNKNOWN)) {
+        let becomes =
+            |effects: Effects| (is_dry_run && effects.writes, self.asks(server, tool, effects).is_some());
+        let unknown = self.configured_effects(server, tool, Effects::UNKNOWN);
+        if becomes(self.effects(&resolved)) == becomes(unknown) {
             return Ok(resolved);
         }
-        let again = self.catalog.resolve_again(&resolved, self.latest_deadline()).await?;
+        let again = self.environment.catalog.resolve_again(&resolved, self.latest_deadline()).await?;
         Ok(again.unwrap_or(resolved))
     }
 
-    /// Requests approval for one call and returns the index of its record. If the call is made, it
+    /// Requests approval for one call and returns its record. If the call is made, it
     /// must use exactly the arguments of the request.
     ///
     /// # Errors
     ///
     /// `ToolDenied` unless the call is approved.
-    pub(super) async fn approved(&self, question: Question<'_>) -> Result<RecordPlace, ToolError> {
-        let Question { server, tool, argument_bytes, .. } = question;
-        let record = self.begin_record(server, tool, argument_bytes, ToolCallStatus::AwaitingApproval);
+    pub(super) async fn approved(&self, question: Question<'_>) -> Result<RecordId, ToolError> {
+        let Call { server, tool, .. } = question.call;
+        let record = self.begin_record(question.call, ToolCallStatus::AwaitingApproval);
         let denied = |refused: NotApproved| {
             self.end_record(record, ToolCallStatus::NotApproved(refused.refusal), 0);
             tracing::debug!(server, tool, refusal = ?refused.refusal, "a call was not approved");
@@ -95,7 +96,7 @@ impl ExecutionContext {
             ToolError::new(ToolErrorCode::ToolDenied, message).for_tool(server, tool)
         };
         self.answer(&question).await?.map_err(denied)?;
-        if let Some(resolved) = question.resolved
+        if let Some(resolved) = question.tool
             && !self.is_unchanged(resolved).await.inspect_err(|error| {
                 self.end_record(record, ToolCallStatus::Failed(error.code), 0);
             })?
@@ -109,24 +110,24 @@ impl ExecutionContext {
     /// Shows the prompt and waits for the answer. The outer error means that the run has ended.
     async fn answer(&self, question: &Question<'_>) -> Result<Result<(), NotApproved>, ToolError> {
         let Some(approver) = self.approver.clone() else { return Ok(Err(Refusal::NobodyToAsk.into())) };
-        if question.argument_bytes > MAX_SHOWN_BYTES {
+        if question.call.argument_bytes > MAX_SHOWN_BYTES {
             return Ok(Err(Refusal::TooLong.into()));
         }
-        let definition = question.resolved.map(ResolvedTool::definition);
+        let definition = question.tool.map(ResolvedTool::definition);
         let request = ApprovalRequest {
-            server: question.server.to_owned(),
-            tool: question.tool.to_owned(),
+            server: question.call.server.to_owned(),
+            tool: question.call.tool.to_owned(),
             description: definition.and_then(|definition| definition.description.clone()),
             annotations: definition.and_then(|definition| definition.annotations.clone()),
             arguments: question.arguments.clone(),
             reason: question.reason.clone(),
-            script: self.name.clone(),
+            script: self.script.name.clone(),
             time: self.limits.answer_time,
         };
         if request.arguments_text().len() > MAX_SHOWN_BYTES {
             return Ok(Err(Refusal::TooLong.into()));
         }
-        if !self.reserve_question() {
+        if !self.ledger.lock().reserve_question(&self.limits) {
             return Ok(Err(Refusal::TooManyQuestions.into()));
         }
         // One prompt at a time, in the order in which the calls became ready. The semaphore is
@@ -148,7 +149,7 @@ impl ExecutionContext {
                     answer = timeout(time, answer) => Some(answer),
                 }
             },
-            &self.runtime,
+            &self.environment.runtime,
         );
         let answer = match asking.join_next().await {
             Some(Ok(Some(answer))) => answer,
@@ -164,21 +165,14 @@ impl ExecutionContext {
         })
     }
 
-    fn reserve_question(&self) -> bool {
-        let mut ledger = self.ledger.lock();
-        let is_free = ledger.questions < self.limits.questions;
-        ledger.questions += u32::from(is_free);
-        is_free
-    }
-
     /// Whether the server's current definition of the tool is still the one that was shown for
     /// approval. The call is made with the approved definition in any case; this result does not
     /// change it.
     async fn is_unchanged(&self, resolved: &ResolvedTool) -> Result<bool, ToolError> {
-        let deadline = self.latest_deadline();
-        let now = match self.catalog.resolve_again(resolved, deadline).await {
+        let (catalog, deadline) = (&self.environment.catalog, self.latest_deadline());
+        let now = match catalog.resolve_again(resolved, deadline).await {
             Ok(Some(now)) => Ok(now),
-            Ok(None) => self.catalog.resolve(&resolved.server, &resolved.tool, deadline).await,
+            Ok(None) => catalog.resolve(&resolved.server, &resolved.tool, deadline).await,
             Err(error) => Err(error),
         };
         match now {
@@ -192,7 +186,7 @@ impl ExecutionContext {
 
     /// The error message: what happened, and what to do about it.
     fn message(&self, question: &Question<'_>, refused: &NotApproved) -> String {
-        let Question { server, tool, reason, .. } = question;
+        let (Call { server, tool, .. }, reason) = (question.call, &question.reason);
         match refused.refusal {
             Refusal::Denied => match refused.said.as_deref().map(shortened) {
                 Some(said) if !said.is_empty() => {

@@ -1,4 +1,4 @@
-//! Converts errors of the state storage into errors for scripts.
+//! Errors of the state that scripts keep between runs, as scripts see them.
 
 use std::time::Duration;
 
@@ -7,6 +7,28 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// Suggested delay before a retry when another process holds the file's lock.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why a run has no state.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub(crate) enum NoState {
+    /// The executor has no store.
+    #[error(
+        "nothing is kept between runs here: the program that runs scripts has to say where, with `ExecutorBuilder::state`"
+    )]
+    NotConfigured,
+    /// The run belongs to a client of a server that shares no state, and names no session.
+    #[error(
+        "clients of this server that have no session of the protocol share no state: name a session of your own with \
+         the parameter `session`, and the same one each time"
+    )]
+    NoSession,
+}
+
+impl From<NoState> for ToolError {
+    fn from(problem: NoState) -> Self {
+        Self::new(ToolErrorCode::StateUnavailable, problem.to_string())
+    }
+}
 
 impl From<StateError> for ToolError {
     /// Leaves out the system's messages about the user's files.

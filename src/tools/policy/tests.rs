@@ -1,15 +1,20 @@
 use super::*;
 
 fn policy(allow: Option<&[&str]>, deny: &[&str]) -> Policy {
-    let owned = |patterns: &[&str]| patterns.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-    let allow = allow.map(owned);
-    Policy::new(PolicyLists { allow: allow.as_deref(), deny: &owned(deny), ..PolicyLists::default() })
-        .unwrap()
+    let rules = ToolRules::new().deny(deny.iter().copied());
+    Policy::new(&match allow {
+        Some(patterns) => rules.allow(patterns.iter().copied()),
+        None => rules,
+    })
+    .unwrap()
 }
 
 fn asking(ask: &[&str], read_only: &[&str]) -> Result<Policy, Error> {
-    let owned = |patterns: &[&str]| patterns.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-    Policy::new(PolicyLists { ask: &owned(ask), read_only: &owned(read_only), ..PolicyLists::default() })
+    let rules = ToolRules::new().ask(ask.iter().copied());
+    Policy::new(&match read_only {
+        [] => rules,
+        patterns => rules.read_only(patterns.iter().copied()),
+    })
 }
 
 /// THREATS 143 and 141.
@@ -40,16 +45,26 @@ fn allow_and_deny_table() {
 }
 
 #[test]
-fn narrowing_never_widens() {
-    let mut policy = policy(Some(&["fs.*"]), &["fs.delete"]);
-    policy.narrow(&["fs.read*".to_owned(), "git.*".to_owned(), "fs.delete".to_owned()]).unwrap();
-    assert!(policy.permits("fs", "read_all"));
-    assert!(
-        !policy.permits("fs", "write") && !policy.permits("git", "log") && !policy.permits("fs", "delete")
-    );
-    assert!(policy.may_permit_server("fs") && !policy.may_permit_server("git"));
-    policy.narrow(&[]).unwrap();
-    assert!(!policy.permits("fs", "read") && !policy.may_permit_server("fs"));
+fn combined_rules_only_restrict() {
+    let first = ToolRules::new().allow(["fs.*"]).deny(["fs.delete"]).ask(["fs.read"]);
+    let second = ToolRules::new().allow(["fs.read*", "git.*", "fs.delete"]).ask(["git.*"]);
+    for rules in [first.clone().and(second.clone()), second.clone().and(first.clone())] {
+        let policy = Policy::new(&rules).unwrap();
+        assert!(policy.permits("fs", "read_all"));
+        for (server, tool) in [("fs", "write"), ("git", "log"), ("fs", "delete")] {
+            assert!(!policy.permits(server, tool), "{server}.{tool}");
+        }
+        assert!(policy.may_permit_server("fs") && !policy.may_permit_server("git"));
+        assert!(policy.asks("fs", "read", READS).is_some() && policy.asks("git", "log", READS).is_some());
+    }
+    let none = Policy::new(&first.and(second).allow(Vec::<String>::new())).unwrap();
+    assert!(!none.permits("fs", "read") && !none.may_permit_server("fs"));
+    // A tool counts as read-only if every list names it.
+    let rules = ToolRules::new().read_only(["a.*", "b.*"]).read_only(["b.*", "c.*"]);
+    let policy = Policy::new(&rules).unwrap();
+    for (server, expected) in [("a", Effects::UNKNOWN), ("b", READS), ("c", Effects::UNKNOWN)] {
+        assert_eq!(policy.effects(server, "any", Effects::UNKNOWN), expected, "{server}");
+    }
 }
 
 #[test]
@@ -64,22 +79,22 @@ fn a_server_that_no_pattern_can_reach() {
 #[test]
 fn a_pattern_that_could_mean_two_things_is_refused() {
     for text in ["fs*", "fs", "", ".read", "fs.", "mcp__fs"] {
-        let allow = [text.to_owned()];
-        let lists = PolicyLists { allow: Some(&allow), ..PolicyLists::default() };
-        let error = Policy::new(lists).unwrap_err().to_string();
+        let error = Policy::new(&ToolRules::new().allow([text])).unwrap_err().to_string();
         assert!(error.contains("server.tool"), "{text}: {error}");
     }
 }
 
 #[test]
 fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
-    let strings = |patterns: &[&str]| patterns.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let mut policy = Policy::default();
     let mut set = |server: &str, allow: Option<&[&str]>, deny: &[&str]| {
-        let (allow, deny) = (allow.map(strings), strings(deny));
+        let rules = ToolRules::new().deny(deny.iter().copied());
         policy.set_server(
             server,
-            ServerLists { allow: allow.as_deref(), deny: &deny, ..ServerLists::default() },
+            &match allow {
+                Some(patterns) => rules.allow(patterns.iter().copied()),
+                None => rules,
+            },
         );
     };
     set("fs", Some(&["read_*", "list"]), &["*_secret"]);
@@ -100,8 +115,7 @@ fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
     assert!(!policy.may_permit_server("off") && !policy.may_permit_server("shut"));
     // Neither list extends the other layer.
     let mut narrow = self::policy(Some(&["fs.list"]), &[]);
-    let all = strings(&["*"]);
-    narrow.set_server("fs", ServerLists { allow: Some(&all), ..ServerLists::default() });
+    narrow.set_server("fs", &ToolRules::new().allow(["*"]));
     assert!(narrow.permits("fs", "list") && !narrow.permits("fs", "read_file"));
 }
 
@@ -118,8 +132,7 @@ fn tl_142_names_with_separators_are_what_a_pattern_reads_as() {
     assert!(denied("mcp__a__b__delete", "a", "b__delete"));
     assert!(!denied("my.server.delete", "server", "delete"));
     assert!(!denied("fs.*", "fs.evil", "x"));
-    let deny = ["fs*".to_owned()];
-    assert!(Policy::new(PolicyLists { deny: &deny, ..PolicyLists::default() }).is_err());
+    assert!(Policy::new(&ToolRules::new().deny(["fs*"])).is_err());
 }
 
 const READS: Effects = Effects { writes: false, destroys: false, reaches_out: true };
@@ -157,8 +170,7 @@ fn a_word_is_never_only_half_of_what_it_could_be() {
     );
     assert!(policy.asks("a", "other", Effects::UNKNOWN).is_none());
     let mut policy = Policy::default();
-    let ask = ["write".to_owned()];
-    policy.set_server("fs", ServerLists { ask: &ask, ..ServerLists::default() });
+    policy.set_server("fs", &ToolRules::new().ask(["write"]));
     assert_eq!(policy.asks("fs", "write", READS), Some(AskReason::Pattern("fs.write".to_owned())));
     assert!(
         policy.asks("fs", "other", Effects::UNKNOWN).is_some() && policy.asks("fs", "other", READS).is_none()
@@ -173,12 +185,11 @@ fn what_a_person_says_about_effects_wins_over_annotations() {
     assert_eq!(policy.effects("a", "get", READS), READS);
     assert_eq!(policy.effects("a", "get", Effects::UNKNOWN), Effects::UNKNOWN);
     // If a server has its own list, its annotations of other tools are ignored.
-    let read_only = ["get*".to_owned()];
-    policy.set_server("a", ServerLists { read_only: Some(&read_only), ..ServerLists::default() });
+    policy.set_server("a", &ToolRules::new().read_only(["get*"]));
     assert_eq!(policy.effects("a", "get", Effects::UNKNOWN), READS);
     assert_eq!(policy.effects("a", "list_x", Effects::UNKNOWN), READS);
     assert_eq!(policy.effects("a", "find", READS), Effects::UNKNOWN);
-    policy.set_server("a", ServerLists { read_only: Some(&[]), ..ServerLists::default() });
+    policy.set_server("a", &ToolRules::new().read_only(Vec::<String>::new()));
     assert_eq!(policy.effects("a", "get", READS), Effects::UNKNOWN);
     assert_eq!(policy.effects("b", "get", READS), READS);
 }

@@ -3,11 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::run::context::ContextOptions;
+use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
-use crate::run::result::Language;
-use crate::tools::catalog::{Catalog, CatalogOptions};
-use crate::tools::policy::Policy;
 
 /// A component that implements the guest's world. `module` is added to its core module, `imports`
 /// is inserted before that, and `with` is passed to the module. `load` and `run` are the bodies of
@@ -72,24 +69,9 @@ impl Guest<'_> {
     async fn outcome(&self) -> Outcome {
         let interpreters = self.interpreters().unwrap();
         let mut interpreter = interpreters.make().await.unwrap();
-        let context = Arc::new(ExecutionContext::new(ContextOptions {
-            language: Language::Python,
-            limits: Limits::default(),
-            name: "script.py".to_owned(),
-            input: None,
-            catalog: Arc::new(Catalog::new(&[], &CatalogOptions::default())),
-            policies: [0, 1].map(|_| Arc::new(Policy::default())),
-            approver: None,
-            is_dry_run: false,
-            state: Err("none"),
-            history: None,
-            on_output: None,
-            on_progress: None,
-            on_call: None,
-            cancel: tokio_util::sync::CancellationToken::new(),
-            runtime: tokio::runtime::Handle::current(),
-            queued: Instant::now(),
-        }));
+        let environment = RunEnvironment::empty(Limits::default(), tokio::runtime::Handle::current());
+        let context =
+            Arc::new(ExecutionContext::new(crate::run::script::Script::python("source"), environment));
         interpreter.execute(&context, "source", ()).await
     }
 

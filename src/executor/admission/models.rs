@@ -14,16 +14,8 @@ fn handle() -> tokio::runtime::Handle {
     RUNTIME.get_or_init(|| tokio::runtime::Builder::new_current_thread().build().unwrap()).handle().clone()
 }
 
-fn admission(most_waiting: usize) -> Arc<Admission> {
-    Arc::new(Admission {
-        runs: Arc::new(Semaphore::new(RUNS)),
-        most_runs: RUNS,
-        memory: Arc::new(Semaphore::new(MEGABYTES)),
-        running: Arc::default(),
-        waiting: AtomicUsize::new(0),
-        most_waiting,
-        longest_wait: Duration::from_millis(50),
-    })
+fn admission(max_waiting: usize) -> Arc<Admission> {
+    Arc::new(Admission::new(RUNS, MEGABYTES << 20, max_waiting, Duration::from_millis(50)))
 }
 
 /// What the runs that were admitted have, counted beside the admission and without a step.

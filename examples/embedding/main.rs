@@ -1,0 +1,31 @@
+//! How a program embeds cx: one file for each thing that an embedder does.
+//!
+//! `cargo run --example embedding -- hooks` runs one of them; without a name all run in turn. The tests run them too.
+
+mod blocking;
+mod check;
+mod follow;
+mod hooks;
+mod tools;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let wanted = std::env::args().nth(1);
+    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if is_wanted("follow") {
+        println!("follow: {:?}", runtime.block_on(follow::example())?);
+    }
+    if is_wanted("check") {
+        println!("check: {:?}", runtime.block_on(check::example())?);
+    }
+    if is_wanted("tools") {
+        println!("tools: {:?}", runtime.block_on(tools::example())?);
+    }
+    if is_wanted("hooks") {
+        println!("hooks: {:?}", runtime.block_on(hooks::example())?);
+    }
+    if is_wanted("blocking") {
+        println!("blocking: {:?}", blocking::example(runtime.handle())?);
+    }
+    Ok(())
+}

@@ -1,0 +1,525 @@
+//! The options of an executor, and how it is made from them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio_util::sync::CancellationToken;
+
+use super::admission::Admission;
+use super::servers::{ServerOptions, ServerSet};
+use super::{Executor, Inner};
+use crate::config::{self, Config};
+use crate::engine::engines::{CompileListener, EngineOptions, Engines};
+use crate::engine::python::compiled::CompileProgress;
+use crate::error::Error;
+use crate::mcp::McpServer;
+use crate::run::history::{History, HistoryLimits};
+use crate::run::hooks::CallHook;
+use crate::run::limits::Limits;
+use crate::run::script::Language;
+use crate::storage::files::Store;
+use crate::storage::state::{StateScope, StateStore};
+use crate::sync::Semaphore;
+use crate::tools::approval::Approver;
+use crate::tools::cache::ListCache;
+use crate::tools::catalog::CatalogOptions;
+use crate::tools::native::{self, NativeTools};
+use crate::tools::observed::Observed;
+use crate::tools::pins::Pins;
+use crate::tools::policy::Policy;
+use crate::tools::{Approval, ApprovalRequest, ToolDefinition, ToolDispatcher, ToolRules};
+
+/// How long engines are idle before their idle trim: longer than an agent pauses between two
+/// scripts.
+const TIME_TO_IDLE_TRIM: Duration = Duration::from_secs(30);
+
+/// Options of an [`Executor`]. They are checked by [`ExecutorBuilder::build`].
+#[derive(Default)]
+pub struct ExecutorBuilder {
+    limits: Limits,
+    max_limits: Option<Limits>,
+    rules: ToolRules,
+    approver: Option<Approver>,
+    hooks: Vec<Arc<dyn CallHook>>,
+    native: NativeTools,
+    dispatchers: Vec<Arc<dyn ToolDispatcher>>,
+    servers: Vec<McpServer>,
+    config_files: Vec<PathBuf>,
+    warm_instances: Option<usize>,
+    rest_after: Option<Duration>,
+    languages: Option<Vec<Language>>,
+    on_compile: Option<CompileListener>,
+    concurrent_runs: Option<usize>,
+    queued_runs: Option<usize>,
+    queue_timeout: Option<Duration>,
+    memory_bytes: Option<usize>,
+    cache_directory: Option<PathBuf>,
+    state_directory: Option<PathBuf>,
+    strict: bool,
+    keep_runs: Option<HistoryLimits>,
+    state: Option<(StateStore, StateScope)>,
+    runtime: Option<Handle>,
+}
+
+impl fmt::Debug for ExecutorBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ExecutorBuilder")
+            .field("limits", &self.limits)
+            .field("rules", &self.rules)
+            .field("config_files", &self.config_files)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ExecutorBuilder {
+    /// Sets the limits of runs that set none of their own.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The most that a client of a [`Server`](crate::server::Server) may ask for: a request for more gets this much.
+    /// Default: [`Limits::CEILING`]. [`Script::limits`] is not bounded by it: it is the embedder's own.
+    #[must_use]
+    pub fn max_limits(mut self, limits: Limits) -> Self {
+        self.max_limits = Some(limits);
+        self
+    }
+
+    /// Restricts the tools that scripts may call, in addition to what is set already:
+    /// [`ToolRules::and`].
+    #[must_use]
+    pub fn rules(mut self, rules: ToolRules) -> Self {
+        self.rules = self.rules.and(rules);
+        self
+    }
+
+    /// Short for [`rules`](Self::rules) with [`ToolRules::allow`]. Each call restricts the tools
+    /// further.
+    #[must_use]
+    pub fn allow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.rules = self.rules.allow(patterns);
+        self
+    }
+
+    /// Short for [`rules`](Self::rules) with [`ToolRules::deny`].
+    #[must_use]
+    pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.rules = self.rules.deny(patterns);
+        self
+    }
+
+    /// Short for [`rules`](Self::rules) with [`ToolRules::ask`]. The
+    /// [`approver`](Self::approver) is asked.
+    #[must_use]
+    pub fn ask<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.rules = self.rules.ask(patterns);
+        self
+    }
+
+    /// Short for [`rules`](Self::rules) with [`ToolRules::read_only`].
+    #[must_use]
+    pub fn read_only<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.rules = self.rules.read_only(patterns);
+        self
+    }
+
+    /// Sets the function that asks the user for approval of a call. The answer applies to exactly
+    /// the call that is shown.
+    ///
+    /// A run has at most one open approval prompt at a time, [`Limits::questions`] in total, each
+    /// for at most [`Limits::answer_time`]. Meanwhile the run's wall clock is paused, up to
+    /// [`Limits::paused_time`] in total, and the run keeps its slot. CPU time that the script uses
+    /// meanwhile counts.
+    ///
+    /// The future is polled on the executor's runtime, where it must not block, and not on the
+    /// script's thread. It is dropped when the run ends or the answer times out: a prompt that is
+    /// still shown must then be withdrawn. A panic counts as
+    /// [`Approval::Unavailable`](crate::Approval::Unavailable).
+    #[must_use]
+    pub fn approver<Answer>(
+        mut self,
+        approver: impl Fn(ApprovalRequest) -> Answer + Send + Sync + 'static,
+    ) -> Self
+    where
+        Answer: Future<Output = Approval> + Send + 'static,
+    {
+        self.approver = Some(Arc::new(move |request| approver(request).boxed()));
+        self
+    }
+
+    /// Adds a hook, which sees every call of every script before and after it: see [`CallHook`].
+    #[must_use]
+    pub fn hook(mut self, hook: impl CallHook) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Uses this tokio runtime for the tools' timers, sockets, tasks and child processes, instead
+    /// of one of the executor's own with two threads. It must be a multi-thread runtime with timers
+    /// and I/O enabled, and must outlive the executor.
+    #[must_use]
+    pub fn runtime(mut self, runtime: Handle) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// Adds a tool written in Rust.
+    ///
+    /// `name` is `server.tool`; without a dot the server is `native`. `input_schema` is the JSON
+    /// Schema of the arguments, whose `description` is also the tool's; `Value::Null` accepts any
+    /// object. The function takes any type that deserializes from the arguments and returns any
+    /// type that serializes; its error becomes the script's `McpToolError` with the code
+    /// `TOOL_ERROR`.
+    ///
+    /// The function is polled on the script's thread, so it should not block; tokio's timers,
+    /// sockets and `spawn` work in it.
+    #[must_use]
+    pub fn tool<Arguments, Output, Failure, Function, Returned>(
+        self,
+        name: &str,
+        input_schema: Value,
+        function: Function,
+    ) -> Self
+    where
+        Arguments: serde::de::DeserializeOwned,
+        Output: serde::Serialize,
+        Failure: fmt::Display,
+        Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
+        Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
+    {
+        let definition = native::definition(input_schema);
+        self.tool_with_definition(ToolDefinition { name: name.to_owned(), ..definition }, function)
+    }
+
+    /// As [`ExecutorBuilder::tool`], with the complete definition, including output schema and
+    /// annotations. `definition.name` is `server.tool`.
+    #[must_use]
+    pub fn tool_with_definition<Arguments, Output, Failure, Function, Returned>(
+        mut self,
+        definition: ToolDefinition,
+        function: Function,
+    ) -> Self
+    where
+        Arguments: serde::de::DeserializeOwned,
+        Output: serde::Serialize,
+        Failure: fmt::Display,
+        Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
+        Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
+    {
+        let name = definition.name.clone();
+        self.native.add(&name, definition, native::erase(function));
+        self
+    }
+
+    /// Adds servers that are neither native nor MCP.
+    #[must_use]
+    pub fn dispatcher(mut self, dispatcher: impl ToolDispatcher) -> Self {
+        self.dispatchers.push(Arc::new(dispatcher));
+        self
+    }
+
+    /// Adds an MCP server. It is started when a script first needs it.
+    #[must_use]
+    pub fn mcp_server(mut self, server: McpServer) -> Self {
+        self.servers.push(server);
+        self
+    }
+
+    /// Adds the servers of an `mcpServers` file. The caller must trust the file, because its
+    /// commands are started. It is read by [`ExecutorBuilder::build`].
+    #[must_use]
+    pub fn mcp_config_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config_files.push(path.into());
+        self
+    }
+
+    /// Sets how many instances to keep warm for each language in use. Default: one per core, at
+    /// least 2. An isolate takes about 2 MB, an interpreter about 10 MB.
+    #[must_use]
+    pub fn warm_instances(mut self, count: usize) -> Self {
+        self.warm_instances = Some(count);
+        self
+    }
+
+    /// Sets how long engines are idle before they release memory that can be restored: freed
+    /// memory, and for Python the code and the unmodified pages of the warm interpreters, about 15
+    /// MB for each interpreter and 11 MB for all together. The first script afterwards reads them
+    /// again, which takes one or two milliseconds. Default: 30 s.
+    #[must_use]
+    pub fn rest_after(mut self, time: Duration) -> Self {
+        self.rest_after = Some(time);
+        self
+    }
+
+    /// Sets the languages whose engines [`build`](Self::build) starts in the background. Others
+    /// start with their first run. Default: TypeScript.
+    #[must_use]
+    pub fn languages(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
+        self.languages = Some(languages.into_iter().collect());
+        self
+    }
+
+    /// Calls `listener` when Python has to be compiled for this machine, on one of the executor's
+    /// threads.
+    #[must_use]
+    pub fn on_compile(mut self, listener: impl Fn(CompileProgress) + Send + Sync + 'static) -> Self {
+        self.on_compile = Some(Arc::new(listener));
+        self
+    }
+
+    /// Sets the maximum number of concurrent runs. Default: 100. Each has a thread.
+    #[must_use]
+    pub fn max_concurrent_runs(mut self, count: usize) -> Self {
+        self.concurrent_runs = Some(count);
+        self
+    }
+
+    /// Sets the maximum number of queued runs. Default: 200.
+    #[must_use]
+    pub fn max_queued_runs(mut self, count: usize) -> Self {
+        self.queued_runs = Some(count);
+        self
+    }
+
+    /// Sets how long a run may be queued. Default: 30 s.
+    #[must_use]
+    pub fn queue_timeout(mut self, timeout: Duration) -> Self {
+        self.queue_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the maximum memory of all running scripts together, as the sum of their
+    /// [`Limits::memory_bytes`]. Default: half of the machine's memory.
+    #[must_use]
+    pub fn total_memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// Applies a configuration: its servers, its rules about tools, which restrict what is set
+    /// already, its limits, and whether it is strict. It does not set where tool lists and pinned definitions are stored:
+    /// see [`cache_directory`](Self::cache_directory) and
+    /// [`state_directory`](Self::state_directory).
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.servers.extend(config.servers);
+        self.limits = config.limits;
+        self.max_limits = Some(config.max_limits);
+        self.strict |= config.strict;
+        let mut rules = ToolRules::new().deny(config.deny).ask(config.ask);
+        if let Some(allow) = config.allow {
+            rules = rules.allow(allow);
+        }
+        if !config.read_only.is_empty() {
+            rules = rules.read_only(config.read_only);
+        }
+        self.rules(rules)
+    }
+
+    /// Stores the servers' tool lists and the inferred output schemas of their tools in this
+    /// directory, so that a later process knows them without starting the servers. Default: not
+    /// stored. Several processes may share one directory.
+    #[must_use]
+    pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cache_directory = Some(directory.into());
+        self
+    }
+
+    /// Stores the pinned tool definitions in this directory. Default: not stored, and then changed
+    /// definitions are not detected.
+    #[must_use]
+    pub fn state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.state_directory = Some(directory.into());
+        self
+    }
+
+    /// Refuses tools whose definition differs from the pinned one. Needs
+    /// [`state_directory`](Self::state_directory). Servers are then asked for their tools before
+    /// the first call on each connection. Default: off.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Enables the run history, which [`Executor::history`] returns. The client that requests a run
+    /// decides whether its record is kept. Default: no history.
+    #[must_use]
+    pub fn keep_runs(mut self, limits: HistoryLimits) -> Self {
+        self.keep_runs = Some(limits);
+        self
+    }
+
+    /// Stores what scripts write with `state.set` in this store: separately for each
+    /// [`Script::session`], and for all other runs under this workspace's directory. Does not open
+    /// the store. Default: calls of `state` fail with an explanation.
+    #[must_use]
+    pub fn state(mut self, store: StateStore, workspace: impl AsRef<std::path::Path>) -> Self {
+        self.state = Some((store, StateScope::workspace(workspace.as_ref())));
+        self
+    }
+
+    /// Creates the executor: reads the configuration, starts the threads and begins to create warm
+    /// instances. Starts no MCP server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] and [`Error::Config`] name the option or key that is wrong;
+    /// [`Error::Start`] means that the system refuses a thread.
+    pub fn build(mut self) -> Result<Executor, Error> {
+        self.limits.validate()?;
+        let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
+        max_limits.validate()?;
+        let admission = self.admission()?;
+        if self.strict && self.state_directory.is_none() {
+            let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
+            return Err(Error::InvalidOptions { option: "strict", problem });
+        }
+        let policy = Policy::new(&self.rules)?;
+        let servers = self.all_servers()?;
+        let (own_runtime, runtime) = match self.runtime.take() {
+            Some(runtime) => (None, multi_threaded(runtime)?),
+            None => {
+                let runtime = start_runtime()?;
+                let handle = runtime.handle().clone();
+                (Some(runtime), handle)
+            }
+        };
+        let catalog_options = self.catalog_options(&runtime);
+        let engines = self.start_engines(&runtime)?;
+        let server_options = ServerOptions {
+            state_directory: self.state_directory,
+            runtime: runtime.clone(),
+            depth: config::depth_for_children(),
+        };
+        let set =
+            ServerSet::new(self.native, self.dispatchers, servers, policy, &server_options, &catalog_options);
+        Ok(Executor {
+            inner: Arc::new(Inner {
+                limits: self.limits,
+                max_limits,
+                approver: self.approver,
+                hooks: self.hooks.into(),
+                servers: RwLock::new(Arc::new(set)),
+                server_options,
+                engines,
+                admission,
+                history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),
+                state: self.state,
+                closed: CancellationToken::new(),
+                runtime,
+                own_runtime,
+            }),
+        })
+    }
+
+    fn admission(&self) -> Result<Admission, Error> {
+        let runs = self.concurrent_runs.unwrap_or(100);
+        if runs == 0 || runs > Semaphore::MAX_PERMITS {
+            let problem = format!("must be between 1 and {}: {runs}", Semaphore::MAX_PERMITS);
+            return Err(Error::InvalidOptions { option: "max_concurrent_runs", problem });
+        }
+        let memory = self.memory_bytes.unwrap_or_else(default_total_memory);
+        if memory < self.limits.memory_bytes {
+            let problem =
+                format!("must be at least one run's `memory_bytes`, {}: {memory}", self.limits.memory_bytes);
+            return Err(Error::InvalidOptions { option: "total_memory_bytes", problem });
+        }
+        let queued = self.queued_runs.unwrap_or(200);
+        let longest_wait = self.queue_timeout.unwrap_or(Duration::from_secs(30));
+        Ok(Admission::new(runs, memory, queued, longest_wait))
+    }
+
+    /// The servers of the builder and of its files. Of two servers with the same name the last one
+    /// is used, so that a later file overrides an earlier one.
+    fn all_servers(&mut self) -> Result<Vec<McpServer>, Error> {
+        let mut servers = std::mem::take(&mut self.servers);
+        for path in &self.config_files {
+            servers.extend(config::read_mcp_config(path)?);
+        }
+        let mut positions = BTreeMap::new();
+        let mut unique: Vec<McpServer> = Vec::with_capacity(servers.len());
+        for server in servers {
+            match positions.get(&server.name) {
+                Some(&position) => unique[position] = server,
+                None => {
+                    positions.insert(server.name.clone(), unique.len());
+                    unique.push(server);
+                }
+            }
+        }
+        Ok(unique)
+    }
+
+    fn catalog_options(&self, runtime: &Handle) -> CatalogOptions {
+        let cache = self.cache_directory.clone().map(Store::new);
+        CatalogOptions {
+            cache: cache.clone().map(ListCache::new),
+            pins: self.state_directory.clone().map(|directory| Pins::new(Store::new(directory))),
+            observed: Arc::new(Observed::new(cache)),
+            checks: Arc::default(),
+            strict: self.strict,
+            runtime: Some(runtime.clone()),
+        }
+    }
+
+    fn start_engines(&mut self, runtime: &Handle) -> Result<Engines, Error> {
+        let engines = Engines::new(EngineOptions {
+            warm: self.warm_instances.unwrap_or_else(default_warm_instances),
+            rest_after: self.rest_after.unwrap_or(TIME_TO_IDLE_TRIM),
+            memory_bytes: self.limits.memory_bytes,
+            cache: self.cache_directory.clone(),
+            on_compile: self.on_compile.take(),
+        });
+        let languages = self.languages.take().unwrap_or_else(|| vec![Language::TypeScript]);
+        if languages.contains(&Language::TypeScript) {
+            engines.start_typescript()?;
+        }
+        if languages.contains(&Language::Python) {
+            engines.start_python_in_background(runtime);
+        }
+        Ok(engines)
+    }
+}
+
+fn start_runtime() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_multi_thread()
+        // For protocol work only; scripts and native tools run on their own threads.
+        .worker_threads(2)
+        .thread_name("cx-io")
+        .enable_all()
+        .build()
+        .map_err(|source| Error::Start { what: "the tools' runtime", source })
+}
+
+/// A script's thread blocks while it waits for some calls, so a runtime that is driven by one
+/// blocked thread would never make progress.
+fn multi_threaded(runtime: Handle) -> Result<Handle, Error> {
+    if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
+        let problem = "expected a multi-thread runtime: a current-thread one".to_owned();
+        return Err(Error::InvalidOptions { option: "runtime", problem });
+    }
+    Ok(runtime)
+}
+
+fn default_warm_instances() -> usize {
+    // With a single instance, the second of two consecutive runs would find its instance still
+    // being made.
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
+}
+
+fn default_total_memory() -> usize {
+    let system = rustix::system::sysinfo();
+    let bytes = (system.totalram as u64).saturating_mul(system.mem_unit.into());
+    usize::try_from(bytes / 2).unwrap_or(usize::MAX)
+}

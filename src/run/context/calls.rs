@@ -1,0 +1,417 @@
+//! Calls of a run: name resolution, policy, hooks, arguments, approval, and the call itself.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::approval::Question;
+use super::{ExecutionContext, denied, over};
+use crate::json::{self, Json, TreeError};
+use crate::run::hooks::{self, HookedCall};
+use crate::run::ledger::RecordId;
+use crate::run::result::{PlannedCall, ToolCallStatus};
+use crate::run::script::CallProgress;
+use crate::tools::approval::Effects;
+use crate::tools::catalog::ResolvedTool;
+use crate::tools::names::kind;
+use crate::tools::{ProgressListener, ServerRequest, ToolError, ToolErrorCode, ToolRequest};
+
+/// Maximum bytes of a tool's error message that are kept if it is larger than a script may receive.
+/// Enough to read.
+const MAX_CUT_MESSAGE_BYTES: usize = 16 << 10;
+
+/// A tool's name as a script writes it.
+pub(crate) enum ToolName {
+    /// `server` and `tool`, each exact or in camelCase.
+    Pair {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
+    /// `mcp__server__tool`.
+    Full(String),
+}
+
+/// A call whose name was resolved and that the policy permits.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) server: &'a str,
+    /// The tool, or the method of a request for resources or prompts.
+    pub(super) tool: &'a str,
+    /// Bytes of the arguments as the script wrote them.
+    pub(super) argument_bytes: usize,
+}
+
+/// A call that counts against the run's bounds for unfinished calls until this is dropped.
+pub(super) struct HeldCall {
+    context: Arc<ExecutionContext>,
+    argument_bytes: usize,
+}
+
+impl Drop for HeldCall {
+    fn drop(&mut self) {
+        self.context.ledger.lock().release(self.argument_bytes);
+    }
+}
+
+impl ExecutionContext {
+    /// Calls a tool and returns its value as JSON text.
+    ///
+    /// The number of calls, the arguments' size and the state of the run are checked before this
+    /// returns, so that a flood of calls that are not awaited is refused call by call. The rest
+    /// happens in the future. Dropping the future cancels the call.
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        name: ToolName,
+        arguments: String,
+    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
+        let held = self.hold_call(arguments.len());
+        let context = Arc::clone(self);
+        let call = async move {
+            let held = held?;
+            tokio::select! {
+                biased;
+                result = held.context.call_tool(&held, name, arguments) => result.map(Json::into_text),
+                () = held.context.cancel.cancelled() => Err(over()),
+            }
+        };
+        context.in_runtime(call)
+    }
+
+    /// Sends a request for something other than a tool to a server and returns the answer as JSON
+    /// text. Counts as a call. The policy treats the method as the name of a tool, so lists that
+    /// name individual tools do not allow it.
+    ///
+    /// Unlike [`call`](Self::call) it does not end with the run: the caller stops polling it.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        server: &str,
+        request: ServerRequest,
+    ) -> Result<String, ToolError> {
+        let argument_bytes = match &request {
+            ServerRequest::ReadResource { uri } => uri.len(),
+            ServerRequest::GetPrompt { name, arguments } => {
+                name.len() + serde_json::to_string(arguments).map_or(0, |text| text.len())
+            }
+            ServerRequest::ListResources | ServerRequest::ListPrompts => 0,
+        };
+        let held = self.hold_call(argument_bytes)?;
+        let (server, dispatcher) = self.environment.catalog.dispatcher(server)?;
+        let call = Call { server, tool: request.method(), argument_bytes: held.argument_bytes };
+        self.check_policy(call.server, call.tool)?;
+        let parameters = request.parameters();
+        let send = async |parameters: Map<String, Value>| {
+            let request = request.with_parameters(parameters)?;
+            let reason = self.asks(call.server, call.tool, Effects::OF_REQUESTS);
+            let parameters = request.parameters();
+            let question = reason.map(|reason| Question { call, tool: None, arguments: &parameters, reason });
+            let answer = async {
+                let name = Arc::clone(server);
+                let asked = dispatcher.request(name, request, self.latest_deadline(), self.cancel.clone());
+                let value = asked.await?;
+                self.check_result_bytes("the answer", value.text().len())?;
+                Ok(value)
+            };
+            self.send(call, question, answer).await
+        };
+        self.with_hooks(call, parameters, send).await.map(Json::into_text)
+    }
+
+    /// Counts a call, and counts it as unfinished until the returned value is dropped.
+    fn hold_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
+        self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits))
+    }
+
+    /// As [`hold_call`](Self::hold_call), for an operation that does not count as a call.
+    pub(super) fn hold_state_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
+        self.hold(argument_bytes, |_ledger| Ok(()))
+    }
+
+    fn hold(
+        self: &Arc<Self>,
+        argument_bytes: usize,
+        count: impl FnOnce(&mut crate::run::ledger::Ledger) -> Result<(), ToolError>,
+    ) -> Result<HeldCall, ToolError> {
+        let mut ledger = self.ledger.lock();
+        // A script that is being stopped may still run for a moment; its calls are refused.
+        if ledger.is_over() || self.cancel.is_cancelled() {
+            return Err(over());
+        }
+        count(&mut ledger)?;
+        ledger.hold(argument_bytes, &self.limits)?;
+        Ok(HeldCall { context: Arc::clone(self), argument_bytes })
+    }
+
+    async fn call_tool(&self, held: &HeldCall, name: ToolName, arguments: String) -> Result<Json, ToolError> {
+        let resolved = self.resolve(name).await?;
+        self.check_policy(&resolved.server, &resolved.tool)?;
+        let resolved = self.present(resolved).await?;
+        if self.environment.hooks.is_empty() {
+            return self.call_resolved(resolved, &arguments, held.argument_bytes).await;
+        }
+        let (server, tool) = (Arc::clone(&resolved.server), Arc::clone(&resolved.tool));
+        let call = Call { server: &server, tool: &tool, argument_bytes: held.argument_bytes };
+        let arguments = parse_arguments(&arguments).map_err(|error| error.for_tool(&server, &tool))?;
+        let send = async |arguments: Map<String, Value>| {
+            let arguments = Value::Object(arguments).to_string();
+            self.call_resolved(resolved, &arguments, held.argument_bytes).await
+        };
+        self.with_hooks(call, arguments, send).await
+    }
+
+    /// Calls the hooks before and after `send`, which gets the arguments that the hooks leave.
+    async fn with_hooks(
+        &self,
+        call: Call<'_>,
+        arguments: Map<String, Value>,
+        send: impl AsyncFnOnce(Map<String, Value>) -> Result<Json, ToolError>,
+    ) -> Result<Json, ToolError> {
+        let hooks = &self.environment.hooks;
+        if hooks.is_empty() {
+            return send(arguments).await;
+        }
+        let mut hooked = HookedCall {
+            server: call.server.to_owned(),
+            tool: call.tool.to_owned(),
+            arguments,
+            script: self.script.name.clone(),
+            owner: self.script.owner.clone(),
+            is_dry_run: self.script.is_dry_run,
+        };
+        let (called, permitted) = hooks::before(hooks, &mut hooked).await;
+        let mut result = match permitted {
+            Ok(()) => send(hooked.arguments.clone()).await,
+            Err(error) => Err(error),
+        }
+        .map_err(|error| error.for_tool(call.server, call.tool));
+        hooks::after(hooks, called, &hooked, &mut result).await;
+        let value = result.map_err(|error| error.for_tool(call.server, call.tool))?;
+        self.check_result_bytes("the result", value.text().len())?;
+        Ok(value)
+    }
+
+    /// Checks the arguments, then sends the call, or plans it in a dry run.
+    async fn call_resolved(
+        &self,
+        resolved: ResolvedTool,
+        arguments: &str,
+        argument_bytes: usize,
+    ) -> Result<Json, ToolError> {
+        let (resolved, arguments) = self.check_arguments(resolved, arguments).await?;
+        let call = Call { server: &resolved.server, tool: &resolved.tool, argument_bytes };
+        // Checked again, because in a new tool list the same name may refer to another tool.
+        self.check_policy(call.server, call.tool)?;
+        let mut question = None;
+        if self.script.is_dry_run || self.may_ask {
+            let effects = self.effects(&resolved);
+            if self.script.is_dry_run && effects.writes {
+                let planned = self.plan(&resolved, call, arguments);
+                return planned.map_err(|error| error.for_tool(call.server, call.tool));
+            }
+            let reason = self.asks(call.server, call.tool, effects);
+            question = reason.map(|reason| (reason, arguments.clone()));
+        }
+        let question = question.as_ref().map(|(reason, arguments)| Question {
+            call,
+            tool: Some(&resolved),
+            arguments,
+            reason: reason.clone(),
+        });
+        self.send(call, question, self.dispatch(&resolved, arguments)).await
+    }
+
+    /// Requests approval if the call needs it, waits for a slot, and records the call and what
+    /// `answer` becomes. `answer` is not polled before.
+    async fn send(
+        &self,
+        call: Call<'_>,
+        question: Option<Question<'_>>,
+        answer: impl Future<Output = Result<Json, ToolError>>,
+    ) -> Result<Json, ToolError> {
+        let approved = match question {
+            Some(question) => Some(self.approved(question).await?),
+            None => None,
+        };
+        // The semaphore is never closed; an error would only mean that the run is over.
+        let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
+        let record = self.record_sent(approved, call);
+        let result = answer.await;
+        self.record_result(record, &result);
+        result.map_err(|error| error.for_tool(call.server, call.tool))
+    }
+
+    pub(super) async fn resolve(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
+        let (catalog, deadline) = (&self.environment.catalog, self.latest_deadline());
+        match name {
+            ToolName::Pair { server, tool } => {
+                // Checked first, so that a server that the policy denies is not started just to
+                // find that out.
+                if let Ok(server) = catalog.server_name(&server)
+                    && (!self.may_permit_server(server) || self.denies(server, &tool))
+                {
+                    return Err(denied(server, &tool));
+                }
+                catalog.resolve(&server, &tool, deadline).await
+            }
+            ToolName::Full(name) => {
+                let is_out_of_reach = |server: &str, tool: &str| {
+                    let server = catalog.server_name(server);
+                    server.is_ok_and(|server| !self.may_permit_server(server) || self.denies(server, tool))
+                };
+                catalog.resolve_full_name(&name, is_out_of_reach, deadline).await
+            }
+        }
+    }
+
+    /// Checks the arguments against the tool's schema and returns them. If they do not match a
+    /// schema that the server has not just sent, the tool is resolved again at its server, because
+    /// it may have changed.
+    async fn check_arguments(
+        &self,
+        resolved: ResolvedTool,
+        text: &str,
+    ) -> Result<(ResolvedTool, Map<String, Value>), ToolError> {
+        let named = |error: ToolError| error.for_tool(&resolved.server, &resolved.tool);
+        let arguments = parse_arguments(text).map_err(named)?;
+        let Some(check) = resolved.argument_check() else { return Ok((resolved, arguments)) };
+        let refusal = match check.check(arguments) {
+            Ok(arguments) => return Ok((resolved, arguments)),
+            Err(error) => named(error),
+        };
+        let catalog = &self.environment.catalog;
+        let Ok(Some(again)) = catalog.resolve_again(&resolved, self.latest_deadline()).await else {
+            return Err(refusal);
+        };
+        let arguments = parse_arguments(text).map_err(named)?;
+        match again.argument_check() {
+            Some(check) => check.check(arguments).map_err(named).map(|arguments| (again, arguments)),
+            None => Ok((again, arguments)),
+        }
+    }
+
+    fn check_policy(&self, server: &str, tool: &str) -> Result<(), ToolError> {
+        if self.permits(server, tool) { Ok(()) } else { Err(denied(server, tool)) }
+    }
+
+    async fn dispatch(
+        &self,
+        resolved: &ResolvedTool,
+        arguments: Map<String, Value>,
+    ) -> Result<Json, ToolError> {
+        let request = ToolRequest {
+            server: Arc::clone(&resolved.server),
+            tool: Arc::clone(&resolved.tool),
+            arguments,
+            deadline: self.latest_deadline(),
+            cancel: self.cancel.clone(),
+            on_progress: self.progress_listener(resolved),
+        };
+        let result = resolved.dispatcher().call(request).await?;
+        let value = result.into_value(resolved.definition().output_schema.as_ref());
+        let value = value.map_err(|error| self.bounded(error))?;
+        self.check_result_bytes("the result", value.text().len())?;
+        resolved.observe(&value);
+        Ok(value)
+    }
+
+    /// Truncates an error message of a tool that is larger than a result may be.
+    fn bounded(&self, mut error: ToolError) -> ToolError {
+        let max = self.limits.result_bytes;
+        if error.message.len() > max {
+            error.message.truncate(error.message.floor_char_boundary(max.min(MAX_CUT_MESSAGE_BYTES)));
+            error.message.push('…');
+        }
+        if error.content.as_ref().is_some_and(|content| content.text().len() > max) {
+            error.content = None;
+        }
+        error
+    }
+
+    /// Records a call that a dry run does not make, and returns a sample of the tool's result.
+    fn plan(
+        &self,
+        resolved: &ResolvedTool,
+        call: Call<'_>,
+        arguments: Map<String, Value>,
+    ) -> Result<Json, ToolError> {
+        let sample = resolved.sample()?;
+        self.check_result_bytes("the result", sample.text().len())?;
+        let record = self.begin_record(call, ToolCallStatus::Stubbed);
+        self.end_record(record, ToolCallStatus::Stubbed, sample.text().len());
+        self.ledger.lock().plan(PlannedCall {
+            server: call.server.to_owned(),
+            tool: call.tool.to_owned(),
+            // As they would be sent, which differs from how the script wrote them.
+            arguments: Json::from(Value::Object(arguments)),
+        });
+        Ok(sample)
+    }
+
+    /// Returns a listener that forwards the tool's progress reports, if the run has a progress
+    /// listener.
+    fn progress_listener(&self, resolved: &ResolvedTool) -> Option<ProgressListener> {
+        let listener = Arc::clone(self.script.on_progress.as_ref()?);
+        let (server, tool) = (Arc::clone(&resolved.server), Arc::clone(&resolved.tool));
+        Some(Arc::new(move |progress| {
+            listener(&CallProgress { server: server.to_string(), tool: tool.to_string(), progress });
+        }))
+    }
+
+    pub(super) fn begin_record(&self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
+        self.ledger.lock().begin(call.server, call.tool, call.argument_bytes, status)
+    }
+
+    /// Records that a call is sent now. `approved` is its existing record, if it needed an
+    /// approval.
+    fn record_sent(&self, approved: Option<RecordId>, call: Call<'_>) -> RecordId {
+        let Some(record) = approved else { return self.begin_record(call, ToolCallStatus::InFlight) };
+        self.ledger.lock().send_approved(record);
+        record
+    }
+
+    fn record_result(&self, record: RecordId, result: &Result<Json, ToolError>) {
+        let bytes = result.as_ref().map_or(0, |value| value.text().len());
+        self.ledger.lock().count_result(bytes);
+        let status = match result {
+            Ok(_) => ToolCallStatus::Ok,
+            Err(error) => ToolCallStatus::Failed(error.code),
+        };
+        self.end_record(record, status, bytes);
+    }
+
+    pub(super) fn end_record(&self, record: RecordId, status: ToolCallStatus, result_bytes: usize) {
+        let listener = self.script.on_call.as_ref();
+        let ended = {
+            let mut ledger = self.ledger.lock();
+            let ended = ledger.end(record, status, result_bytes);
+            listener.zip(ended.cloned())
+        };
+        // The listener may call functions that lock the ledger.
+        if let Some((listener, record)) = ended {
+            listener(&record);
+        }
+    }
+}
+
+/// Parses the arguments as an object. Empty text is an empty object.
+fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
+    let invalid = |message: String| ToolError::new(ToolErrorCode::InvalidArguments, message);
+    if text.is_empty() {
+        return Ok(Map::new());
+    }
+    match json::tree(text, json::budget(text.len())) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(other) => Err(invalid(format!(
+            "expected the arguments as one object, as in `{{\"path\": \"a.txt\"}}`: {}",
+            kind(&other)
+        ))),
+        Err(error @ TreeError::TooMany { .. }) => Err(invalid(format!(
+            "the arguments are {error}: send less in one call, or as one string of JSON if the tool takes that"
+        ))),
+        // `JSON.stringify` produces valid JSON except for lone surrogates and too many levels of
+        // nesting.
+        Err(TreeError::Invalid(error)) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
+    }
+}

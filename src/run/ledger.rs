@@ -1,0 +1,269 @@
+//! What a run has done so far: its calls, its output and its planned calls, each within bounds.
+
+use std::time::{Duration, Instant};
+
+use crate::json::Json;
+use crate::run::limits::Limits;
+use crate::run::result::{
+    ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
+};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// Maximum number of calls that wait for a free slot at once. Reached only with a large call limit
+/// or none; it bounds the cost of a flood of calls that are not awaited.
+const MAX_WAITING_CALLS: u32 = 10_000;
+
+/// Maximum bytes of arguments that all unfinished calls may hold, as a multiple of one call's
+/// limit.
+const WAITING_ARGUMENTS: usize = 4;
+
+/// Beyond this number of output entries, consecutive lines of one level are merged into one entry:
+/// each entry costs about 60 bytes in addition to its text, and all have to be dropped before the
+/// next run.
+const MAX_SEPARATE_ENTRIES: usize = 10_000;
+
+/// Bytes that each entry beyond them counts against [`Limits::output_bytes`] in addition to its
+/// text.
+const ENTRY_OVERHEAD_BYTES: usize = 64;
+
+/// Bytes that a kept content block costs in addition to its text: the entry, its allocations, and
+/// their share of a growing vector.
+const BLOCK_OVERHEAD_BYTES: usize = 256;
+
+/// The record of one run while it runs.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    is_over: bool,
+    calls: u64,
+    unfinished_calls: u32,
+    unfinished_argument_bytes: usize,
+    records: Vec<Call>,
+    result_bytes: u64,
+    output: Vec<Output>,
+    output_bytes: usize,
+    output_bytes_dropped: u64,
+    emitted_bytes: usize,
+    /// Number of approval prompts that were shown or wait to be shown.
+    questions: u32,
+    planned: Vec<PlannedCall>,
+    planned_bytes: usize,
+    planned_dropped: u64,
+}
+
+struct Call {
+    record: ToolCallRecord,
+    started: Instant,
+}
+
+/// Identifies the record of a call. It refers to none if the run has [`ToolCallRecord::KEPT`]
+/// records already.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordId(Option<usize>);
+
+impl Ledger {
+    /// Whether the run has its result. Calls that its thread still makes are refused.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Counts a tool call.
+    ///
+    /// # Errors
+    ///
+    /// `MaxToolCallsExceeded` beyond [`Limits::tool_calls`].
+    pub(crate) fn count_call(&mut self, limits: &Limits) -> Result<(), ToolError> {
+        self.calls += 1;
+        let max = limits.tool_calls;
+        if max > 0 && self.calls > u64::from(max) {
+            let message = format!("the script may make {max} tool calls");
+            return Err(ToolError::new(ToolErrorCode::MaxToolCallsExceeded, message));
+        }
+        Ok(())
+    }
+
+    /// Counts a call as unfinished until [`release`](Self::release).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArguments` if its arguments are too large, `QueueFull` if too many calls are
+    /// unfinished.
+    pub(crate) fn hold(&mut self, argument_bytes: usize, limits: &Limits) -> Result<(), ToolError> {
+        let max = limits.argument_bytes;
+        if argument_bytes > max {
+            let message =
+                format!("the arguments are {argument_bytes} bytes of JSON, at most {max} can be sent");
+            return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
+        }
+        if self.unfinished_calls >= MAX_WAITING_CALLS + limits.calls_in_flight
+            || self.unfinished_argument_bytes + argument_bytes > WAITING_ARGUMENTS * max
+        {
+            let message = format!("{} calls are waiting; await some of them first", self.unfinished_calls);
+            return Err(ToolError::new(ToolErrorCode::QueueFull, message));
+        }
+        self.unfinished_calls += 1;
+        self.unfinished_argument_bytes += argument_bytes;
+        Ok(())
+    }
+
+    pub(crate) fn release(&mut self, argument_bytes: usize) {
+        self.unfinished_calls -= 1;
+        self.unfinished_argument_bytes -= argument_bytes;
+    }
+
+    /// Starts the record of a call.
+    pub(crate) fn begin(
+        &mut self,
+        server: &str,
+        tool: &str,
+        argument_bytes: usize,
+        status: ToolCallStatus,
+    ) -> RecordId {
+        if self.records.len() >= ToolCallRecord::KEPT {
+            return RecordId(None);
+        }
+        self.records.push(Call {
+            record: ToolCallRecord {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+                status,
+                approved: false,
+                duration: Duration::ZERO,
+                argument_bytes,
+                result_bytes: 0,
+            },
+            started: Instant::now(),
+        });
+        RecordId(Some(self.records.len() - 1))
+    }
+
+    /// Records that an approved call is sent now.
+    pub(crate) fn send_approved(&mut self, id: RecordId) {
+        let Some(call) = self.call(id) else { return };
+        call.record.status = ToolCallStatus::InFlight;
+        call.record.approved = true;
+        call.started = Instant::now();
+    }
+
+    /// Ends the record of a call. Returns it, if there is one.
+    pub(crate) fn end(
+        &mut self,
+        id: RecordId,
+        status: ToolCallStatus,
+        result_bytes: usize,
+    ) -> Option<&ToolCallRecord> {
+        let Call { record, started } = self.call(id)?;
+        record.duration = started.elapsed();
+        record.result_bytes = result_bytes;
+        record.status = status;
+        Some(record)
+    }
+
+    fn call(&mut self, id: RecordId) -> Option<&mut Call> {
+        self.records.get_mut(id.0?)
+    }
+
+    /// Counts the bytes of a result that the script received.
+    pub(crate) fn count_result(&mut self, bytes: usize) {
+        self.result_bytes += bytes as u64;
+    }
+
+    /// Takes one of the run's approval prompts; `false` if none is left.
+    pub(crate) fn reserve_question(&mut self, limits: &Limits) -> bool {
+        let is_free = self.questions < limits.questions;
+        self.questions += u32::from(is_free);
+        is_free
+    }
+
+    /// Keeps a call that a dry run does not make, or counts it if there is no space.
+    pub(crate) fn plan(&mut self, planned: PlannedCall) {
+        let bytes = planned.arguments.text().len();
+        let has_space =
+            self.planned.len() < PlannedCall::KEPT && self.planned_bytes + bytes <= PlannedCall::KEPT_BYTES;
+        if has_space {
+            self.planned_bytes += bytes;
+            self.planned.push(planned);
+        } else {
+            self.planned_dropped += 1;
+        }
+    }
+
+    /// Stores as much of a printed line as the output limit allows. Returns how many bytes of
+    /// `text` are stored; `None` if nothing is, not even an empty line.
+    pub(crate) fn log(&mut self, level: LogLevel, mut text: String, limits: &Limits) -> Option<usize> {
+        if self.is_over {
+            return None;
+        }
+        let is_many = self.output.len() >= MAX_SEPARATE_ENTRIES;
+        let joins =
+            is_many && matches!(self.output.last(), Some(Output::Log { level: last, .. }) if *last == level);
+        let overhead = if is_many && !joins { ENTRY_OVERHEAD_BYTES } else { 0 };
+        let room = (limits.output_bytes - self.output_bytes).saturating_sub(overhead);
+        // The line terminator counts too.
+        let cost = text.len() + 1;
+        if cost > room {
+            let kept = text.floor_char_boundary(room);
+            self.output_bytes_dropped += (text.len() - kept) as u64;
+            self.output_bytes = limits.output_bytes;
+            if kept == 0 {
+                return None;
+            }
+            text.truncate(kept);
+        } else {
+            self.output_bytes += cost + overhead;
+        }
+        let kept = text.len();
+        match self.output.last_mut() {
+            Some(Output::Log { text: last, .. }) if joins => {
+                last.push('\n');
+                last.push_str(&text);
+            }
+            _ => self.output.push(Output::Log { level, text }),
+        }
+        Some(kept)
+    }
+
+    /// Stores a content block.
+    ///
+    /// # Errors
+    ///
+    /// `ResultTooLarge` if all blocks together are larger than one result may be.
+    pub(crate) fn emit(&mut self, block: Json, limits: &Limits) -> Result<(), ToolError> {
+        let max = limits.result_bytes;
+        // A small block costs memory too; without this a loop could emit millions.
+        let bytes = block.text().len() + BLOCK_OVERHEAD_BYTES;
+        if self.emitted_bytes + bytes > max {
+            let message = format!("a script may emit {max} bytes in all");
+            return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
+        }
+        self.emitted_bytes += bytes;
+        self.output.push(Output::Emit(block));
+        Ok(())
+    }
+
+    /// Ends the record of the run and adds what it counted to `usage`. Must be called once.
+    pub(crate) fn finish(&mut self, outcome: Outcome, usage: Usage, is_dry_run: bool) -> ExecuteResult {
+        self.is_over = true;
+        let tool_calls = std::mem::take(&mut self.records)
+            .into_iter()
+            .map(|Call { mut record, started }| {
+                if matches!(record.status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval) {
+                    record.duration = started.elapsed();
+                }
+                record
+            })
+            .collect();
+        ExecuteResult {
+            outcome,
+            logs: std::mem::take(&mut self.output),
+            tool_calls,
+            planned_calls: is_dry_run.then(|| std::mem::take(&mut self.planned)),
+            usage: Usage {
+                tool_calls: self.calls,
+                tool_result_bytes: self.result_bytes,
+                output_bytes_dropped: self.output_bytes_dropped,
+                planned_calls_dropped: self.planned_dropped,
+                ..usage
+            },
+        }
+    }
+}
