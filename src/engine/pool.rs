@@ -47,10 +47,6 @@ const KEEP_WORKERS: Duration = Duration::from_secs(1);
 /// of this.
 const MUCH_MEMORY: usize = 4 << 20;
 
-/// Niceness of a hung thread: the lowest priority, so that it only gets CPU time that nothing else
-/// needs.
-const LOST_THREAD_NICENESS: i32 = 19;
-
 /// Runs scripts of one language.
 pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// Name of the worker threads; a number is appended.
@@ -60,14 +56,12 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// A source that is ready to be executed.
     type Prepared;
 
-    /// Runs `task` on a new thread.
+    /// Runs `task` on a new thread, which inherits nothing from the calling thread.
     ///
     /// # Errors
     ///
     /// If the operating system refuses the thread.
-    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        sync::spawn(name, task)
-    }
+    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
     /// Makes an instance, including all of its state that does not depend on a script. Called
     /// inside the thread's tokio runtime.
@@ -419,6 +413,15 @@ impl<E: Engine> Shared<E> {
         started
     }
 
+    /// Starts a thread in place of one that ends after its run.
+    fn replace(self: &Arc<Self>) {
+        if let Err(error) = self.start_thread() {
+            tracing::warn!(%error, "no thread for a warm instance");
+            // Runs queued meanwhile relied on this thread.
+            self.dispatch_or_warn();
+        }
+    }
+
     /// Starts a thread when warm instances have been missing for [`PATIENT_TICKS`]. Called by the
     /// watchdog at each tick while there are runs. A short run makes the next instance on its own
     /// thread when it ends, and another thread started beside it would only compete with it.
@@ -430,10 +433,8 @@ impl<E: Engine> Shared<E> {
             state.short_ticks = if short { state.short_ticks + 1 } else { 0 };
             state.short_ticks >= PATIENT_TICKS
         };
-        if wanting && let Err(error) = self.start_thread() {
-            tracing::warn!(%error, "no thread for a warm instance");
-            // Runs queued meanwhile relied on this thread.
-            self.dispatch_or_warn();
+        if wanting {
+            self.replace();
         }
     }
 
@@ -603,13 +604,17 @@ impl<E: Engine> Shared<E> {
     /// were not counted yet.
     fn after_run(&self) -> Next {
         let mut state = self.state.lock();
-        let idle = state.ready + state.warming;
-        if !state.closed && (idle < self.warm || state.waiting.len() > idle) {
+        if self.lacks_instance(&state) {
             state.warming += 1;
             Next::MakeAnother
         } else {
             Next::Park
         }
+    }
+
+    fn lacks_instance(&self, state: &State) -> bool {
+        let idle = state.ready + state.warming;
+        !state.closed && (idle < self.warm || state.waiting.len() > idle)
     }
 
     /// Runs a job on this worker. Returns what the worker does next, and how many bytes of new
@@ -635,6 +640,7 @@ impl<E: Engine> Shared<E> {
             context: Arc::clone(&context),
             stop,
             cpu,
+            thread: rustix::thread::gettid(),
             give_up: self.give_up(Arc::clone(&context), Arc::clone(&reply), cpu),
             state: Mutex::default(),
         });
@@ -667,7 +673,7 @@ impl<E: Engine> Shared<E> {
         }));
         let memory_bytes = instance.memory_bytes();
         let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes };
-        watched.done();
+        let has_low_priority = watched.done();
         let touched_bytes = resident.faulted_bytes();
         drop(resident);
         let answered = reply.lock().take();
@@ -676,6 +682,12 @@ impl<E: Engine> Shared<E> {
             // The watchdog has sent the reply. The worker has returned, but its thread cannot raise
             // its priority again.
             self.state.lock().lost -= 1;
+            Next::End
+        } else if has_low_priority {
+            let is_missed = self.lacks_instance(&self.state.lock());
+            if is_missed {
+                self.replace();
+            }
             Next::End
         } else if run.is_ok() && !is_prepared && watched.stop.reason().is_none() {
             self.state.lock().warming += 1;
@@ -709,16 +721,11 @@ impl<E: Engine> Shared<E> {
         cpu: CpuMeter,
     ) -> Box<dyn Fn(StopReason) + Send + Sync> {
         let shared = Arc::clone(self);
-        let thread = rustix::thread::gettid();
         Box::new(move |reason| {
             let Some((reply, permit)) = reply.lock().take() else {
                 return;
             };
             shared.state.lock().lost += 1;
-            // Linux keeps a niceness for each thread, by its id.
-            if let Err(error) = rustix::process::setpriority_process(Some(thread), LOST_THREAD_NICENESS) {
-                tracing::debug!(%error, "a lost thread keeps its priority");
-            }
             tracing::error!(?reason, "a script cannot be stopped; its thread is given up");
             let outcome = Outcome::Failed(failure::stopped(Some(reason), &context));
             let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes: 0 };

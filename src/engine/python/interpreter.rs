@@ -1,5 +1,6 @@
 //! One interpreter: made ahead of time, used for one script, and dropped.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use super::memory::Place;
 use super::report::{self, Ending};
 use super::wasi::State;
 use crate::engine::pool::{Engine, Instance};
+use crate::engine::thread_root::ThreadRoot;
 use crate::engine::watchdog::Stop;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
@@ -33,6 +35,9 @@ const MIN_ROOM: usize = 1 << 20;
 /// Minimum memory limit in bytes of an interpreter that has no run yet, even if runs may use less.
 /// At that point only our own code runs, so a script's limit does not apply.
 const MIN_TO_START: usize = 64 << 20;
+
+/// Stack size in bytes of the threads of interpreters, whose code has stacks of its own.
+const STACK_BYTES: usize = 2 << 20;
 
 /// Creates interpreters.
 pub(crate) struct Interpreters {
@@ -70,6 +75,11 @@ impl Engine for Interpreters {
     const THREAD: &'static str = "cx-py";
     type Instance = Interpreter;
     type Prepared = ();
+
+    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        static ROOT: ThreadRoot = ThreadRoot::new("cx-py-root", || {}, STACK_BYTES);
+        ROOT.spawn(name, task)
+    }
 
     async fn make(&self) -> Result<Interpreter, String> {
         let stop = Arc::new(Stop::default());
