@@ -25,7 +25,10 @@ use tokio::time::{timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::{self, Process};
-use super::convert::{self, ListBuilder};
+use super::answers;
+use super::definitions::{self, ListBuilder, MAX_TOOLS};
+use super::errors;
+use super::results;
 use super::http::{self, Deadlines, HttpState};
 use super::notifications::{Client, Notifications};
 use super::oauth::Authorization;
@@ -42,9 +45,6 @@ pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// for connecting. It is short, because some old servers never answer the probe. A new server that
 /// is slow to start is probed again when it refuses the handshake.
 const PROBE_TIME: Duration = Duration::from_secs(2);
-
-/// Maximum number of tools. No known server has more; an endless list is cut here.
-pub(super) const MAX_TOOLS: usize = 10_000;
 
 /// How long reading the remaining output of a dead server may take. The output is in the pipe
 /// already.
@@ -291,11 +291,11 @@ impl Connection {
         arguments: Json,
         on_progress: Option<ProgressListener>,
     ) -> Result<ToolResult, CallFailure> {
-        let request = convert::call_request(tool, arguments);
+        let request = answers::call_request(tool, arguments);
         let response = self.exchange(request, on_progress).await;
         let result = match response {
-            Ok(text) => convert::tool_result(&self.server, &text),
-            Err(ServiceError::McpError(error)) => Err(convert::call_error(&self.server, tool, &error)),
+            Ok(text) => results::tool_result(&self.server, &text),
+            Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, tool, &error)),
             Err(error) => {
                 let is_unsent = matches!(error, ServiceError::TransportSend(_));
                 let meanwhile = "the call was running; whether it took effect is unknown";
@@ -310,7 +310,7 @@ impl Connection {
     /// server that the request is cancelled.
     pub(super) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
         let text = self.request_text(method, parameters).await?;
-        let unreadable = |error: serde_json::Error| convert::unreadable(&self.server, &error.to_string());
+        let unreadable = |error: serde_json::Error| errors::unreadable(&self.server, &error.to_string());
         Json::parse(&text).map_err(|error| CallFailure { error: unreadable(error), is_unsent: false })
     }
 
@@ -318,7 +318,7 @@ impl Connection {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
         let result = match self.exchange(request, None).await {
             Ok(text) => Ok(text),
-            Err(ServiceError::McpError(error)) => Err(convert::call_error(&self.server, method, &error)),
+            Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, method, &error)),
             Err(error) => {
                 let is_unsent = matches!(error, ServiceError::TransportSend(_));
                 return Err(CallFailure { error: self.lost(error, "it was asked").await, is_unsent });
@@ -340,14 +340,14 @@ impl Connection {
         let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
         let response = handle.await_response().await;
         guard.id = None;
-        convert::result_text(response?).ok_or(ServiceError::UnexpectedResponse)
+        answers::result_text(response?).ok_or(ServiceError::UnexpectedResponse)
     }
 
     /// Returns everything that a list method lists as one array, within the bounds of a list of
     /// tools.
     pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Json, CallFailure> {
         let unreadable = |error: serde_json::Error| CallFailure {
-            error: convert::unreadable(&self.server, &error.to_string()),
+            error: errors::unreadable(&self.server, &error.to_string()),
             is_unsent: false,
         };
         let mut all = String::from("[");
@@ -373,8 +373,8 @@ impl Connection {
                     cut = Some(ListCut::ManyEntries { most: MAX_TOOLS });
                     break;
                 }
-                if all.len() + item.get().len() > convert::SERVER_BYTES {
-                    cut = Some(ListCut::Large { most: convert::SERVER_BYTES });
+                if all.len() + item.get().len() > definitions::SERVER_BYTES {
+                    cut = Some(ListCut::Large { most: definitions::SERVER_BYTES });
                     break;
                 }
                 if count > 0 {
@@ -447,11 +447,11 @@ impl Connection {
                 {
                     return Ok(ToolList::default());
                 }
-                Err(ServiceError::McpError(error)) => return Err(convert::list_error(&self.server, &error)),
+                Err(ServiceError::McpError(error)) => return Err(errors::list_error(&self.server, &error)),
                 Err(error) => return Err(self.lost(error, "it listed its tools").await),
             };
-            let page = convert::read_tools(&page, MAX_TOOLS + 1)
-                .map_err(|error| convert::unreadable(&self.server, &error.to_string()))?;
+            let page = definitions::read_tools(&page, MAX_TOOLS + 1)
+                .map_err(|error| errors::unreadable(&self.server, &error.to_string()))?;
             // The shortest lifetime of all pages applies to the whole list.
             ttl = [ttl, page.ttl].into_iter().flatten().min();
             if let Some(cut) = push_all(&mut list, page.tools) {
@@ -475,7 +475,7 @@ impl Connection {
     async fn lost(&self, error: ServiceError, meanwhile: &str) -> ToolError {
         let server = &self.server;
         match error {
-            ServiceError::UnexpectedResponse => convert::unreadable(server, "it answers another question"),
+            ServiceError::UnexpectedResponse => errors::unreadable(server, "it answers another question"),
             ServiceError::TransportSend(error) => {
                 unavailable(format!("nothing can be sent to server `{server}`: {error}"))
             }
@@ -499,7 +499,7 @@ fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut
             return Some(ListCut::ManyEntries { most: MAX_TOOLS });
         }
         if list.is_full() {
-            return Some(ListCut::Large { most: convert::SERVER_BYTES });
+            return Some(ListCut::Large { most: definitions::SERVER_BYTES });
         }
         list.push(tool);
     }
@@ -555,15 +555,15 @@ impl HandshakeFailure {
                     )
                 }
                 ClientInitializeError::JsonRpcError(error) => {
-                    if let Some(error) = convert::own_error(server, &error) {
+                    if let Some(error) = errors::own_error(server, &error) {
                         return error;
                     }
-                    format!("server `{server}` refused the handshake: {}", convert::message(&error))
+                    format!("server `{server}` refused the handshake: {}", errors::message(&error))
                 }
                 ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
                     format!("server `{server}` {} before it answered the handshake", end.status)
                 }
-                _ => return convert::unreadable(server, "it is not an answer to the handshake"),
+                _ => return errors::unreadable(server, "it is not an answer to the handshake"),
             },
         };
         unavailable(with_last_words(message, &end.last_words))

@@ -25,7 +25,7 @@ pub(super) use client::{HttpClient, cause, pool};
 pub(super) use events::Events;
 #[cfg(fuzzing)]
 pub(crate) use events::fuzzing::events as fuzz_events;
-pub(super) use failure::{Problem, is_own_code, sign_in, tool_error};
+pub(super) use failure::Problem;
 #[cfg(test)]
 pub(super) use headers::base64;
 pub(super) use wire::{HttpWire, Link};

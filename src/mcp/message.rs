@@ -7,8 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::convert::{MESSAGE_BYTES, shortened};
-use super::http::is_own_code;
+use super::errors::{MESSAGE_BYTES, is_own_code, shortened};
 
 /// The top level of an incoming message. Its parts are parsed when their type is known.
 #[derive(Deserialize)]

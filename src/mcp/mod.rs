@@ -12,14 +12,17 @@ mod client;
 
 mod connect;
 
+mod answers;
 mod breaker;
-mod convert;
+mod definitions;
+mod errors;
 mod http;
 mod limiter;
 mod message;
 mod notifications;
 pub mod oauth;
 mod pages;
+mod results;
 mod server;
 mod settings;
 mod sse;

@@ -30,7 +30,7 @@ use self::address::is_private;
 use self::http::OAuthHttp;
 use self::issuer::{Binding, Document, Endpoints, IssuerError, SignInError, is_same_issuer};
 use self::tokens::{Remembered, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
-use super::http::sign_in;
+use super::errors::sign_in;
 use super::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 

@@ -24,7 +24,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::convert::{Expected, OVERSIZED_ANSWER, UNREADABLE_ANSWER, encoded, expected, read_result};
+use super::answers::{Expected, encoded, expected, read_result};
+use super::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
 use super::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use super::notifications::Notifications;
 use crate::json::TreeError;

@@ -8,9 +8,10 @@ use rmcp::model::ErrorData;
 use tokio::time::timeout;
 
 use super::client::cause;
-use super::failure::{Problem, unavailable};
+use super::failure::Problem;
 use super::inbox;
 use crate::lines::MAX_LINE;
+use crate::mcp::errors::unavailable;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";

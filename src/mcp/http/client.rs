@@ -9,7 +9,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Request, Response};
 use url::Url;
 
-use super::failure::{self, Problem, unavailable};
+use super::failure::{self, Problem};
+use crate::mcp::errors::unavailable;
 use crate::mcp::oauth::Authorization;
 use crate::mcp::settings::HttpTransport;
 use crate::tools::{ToolError, ToolErrorCode};

@@ -3,14 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode, header};
-use rmcp::model::{ErrorCode, ErrorData};
-use serde_json::json;
+use rmcp::model::ErrorData;
 
-use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
+use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, unavailable};
 use crate::tools::{ToolError, ToolErrorCode};
-
-/// The error code with which an HTTP failure passes through rmcp. See [`UNREADABLE_ANSWER`].
-const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
 
 /// Maximum pause that is taken from `Retry-After`. A longer one is reduced to this.
 pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -33,7 +29,7 @@ pub(in crate::mcp) enum Problem {
 }
 
 impl Problem {
-    /// Encodes the problem as the answer to a request. [`tool_error`] decodes it.
+    /// Encodes the problem as the answer to a request. [`tool_error`](crate::mcp::errors::tool_error) decodes it.
     pub(super) fn into_error_data(self, server: &str) -> ErrorData {
         match self {
             Self::Failed(error) | Self::NotSpoken(error) => encode(&error),
@@ -49,36 +45,6 @@ impl From<ToolError> for Problem {
     fn from(error: ToolError) -> Self {
         Self::Failed(error)
     }
-}
-
-fn encode(error: &ToolError) -> ErrorData {
-    let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-    let data = json!({ "code": error.code.as_str(), "retryAfterMs": millis });
-    ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
-}
-
-/// Decodes a failure that this transport reported as the answer to a request. `None` for other
-/// errors.
-pub(in crate::mcp) fn tool_error(error: &ErrorData) -> Option<ToolError> {
-    if error.code != HTTP_FAILURE {
-        return None;
-    }
-    let data = error.data.as_ref()?;
-    let name = data["code"].as_str()?;
-    let code = *ToolErrorCode::ALL.iter().find(|code| code.as_str() == name)?;
-    let mut failure = ToolError::new(code, error.message.to_string());
-    failure.retry_after = data["retryAfterMs"].as_u64().map(Duration::from_millis);
-    Some(failure)
-}
-
-/// Whether a server uses a code that is reserved for this client.
-pub(in crate::mcp) fn is_own_code(code: ErrorCode) -> bool {
-    [HTTP_FAILURE, UNREADABLE_ANSWER, OVERSIZED_ANSWER].contains(&code)
-}
-
-/// The error for a server that cannot be reached or used.
-pub(super) fn unavailable(message: String) -> ToolError {
-    ToolError::new(ToolErrorCode::UpstreamUnavailable, message)
 }
 
 fn session_gone(server: &str) -> ToolError {
@@ -131,11 +97,6 @@ pub(super) fn of_status(
         error.retry_after = retry_after(headers, SystemTime::now());
     }
     error
-}
-
-/// The instruction for a server that requires signing in.
-pub(in crate::mcp) fn sign_in(server: &str) -> String {
-    format!("server `{server}` asks to sign in; run `cx auth login {server}`")
 }
 
 fn asks_for_scope(headers: &HeaderMap) -> bool {

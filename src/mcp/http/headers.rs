@@ -11,8 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json;
-use crate::mcp::client::MAX_TOOLS;
-use crate::mcp::convert::schema_tree;
+use crate::mcp::definitions::{MAX_TOOLS, schema_tree};
 
 /// Bounds on a server's declarations: the number of arguments that one tool may promote to headers,
 /// and their depth in the arguments.

@@ -15,7 +15,7 @@ use super::failure::Problem;
 use super::headers::Promotions;
 use crate::json::{self, TreeError};
 use crate::lines::{FoundId, IdScan};
-use crate::mcp::convert::{Expected, read_result};
+use crate::mcp::answers::{Expected, read_result};
 use crate::mcp::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use crate::mcp::notifications::Notifications;
 

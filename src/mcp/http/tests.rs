@@ -17,7 +17,8 @@ use url::Url;
 
 use super::*;
 use crate::mcp::McpServer;
-use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, call_tool};
+use crate::mcp::answers::call_tool;
+use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, tool_error};
 use crate::tools::ToolErrorCode;
 
 /// One request as it was received.

@@ -16,7 +16,8 @@ use tokio::net::TcpListener;
 
 use super::login::login_with;
 use super::*;
-use crate::mcp::http::{Deadlines, base64, connect_transport, tool_error};
+use crate::mcp::errors::tool_error;
+use crate::mcp::http::{Deadlines, base64, connect_transport};
 use crate::mcp::notifications::Notifications;
 
 mod hostile;
@@ -245,7 +246,7 @@ async fn connect(server: &McpServer, authorization: Arc<Authorization>) -> Resul
 }
 
 async fn call(running: &Running) -> Result<(), ToolError> {
-    match crate::mcp::convert::call_tool(running, rmcp::model::CallToolRequestParams::new("t")).await {
+    match crate::mcp::answers::call_tool(running, rmcp::model::CallToolRequestParams::new("t")).await {
         Ok(_) => Ok(()),
         Err(rmcp::ServiceError::McpError(error)) => Err(tool_error(&error).unwrap()),
         Err(error) => panic!("{error}"),

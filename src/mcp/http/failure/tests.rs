@@ -1,4 +1,5 @@
 use super::*;
+use crate::mcp::errors::tool_error;
 
 #[test]
 fn dates_are_those_of_the_calendar() {
