@@ -25,7 +25,6 @@ mod pages;
 mod results;
 mod server;
 mod settings;
-mod sse;
 mod stats;
 mod stdio;
 

@@ -7,11 +7,11 @@ use reqwest::Response;
 use rmcp::model::ErrorData;
 use tokio::time::timeout;
 
-use super::client::cause;
 use super::failure::Problem;
-use super::inbox;
 use crate::lines::MAX_LINE;
 use crate::mcp::errors::unavailable;
+use crate::mcp::message::{Envelope, read_error};
+use crate::mcp::web::cause;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -67,7 +67,7 @@ pub(super) async fn read_refusal(response: Response) -> Option<ErrorData> {
         return None;
     }
     let body = timeout(REFUSAL_TIME, read_up_to(response, MAX_REFUSAL)).await.ok()?.ok()??;
-    inbox::error_in(&body)
+    error_in(&body)
 }
 
 async fn read_up_to(mut response: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
@@ -79,4 +79,10 @@ async fn read_up_to(mut response: Response, most: usize) -> reqwest::Result<Opti
         body.extend_from_slice(&chunk);
     }
     Ok(Some(body))
+}
+
+/// The JSON-RPC error in the body of an HTTP error, if there is one.
+fn error_in(body: &[u8]) -> Option<ErrorData> {
+    let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
+    read_error(envelope.error?).ok()
 }

@@ -13,7 +13,7 @@ pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(in crate::mcp) enum Problem {
+pub(super) enum Problem {
     /// The server could not be reached, or refused the request.
     Failed(ToolError),
     /// The server's own JSON-RPC error, sent with an HTTP error status.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use rmcp::model::{CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
+use rmcp::model::{CustomResult, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -207,10 +207,4 @@ impl Inbox {
         // Fails if rmcp has dropped the transport, and then nobody waits for the message.
         let _gone = self.messages.send(message).await;
     }
-}
-
-/// The JSON-RPC error in the body of an HTTP error, if there is one.
-pub(super) fn error_in(body: &[u8]) -> Option<ErrorData> {
-    let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
-    read_error(envelope.error?).ok()
 }

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::address::may_send_to;
 use super::issuer::{self, Document, Endpoints};
-use crate::mcp::http::{cause, pool};
+use crate::mcp::web::{cause, pool};
 use crate::tools::ToolError;
 
 /// Maximum time for connecting, and for one exchange. Authorization servers answer in milliseconds,

@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
-use super::http::{Events, Link, Problem};
+use super::connection::Link;
+use super::events::Events;
+use super::failure::Problem;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// How long the URL may take to arrive as the first event. A server of the newer transport may open

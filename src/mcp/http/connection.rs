@@ -1,0 +1,265 @@
+//! One HTTP connection: the state that its tasks share, and its exchanges with the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use parking_lot::Mutex;
+use reqwest::Response;
+use rmcp::model::ServerJsonRpcMessage;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::body::{self, Kind};
+use super::client::HttpClient;
+use super::events::{Events, EventsError};
+use super::failure::Problem;
+use super::inbox::{Inbox, Taken};
+use super::state::{Deadlines, HttpState, Known};
+use crate::mcp::errors::unavailable;
+use crate::mcp::settings::{HttpKind, HttpTransport};
+use crate::tools::ToolError;
+
+/// Maximum number of control messages that are being sent at once: answers to the server's
+/// requests, and notifications of cancelled calls. A server that sends requests faster than it
+/// accepts answers is disconnected.
+const MAX_CONTROL_POSTS: usize = 16;
+const CONTROL_TIME: Duration = Duration::from_secs(5);
+
+/// How long ending the session at the server may take.
+const DELETE_TIME: Duration = Duration::from_secs(2);
+
+/// Maximum bytes of a session id, which is a token or a UUID.
+const MAX_SESSION_ID: usize = 1024;
+
+/// How often a broken stream is resumed, and the pauses before that. A pause doubles each time
+/// unless the server asks for another one.
+pub(super) const MAX_RESUMES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const MAX_PAUSE: Duration = Duration::from_secs(30);
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The state that all tasks of one connection share.
+pub(super) struct Link {
+    pub(super) client: HttpClient,
+    pub(super) url: Url,
+    pub(super) configured: HttpKind,
+    pub(super) known: Arc<Known>,
+    pub(super) inbox: Inbox,
+    pub(super) state: Arc<HttpState>,
+    pub(super) deadlines: Deadlines,
+    pub(super) negotiated: Mutex<Negotiated>,
+    pub(super) control: Arc<Semaphore>,
+    /// Ends all tasks.
+    pub(super) stop: CancellationToken,
+}
+
+/// The results of the first exchanges.
+#[derive(Default)]
+pub(super) struct Negotiated {
+    pub(super) session: Option<HeaderValue>,
+    pub(super) version: Option<HeaderValue>,
+    /// Whether messages carry the headers of revision 2026-07-28, which has no sessions.
+    pub(super) is_modern: bool,
+    /// The URL for messages, with the older transport.
+    pub(super) endpoint: Option<Url>,
+    /// Whether it is known which of the two transports the server uses.
+    pub(super) is_settled: bool,
+}
+
+impl Link {
+    /// Returns the shared state, and the receiver of the messages for rmcp.
+    pub(super) fn new(
+        client: HttpClient,
+        config: &HttpTransport,
+        known: Arc<Known>,
+        state: Arc<HttpState>,
+        deadlines: Deadlines,
+    ) -> (Arc<Self>, mpsc::Receiver<ServerJsonRpcMessage>) {
+        let (inbox, incoming) = Inbox::new(Arc::clone(&client.server), state.notifications.clone());
+        let link = Self {
+            client,
+            url: config.url.clone(),
+            configured: config.kind,
+            known,
+            inbox,
+            state,
+            deadlines,
+            negotiated: Mutex::default(),
+            control: Arc::new(Semaphore::new(MAX_CONTROL_POSTS)),
+            stop: CancellationToken::new(),
+        };
+        (Arc::new(link), incoming)
+    }
+
+    /// The headers of every exchange after the first.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let negotiated = self.negotiated.lock();
+        let mut headers = HeaderMap::new();
+        if let Some(session) = &negotiated.session {
+            headers.insert(SESSION_ID, session.clone());
+        }
+        let version = negotiated.version.clone().or_else(|| self.inbox.version.lock().clone());
+        if let Some(version) = version {
+            headers.insert(PROTOCOL_VERSION, version);
+        }
+        headers
+    }
+
+    pub(super) async fn post(&self, body: &[u8], more: HeaderMap) -> Result<Response, Problem> {
+        let mut headers = self.headers();
+        headers.extend(more);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body::JSON));
+        let accepted = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(header::ACCEPT, accepted);
+        let url = self.negotiated.lock().endpoint.clone();
+        self.client.exchange(Method::POST, url.as_ref().unwrap_or(&self.url), headers, Some(body)).await
+    }
+
+    /// Opens the standalone stream for the server's own messages, or resumes a broken stream.
+    pub(super) async fn open_stream(&self, last_id: Option<&str>) -> Result<Events, Problem> {
+        let mut headers = self.headers();
+        headers.insert(header::ACCEPT, HeaderValue::from_static(body::EVENT_STREAM));
+        if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        let response = self.client.exchange(Method::GET, &self.url, headers, None).await?;
+        if !response.status().is_success() {
+            return Err(self.client.status_error(&response).into());
+        }
+        match body::kind(&response) {
+            Kind::EventStream => Ok(Events::new(response)),
+            Kind::Json | Kind::Other(_) => {
+                Err(Problem::Unreadable("it is not a stream of events".to_owned()))
+            }
+        }
+    }
+
+    /// Reads events to the end of the stream, or until `id` has been answered.
+    pub(super) async fn read_events(
+        self: &Arc<Self>,
+        events: &mut Events,
+        id: Option<i64>,
+    ) -> Result<(), EventsError> {
+        while let Some(event) = events.next().await? {
+            if event.name.is_empty() || event.name == "message" {
+                self.take(&event.data, id).await;
+            }
+            if id.is_some_and(|id| !self.inbox.is_pending(id)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn take(self: &Arc<Self>, text: &[u8], id: Option<i64>) {
+        for taken in self.inbox.take(text, id).await {
+            if let Taken::Asked(answer) = taken {
+                self.post_control(answer.to_string().into_bytes(), HeaderMap::new(), true);
+            }
+        }
+    }
+
+    /// Interprets a status other than success.
+    pub(super) async fn refused(&self, response: Response) -> Problem {
+        let status = response.status();
+        let error = self.client.status_error(&response);
+        let (has_session, is_modern) = {
+            let negotiated = self.negotiated.lock();
+            (negotiated.session.is_some(), negotiated.is_modern)
+        };
+        if status == StatusCode::NOT_FOUND && has_session && !is_modern {
+            return Problem::SessionGone;
+        }
+        let is_plain = !status.is_client_error()
+            || matches!(
+                status,
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+            );
+        if is_plain {
+            return Problem::Failed(error);
+        }
+        if let Some(refusal) = body::read_refusal(response).await {
+            // Some servers that have lost their sessions in a restart say so only in the error's
+            // text.
+            if has_session
+                && status == StatusCode::BAD_REQUEST
+                && refusal.message.to_lowercase().contains("session")
+            {
+                return Problem::SessionGone;
+            }
+            return Problem::Refused(refusal);
+        }
+        Problem::NotSpoken(error)
+    }
+
+    /// Stores the session id of the server's first answer. Later answers cannot change it.
+    pub(super) fn keep_session(&self, response: &Response) -> Result<(), Problem> {
+        let Some(session) = response.headers().get(SESSION_ID) else { return Ok(()) };
+        let mut negotiated = self.negotiated.lock();
+        if negotiated.session.is_some() || negotiated.is_modern {
+            return Ok(());
+        }
+        let is_visible = session.as_bytes().iter().all(|byte| (b'!'..=b'~').contains(byte));
+        if !is_visible || session.is_empty() || session.len() > MAX_SESSION_ID {
+            return Err(Problem::Unreadable("its session id is not one".to_owned()));
+        }
+        let mut session = session.clone();
+        session.set_sensitive(true);
+        negotiated.session = Some(session);
+        Ok(())
+    }
+
+    /// Posts a message that has no answer, without waiting for it. If too many answers are being
+    /// sent, the server is at fault and the connection ends. If too many cancellations are being
+    /// sent, further ones are dropped: that costs the server some work, but no other run its
+    /// connection.
+    pub(super) fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap, is_answer: bool) {
+        let Ok(permit) = Arc::clone(&self.control).try_acquire_owned() else {
+            if !is_answer {
+                return;
+            }
+            tracing::warn!(server = &*self.client.server, "the server asks faster than it takes answers");
+            self.state.end("asked too much at once");
+            return;
+        };
+        let link = Arc::clone(self);
+        // The task ends by its deadline.
+        tokio::spawn(async move {
+            let posted = timeout(CONTROL_TIME, link.post(&body, headers));
+            tokio::select! {
+                () = link.stop.cancelled() => {}
+                _ = posted => {}
+            }
+            drop(permit);
+        });
+    }
+
+    /// Ends the session at the server, if there is one.
+    pub(super) async fn close(&self) {
+        let session = self.negotiated.lock().session.take();
+        if let Some(session) = session {
+            let mut headers = self.headers();
+            headers.insert(SESSION_ID, session);
+            let told = self.client.exchange(Method::DELETE, &self.url, headers, None);
+            let _answer = timeout(DELETE_TIME, told).await;
+        }
+        self.state.end("was closed");
+        self.stop.cancel();
+    }
+
+    /// The error for a connection whose stream has ended.
+    pub(super) fn broken(&self, problem: &str) -> ToolError {
+        unavailable(format!("server `{}` {problem}", self.client.server))
+    }
+}
+
+/// The pause before the next attempt, after `attempts` of them.
+pub(super) fn pause(attempts: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(2u32.saturating_pow(attempts)).min(MAX_PAUSE)
+}

@@ -1,0 +1,61 @@
+//! The HTTP client below the transports and the sign-in, with the bounds of every request of this
+//! crate.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::redirect::Policy;
+
+use super::errors::unavailable;
+use crate::tools::ToolError;
+
+/// How long an unused connection is kept. This is below the idle timeouts of common servers and
+/// proxies, so that a kept connection is rarely one that the other side is just closing.
+const KEPT_IDLE: Duration = Duration::from_secs(30);
+const MAX_KEPT: usize = 16;
+
+/// Makes a connection pool with the bounds that apply to every request of this crate.
+///
+/// Redirects are not followed, and no content encoding is offered. Proxies come from the
+/// environment. On a system without certificates no `https` server is trusted, and `http` servers
+/// still work.
+///
+/// # Errors
+///
+/// If TLS cannot be set up at all.
+pub(super) fn pool(connect_timeout: Duration) -> Result<Client, ToolError> {
+    // Keeps the process's default provider if there is one, otherwise installs ring. reqwest
+    // accepts a provider for one client only together with a verifier, and users expect the
+    // platform's verifier.
+    let _made_already = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        Client::builder()
+            .redirect(Policy::none())
+            .connect_timeout(connect_timeout)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Duration::from_secs(30))
+            .pool_idle_timeout(KEPT_IDLE)
+            .pool_max_idle_per_host(MAX_KEPT)
+            .referer(false)
+            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+    };
+    builder().build().or_else(|error| {
+        tracing::warn!(error = cause(&error), "no server behind `https` can be trusted");
+        let untrusting = builder().tls_certs_only([]).build();
+        untrusting.map_err(|error| unavailable(format!("HTTP cannot be used: {}", cause(&error))))
+    })
+}
+
+/// The cause of a reqwest error, without the URL, which may contain a secret.
+pub(super) fn cause(error: &reqwest::Error) -> String {
+    let mut source = error.source();
+    let mut text = None;
+    // The last source is the message of the system or of the TLS library. The chain is short.
+    for _ in 0..16 {
+        let Some(inner) = source else { break };
+        text = Some(inner.to_string());
+        source = inner.source();
+    }
+    text.unwrap_or_else(|| if error.is_timeout() { "timed out".to_owned() } else { "failed".to_owned() })
+}
