@@ -6,7 +6,7 @@
 //! its token endpoint: to the configured issuer, or to the one that the first sign-in used. Only
 //! the location of a document proves its issuer (RFC 8414, section 3.3).
 
-use rmcp::transport::auth::{AuthError as RmcpError, AuthorizationMetadata};
+use rmcp::transport::auth::AuthorizationMetadata;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -42,15 +42,6 @@ pub(super) struct Endpoints {
     pub(super) authorization_endpoint: String,
     pub(super) token_endpoint: String,
     pub(super) registration_endpoint: Option<String>,
-}
-
-/// Why signing in, or renewing a sign-in, failed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SignInError {
-    #[error(transparent)]
-    Protocol(#[from] RmcpError),
-    #[error(transparent)]
-    Issuer(#[from] IssuerError),
 }
 
 /// Why credentials are not sent to the authorization server that was found.

@@ -18,9 +18,10 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::address::may_send_to;
-use super::issuer::{SignInError, is_same_issuer};
+use super::discovery::{Discovered, check_before, client_credentials, discover};
+use super::failure::{SignInError, described, shown};
+use super::issuer::is_same_issuer;
 use super::tokens::{Remembered, TokenStore, secret};
-use super::{Discovered, check_before, client_credentials, discover, has_token};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
 /// How long a user may take in the browser, for example to find a password or a second factor.
@@ -31,9 +32,6 @@ const EXCHANGE_TIME: Duration = Duration::from_secs(60);
 
 /// Path of the redirect URI.
 const CALLBACK: &str = "/callback";
-
-/// Maximum characters of a server's own error text.
-const MAX_PROBLEM: usize = 500;
 
 /// Why signing in or out failed.
 #[derive(Debug, thiserror::Error)]
@@ -177,7 +175,7 @@ pub(super) async fn login_with(
     let exchanged = session.handle_callback_with_issuer(&code, &state, callback.iss.as_deref());
     let exchanged = timeout(EXCHANGE_TIME, exchanged).await.map_err(|_elapsed| too_slow())?;
     exchanged.map_err(|error| failure(server, &error.into()))?;
-    if has_token(tokens.load().await.as_ref()) {
+    if tokens.load().await.as_ref().and_then(secret).is_some() {
         return Ok(());
     }
     Err(AuthError::Storage { server: server.name.clone(), problem: "they were not kept".to_owned() })
@@ -283,20 +281,4 @@ fn failure(server: &McpServer, error: &SignInError) -> AuthError {
         }
         error => AuthError::Failed { server, problem: described(error) },
     }
-}
-
-/// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.
-pub(super) fn described(error: &SignInError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    for _ in 0..8 {
-        let Some(inner) = source else { break };
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    shown(&text)
-}
-
-fn shown(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control()).take(MAX_PROBLEM).collect()
 }

@@ -1,7 +1,9 @@
 //! Signing in with a small authorization server that checks the requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use ::http::{HeaderMap, StatusCode, header};
 use axum::Router;
@@ -9,16 +11,21 @@ use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use url::Url;
 
-use super::login::login_with;
-use super::*;
+use super::authorization::Authorization;
+use super::login::{AuthError, login, login_with};
+use super::tokens::TokenStore;
 use crate::mcp::errors::tool_error;
 use crate::mcp::http::{Deadlines, base64, connect_transport};
 use crate::mcp::notifications::Notifications;
+use crate::mcp::settings::{McpServer, McpTransport, OAuth};
+use crate::tools::{ToolError, ToolErrorCode};
 
 mod hostile;
 

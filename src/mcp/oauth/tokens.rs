@@ -16,7 +16,6 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::RENEWAL_TIME;
 use super::issuer::Binding;
 use crate::storage::files::{self, Store};
 
@@ -33,6 +32,10 @@ const KEYRING_TIME: Duration = Duration::from_secs(3);
 /// Set when the keyring did not answer. It is not asked again, because each question costs a
 /// thread.
 static NO_KEYRING: AtomicBool = AtomicBool::new(false);
+
+/// Maximum time for discovery and one token request. Each of its HTTP exchanges has a shorter
+/// deadline of its own.
+pub(super) const RENEWAL_TIME: Duration = Duration::from_secs(30);
 
 /// How long to wait for another process that renews the same sign-in: as long as a renewal may
 /// take, including reading tokens before and after it.
