@@ -332,6 +332,12 @@ async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
     }
 }
 
+/// How a process ended.
+pub(super) struct End {
+    pub(super) status: String,
+    pub(super) last_words: String,
+}
+
 /// Describes how a process ended, as the rest of a sentence after its subject.
 pub(super) fn describe(status: Option<ExitStatus>) -> String {
     let Some(status) = status else { return "was stopped".to_owned() };
@@ -340,6 +346,11 @@ pub(super) fn describe(status: Option<ExitStatus>) -> String {
         (None, Some(signal)) => format!("was ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
+}
+
+/// Adds the stderr tail of a process to an error message.
+pub(super) fn with_last_words(message: String, last_words: &str) -> String {
+    if last_words.is_empty() { message } else { format!("{message}; the end of its stderr:\n{last_words}") }
 }
 
 #[cfg(test)]

@@ -25,6 +25,11 @@ pub(super) fn unavailable(message: String) -> ToolError {
     ToolError::new(ToolErrorCode::UpstreamUnavailable, message)
 }
 
+/// The error for a server that was closed by its owner.
+pub(super) fn closed(server: &str) -> ToolError {
+    unavailable(format!("server `{server}` was closed"))
+}
+
 /// The instruction for a server that requires signing in.
 pub(super) fn sign_in(server: &str) -> String {
     format!("server `{server}` asks to sign in; run `cx auth login {server}`")

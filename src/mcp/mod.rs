@@ -8,16 +8,16 @@
 
 mod pool;
 
-mod client;
-
-mod connect;
-
 mod answers;
 mod breaker;
+mod connect;
+mod connection;
 mod definitions;
 mod errors;
+mod handshake;
 mod http;
 mod limiter;
+mod lists;
 mod message;
 mod notifications;
 pub mod oauth;
@@ -25,8 +25,10 @@ mod pages;
 mod results;
 mod server;
 mod settings;
+mod start;
 mod stats;
 mod stdio;
+mod web;
 
 pub(crate) use pool::McpServers;
 pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};

@@ -12,8 +12,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::McpServer;
 use super::server::Server;
+use super::settings::McpServer;
 use super::stats::ServerStats;
 use crate::json::Json;
 use crate::tools::{

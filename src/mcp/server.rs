@@ -15,13 +15,17 @@ use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::client::{self, CallFailure, Connection, Revisions, Start, StartFailure};
 use super::connect::Process;
+use super::connection::{CallFailure, Connection};
+use super::errors::closed;
+use super::handshake::{Revisions, Start};
 use super::http;
 use super::limiter::Limiter;
+use super::lists::LIST_TIMEOUT;
 use super::notifications::Notifications;
 use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
+use super::start::{self, StartFailure};
 use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
 use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
@@ -288,7 +292,7 @@ impl Server {
 
     /// Connects and lists the tools ahead of the first call.
     pub(super) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
-        let deadline = Instant::now() + self.settings.connect_timeout + client::LIST_TIMEOUT;
+        let deadline = Instant::now() + self.settings.connect_timeout + LIST_TIMEOUT;
         self.tools(deadline).await.map(drop)
     }
 
@@ -301,7 +305,7 @@ impl Server {
     fn connection_or_attempt(self: &Arc<Self>) -> Result<(Driven<Arc<Connection>>, bool), ToolError> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(client::closed(&self.name));
+            return Err(closed(&self.name));
         }
         let now = Instant::now();
         if let Some(start) = &state.start {
@@ -352,7 +356,7 @@ impl Server {
                 if state.closed {
                     drop(state);
                     connection.stop();
-                    return Err(client::closed(&self.name));
+                    return Err(closed(&self.name));
                 }
                 drop(state);
                 if let Some(idle) = self.settings.idle_timeout {
@@ -390,12 +394,12 @@ impl Server {
                     }
                     !state.closed
                 };
-                Connection::over_pipes(stdio, start, adopt).await
+                start::over_pipes(stdio, start, adopt).await
             }
             McpTransport::Http(http) => {
                 let (authorization, known) = (self.authorization.clone(), Arc::clone(&self.http_kind));
-                let request_time = self.settings.call_timeout.max(client::LIST_TIMEOUT);
-                Connection::over_http(http, start, authorization, known, request_time).await
+                let request_time = self.settings.call_timeout.max(LIST_TIMEOUT);
+                start::over_http(http, start, authorization, known, request_time).await
             }
         }
     }
