@@ -10,6 +10,7 @@ mod pool;
 
 mod answers;
 mod breaker;
+mod calls;
 mod connect;
 mod connection;
 mod definitions;

@@ -1,5 +1,5 @@
 //! One upstream server: its connection, which is made when it is needed and again after it was
-//! lost, and the steps of every call to it.
+//! lost, and the list of its tools. `calls.rs` has the steps of a call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,13 +10,11 @@ use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 use super::connect::Process;
-use super::connection::{CallFailure, Connection};
+use super::connection::Connection;
 use super::errors::closed;
 use super::handshake::{Revisions, Start};
 use super::http;
@@ -26,14 +24,8 @@ use super::notifications::Notifications;
 use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
 use super::start::{self, StartFailure};
-use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
-use crate::json::Json;
-use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
-
-/// An unanswered call counts as a failure of its server only if it waited for at least this long,
-/// or for the server's call timeout if that is shorter. Otherwise runs with short deadlines would
-/// open the circuit of a slow server for all runs.
-const FAIR_WAIT: Duration = Duration::from_secs(10);
+use super::stats::{CallTimes, ServerState, ServerStats};
+use crate::tools::{ToolError, ToolErrorCode, ToolList};
 
 /// Minimum and maximum pause, with jitter, before another start of a server that did not start or
 /// that died without having answered.
@@ -60,8 +52,8 @@ pub(super) struct Server {
     authorization: Option<Arc<Authorization>>,
     /// Which of the two HTTP transports it used last.
     http_kind: Arc<http::Known>,
-    limiter: Limiter,
-    times: CallTimes,
+    pub(super) limiter: Limiter,
+    pub(super) times: CallTimes,
     state: Mutex<State>,
 }
 
@@ -93,7 +85,7 @@ struct Listing {
 }
 
 /// The result of work that always runs to its end, whether or not anybody waits for it.
-type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
+pub(super) type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
 
 fn drive<T: Clone + Send + Sync + 'static>(
     handle: &Handle,
@@ -162,134 +154,6 @@ impl Server {
         })
     }
 
-    /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
-    /// then it is sent again over a new connection.
-    pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
-        let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
-        tracing::debug!(server = &*self.name, tool = &*tool, "call");
-        // The parsed tree is dropped, because it is about twelve times as large as the text.
-        let arguments = Json::from(Value::Object(arguments));
-        let work = move |connection: Arc<Connection>| {
-            let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
-            async move { connection.call(&tool, arguments, on_progress).await }.boxed()
-        };
-        self.exchange(deadline, cancel, work).await
-    }
-
-    /// Sends a request for something other than a tool, under the same rules.
-    pub(super) async fn request(
-        self: Arc<Self>,
-        request: ServerRequest,
-        deadline: Instant,
-        cancel: CancellationToken,
-    ) -> Result<Json, ToolError> {
-        let server = Arc::clone(&self);
-        let work = move |connection: Arc<Connection>| {
-            let (server, request) = (Arc::clone(&server), request.clone());
-            async move {
-                let method = request.method();
-                let key = match request {
-                    ServerRequest::ListResources => "resources",
-                    ServerRequest::ListPrompts => "prompts",
-                    ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
-                        return connection.request(method, Value::Object(request.parameters())).await;
-                    }
-                };
-                let listed = connection.list_all(method, key).await;
-                server.note_list_problem(&connection);
-                listed
-            }
-            .boxed()
-        };
-        self.exchange(deadline, cancel, work).await
-    }
-
-    /// Passes the limiter, gets a connection, and does `work` over it within the server's call
-    /// timeout.
-    async fn exchange<T>(
-        self: &Arc<Self>,
-        deadline: Instant,
-        cancel: CancellationToken,
-        work: impl Work<T>,
-    ) -> Result<T, ToolError> {
-        let mut counted = CountedCall::new(&self.name);
-        let admitted = self.limiter.enter(deadline, &cancel).await;
-        let admitted = admitted.map_err(|error| {
-            counted.outcome = error.code.as_str();
-            self.with_last_error(error)
-        })?;
-        let began = Instant::now();
-        counted.began = Some(began);
-        self.state.lock().last_call = began;
-        let (result, counts) = self.attempt(deadline, &cancel, work).await;
-        self.times.record(began.elapsed(), result.as_ref().err());
-        counted.outcome = result.as_ref().map_or_else(|error| error.code.as_str(), |_| "ok");
-        if counts {
-            if let Err(error) = &result {
-                self.state.lock().last_error = Some(error.message.clone());
-            }
-            admitted.record(&result);
-        }
-        result
-    }
-
-    /// Returns the result and whether it counts for the breaker. A lost connection or a failed
-    /// start is one failure, however many calls fail with it.
-    async fn attempt<T>(
-        self: &Arc<Self>,
-        deadline: Instant,
-        cancel: &CancellationToken,
-        work: impl Work<T>,
-    ) -> (Result<T, ToolError>, bool) {
-        let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
-        let mut may_retry = true;
-        loop {
-            let (start, is_first) = match self.connection_or_attempt() {
-                Ok(start) => start,
-                Err(error) => return (Err(error), false),
-            };
-            let started = tokio::select! {
-                biased;
-                started = timeout_at(deadline.into(), start) => started,
-                () = cancel.cancelled() => return (Err(cancelled()), false),
-            };
-            let connection = match started {
-                Ok(Ok(connection)) => connection,
-                Ok(Err(error)) => return (Err(error), is_first),
-                Err(_elapsed) => {
-                    let message = format!("server `{}` did not start before the run's end", self.name);
-                    return (Err(ToolError::new(ToolErrorCode::ToolTimeout, message)), false);
-                }
-            };
-            // A call's own timeout starts here, not when the call was queued or the server was
-            // started.
-            let sent = Instant::now();
-            let limit = deadline.min(sent + self.settings.call_timeout);
-            // Leaving the `select!` without an answer drops the call, which tells the server that
-            // it is cancelled.
-            let failure = tokio::select! {
-                biased;
-                result = work(Arc::clone(&connection)) => match result {
-                    Ok(result) => return (Ok(result), true),
-                    Err(failure) => failure,
-                },
-                () = cancel.cancelled() => return (Err(cancelled()), false),
-                () = sleep_until(limit.into()) => {
-                    let waited = limit - sent;
-                    let counts = waited >= self.settings.call_timeout.min(FAIR_WAIT);
-                    return (Err(unanswered(waited)), counts);
-                }
-            };
-            let CallFailure { error, is_unsent } = failure;
-            if is_unsent && may_retry && !connection.is_alive() {
-                may_retry = false;
-                continue;
-            }
-            let counts = connection.is_alive() || connection.count_end();
-            return (Err(error), counts);
-        }
-    }
-
     /// Connects and lists the tools ahead of the first call.
     pub(super) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
         let deadline = Instant::now() + self.settings.connect_timeout + LIST_TIMEOUT;
@@ -302,7 +166,7 @@ impl Server {
 
     /// Returns the live connection or the attempt to make one, and whether this call has started
     /// the attempt.
-    fn connection_or_attempt(self: &Arc<Self>) -> Result<(Driven<Arc<Connection>>, bool), ToolError> {
+    pub(super) fn connection_or_attempt(self: &Arc<Self>) -> Result<(Driven<Arc<Connection>>, bool), ToolError> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(closed(&self.name));
@@ -366,7 +230,7 @@ impl Server {
                 Ok(connection)
             }
             Err(StartFailure { error, .. }) => {
-                self.state.lock().last_error = Some(error.message.clone());
+                self.note_failure(&error);
                 Err(error)
             }
         }
@@ -467,7 +331,7 @@ impl Server {
     }
 
     /// Reports an incomplete list in `health`.
-    fn note_list_problem(&self, connection: &Connection) {
+    pub(super) fn note_list_problem(&self, connection: &Connection) {
         if let Some(problem) = connection.take_list_problem() {
             self.state.lock().last_error = Some(problem);
         }
@@ -482,8 +346,18 @@ impl Server {
         }
     }
 
+    /// Records that a call begins now, so that the connection is not idle.
+    pub(super) fn note_call(&self, now: Instant) {
+        self.state.lock().last_call = now;
+    }
+
+    /// Reports a failure in `health`.
+    pub(super) fn note_failure(&self, error: &ToolError) {
+        self.state.lock().last_error = Some(error.message.clone());
+    }
+
     /// Adds the last error to the error of an open circuit.
-    fn with_last_error(&self, mut error: ToolError) -> ToolError {
+    pub(super) fn with_last_error(&self, mut error: ToolError) -> ToolError {
         if error.code == ToolErrorCode::CircuitOpen
             && let Some(last) = &self.state.lock().last_error
         {
@@ -569,16 +443,4 @@ impl Listing {
     fn is_for(&self, connection: &Arc<Connection>) -> bool {
         Arc::ptr_eq(&self.connection, connection) && self.list_changes == connection.list_changes()
     }
-}
-
-/// Work that is done over a connection, and again over another one if it certainly was not sent.
-trait Work<T>: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
-
-impl<T, F> Work<T> for F where F: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
-
-fn unanswered(time: Duration) -> ToolError {
-    ToolError::new(
-        ToolErrorCode::ToolTimeout,
-        format!("no answer within {} ms; whether the call took effect is unknown", time.as_millis()),
-    )
 }

@@ -1,0 +1,164 @@
+//! The steps of a call to a server: the limiter, a connection, the timeout, and what the result says
+//! about the server.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::{sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{CallFailure, Connection};
+use super::server::Server;
+use super::stats::CountedCall;
+use crate::json::Json;
+use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
+
+/// An unanswered call counts as a failure of its server only if it waited for at least this long,
+/// or for the server's call timeout if that is shorter. Otherwise runs with short deadlines would
+/// open the circuit of a slow server for all runs.
+const FAIR_WAIT: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
+    /// then it is sent again over a new connection.
+    pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
+        let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
+        tracing::debug!(server = &*self.name, tool = &*tool, "call");
+        // The parsed tree is dropped, because it is about twelve times as large as the text.
+        let arguments = Json::from(Value::Object(arguments));
+        let work = move |connection: Arc<Connection>| {
+            let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
+            async move { connection.call(&tool, arguments, on_progress).await }.boxed()
+        };
+        self.exchange(deadline, cancel, work).await
+    }
+
+    /// Sends a request for something other than a tool, under the same rules.
+    pub(super) async fn request(
+        self: Arc<Self>,
+        request: ServerRequest,
+        deadline: Instant,
+        cancel: CancellationToken,
+    ) -> Result<Json, ToolError> {
+        let server = Arc::clone(&self);
+        let work = move |connection: Arc<Connection>| {
+            let (server, request) = (Arc::clone(&server), request.clone());
+            async move {
+                let method = request.method();
+                let key = match request {
+                    ServerRequest::ListResources => "resources",
+                    ServerRequest::ListPrompts => "prompts",
+                    ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
+                        return connection.request(method, Value::Object(request.parameters())).await;
+                    }
+                };
+                let listed = connection.list_all(method, key).await;
+                server.note_list_problem(&connection);
+                listed
+            }
+            .boxed()
+        };
+        self.exchange(deadline, cancel, work).await
+    }
+
+    /// Passes the limiter, gets a connection, and does `work` over it within the server's call
+    /// timeout.
+    async fn exchange<T>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: CancellationToken,
+        work: impl Work<T>,
+    ) -> Result<T, ToolError> {
+        let mut counted = CountedCall::new(&self.name);
+        let admitted = self.limiter.enter(deadline, &cancel).await;
+        let admitted = admitted.map_err(|error| {
+            counted.outcome = error.code.as_str();
+            self.with_last_error(error)
+        })?;
+        let began = Instant::now();
+        counted.began = Some(began);
+        self.note_call(began);
+        let (result, counts) = self.attempt(deadline, &cancel, work).await;
+        self.times.record(began.elapsed(), result.as_ref().err());
+        counted.outcome = result.as_ref().map_or_else(|error| error.code.as_str(), |_| "ok");
+        if counts {
+            if let Err(error) = &result {
+                self.note_failure(error);
+            }
+            admitted.record(&result);
+        }
+        result
+    }
+
+    /// Returns the result and whether it counts for the breaker. A lost connection or a failed
+    /// start is one failure, however many calls fail with it.
+    async fn attempt<T>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: &CancellationToken,
+        work: impl Work<T>,
+    ) -> (Result<T, ToolError>, bool) {
+        let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
+        let mut may_retry = true;
+        loop {
+            let (start, is_first) = match self.connection_or_attempt() {
+                Ok(start) => start,
+                Err(error) => return (Err(error), false),
+            };
+            let started = tokio::select! {
+                biased;
+                started = timeout_at(deadline.into(), start) => started,
+                () = cancel.cancelled() => return (Err(cancelled()), false),
+            };
+            let connection = match started {
+                Ok(Ok(connection)) => connection,
+                Ok(Err(error)) => return (Err(error), is_first),
+                Err(_elapsed) => {
+                    let message = format!("server `{}` did not start before the run's end", self.name);
+                    return (Err(ToolError::new(ToolErrorCode::ToolTimeout, message)), false);
+                }
+            };
+            // A call's own timeout starts here, not when the call was queued or the server was
+            // started.
+            let sent = Instant::now();
+            let limit = deadline.min(sent + self.settings.call_timeout);
+            // Leaving the `select!` without an answer drops the call, which tells the server that
+            // it is cancelled.
+            let failure = tokio::select! {
+                biased;
+                result = work(Arc::clone(&connection)) => match result {
+                    Ok(result) => return (Ok(result), true),
+                    Err(failure) => failure,
+                },
+                () = cancel.cancelled() => return (Err(cancelled()), false),
+                () = sleep_until(limit.into()) => {
+                    let waited = limit - sent;
+                    let counts = waited >= self.settings.call_timeout.min(FAIR_WAIT);
+                    return (Err(unanswered(waited)), counts);
+                }
+            };
+            let CallFailure { error, is_unsent } = failure;
+            if is_unsent && may_retry && !connection.is_alive() {
+                may_retry = false;
+                continue;
+            }
+            let counts = connection.is_alive() || connection.count_end();
+            return (Err(error), counts);
+        }
+    }
+}
+
+/// Work that is done over a connection, and again over another one if it certainly was not sent.
+trait Work<T>: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
+
+impl<T, F> Work<T> for F where F: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
+
+fn unanswered(time: Duration) -> ToolError {
+    ToolError::new(
+        ToolErrorCode::ToolTimeout,
+        format!("no answer within {} ms; whether the call took effect is unknown", time.as_millis()),
+    )
+}
