@@ -1,6 +1,5 @@
 //! Starts server processes and ensures that they end. No other module spawns processes.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io;
@@ -11,13 +10,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::AsyncRead;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::settings::StdioTransport;
+use super::stderr::{Tail, drain};
 
 /// Environment variables that a server inherits. They are enough to find programs, caches and
 /// configuration, to use the user's language, and to work with a company's proxy and certificates.
@@ -35,12 +35,6 @@ const INHERITED: &[&str] = &[
 /// Prefixes of further inherited variables: locale categories, and the locations of caches and
 /// configuration.
 const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
-
-/// Bytes of a server's stderr that are kept: its tail, with room for a long stack trace.
-const STDERR_KEPT: usize = 64 * 1024;
-
-/// Bytes of it that an error message contains.
-const STDERR_SHOWN: usize = 4 * 1024;
 
 /// How often, and with which pause, a killed process is polled until it can be reaped. A killed
 /// process ends at once unless it hangs in the kernel, and then nothing can be done.
@@ -282,56 +276,6 @@ fn announce_end(id: Pid, ended: CancellationToken) -> io::Result<()> {
     Ok(())
 }
 
-/// The last bytes of a stream.
-#[derive(Default)]
-struct Tail {
-    bytes: VecDeque<u8>,
-}
-
-impl Tail {
-    fn push(&mut self, piece: &[u8]) {
-        let piece = &piece[piece.len().saturating_sub(STDERR_KEPT)..];
-        let surplus = (self.bytes.len() + piece.len()).saturating_sub(STDERR_KEPT);
-        self.bytes.drain(..surplus);
-        self.bytes.extend(piece);
-    }
-
-    /// Renders the end of the tail as text for a terminal, without escape sequences and other
-    /// control characters, and without an incomplete first line.
-    fn shown(&self) -> String {
-        let skipped = self.bytes.len().saturating_sub(STDERR_SHOWN);
-        let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        let text = if skipped > 0 { text.split_once('\n').map_or(&*text, |(_, rest)| rest) } else { &*text };
-        without_controls(text).trim().to_owned()
-    }
-}
-
-fn without_controls(text: &str) -> String {
-    let is_final = |next: &char| ('@'..='~').contains(next);
-    let mut clean = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        if character == '\u{1b}' {
-            // Colours and cursor movements: `ESC [`, parameters, and one final letter or sign.
-            if characters.next_if_eq(&'[').is_some() {
-                while characters.next_if(|next| !is_final(next) && !next.is_control()).is_some() {}
-                characters.next_if(is_final);
-            }
-        } else if !character.is_control() || character == '\n' || character == '\t' {
-            clean.push(character);
-        }
-    }
-    clean
-}
-
-async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
-    let mut buffer = vec![0; 8 * 1024];
-    while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
-        tail.lock().push(&buffer[..length]);
-    }
-}
-
 /// How a process ended.
 pub(super) struct End {
     pub(super) status: String,
@@ -346,11 +290,6 @@ pub(super) fn describe(status: Option<ExitStatus>) -> String {
         (None, Some(signal)) => format!("was ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
-}
-
-/// Adds the stderr tail of a process to an error message.
-pub(super) fn with_last_words(message: String, last_words: &str) -> String {
-    if last_words.is_empty() { message } else { format!("{message}; the end of its stderr:\n{last_words}") }
 }
 
 #[cfg(test)]

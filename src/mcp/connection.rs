@@ -16,9 +16,9 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::connect::with_last_words;
 use super::errors::{self, unavailable};
 use super::notifications::Notifications;
+use super::stderr::with_last_words;
 use super::{answers, results};
 use crate::json::Json;
 use crate::tools::{ProgressListener, ToolError, ToolResult};

@@ -13,9 +13,10 @@ use rmcp::transport::Transport;
 use tokio::runtime::Handle;
 use tokio::time::timeout_at;
 
-use super::connect::{End, with_last_words};
+use super::connect::End;
 use super::errors::{self, unavailable};
 use super::notifications::{Client, Notifications};
+use super::stderr::with_last_words;
 use super::stdio::NO_ANSWER;
 use crate::tools::ToolError;
 

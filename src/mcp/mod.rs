@@ -28,6 +28,7 @@ mod server;
 mod settings;
 mod start;
 mod stats;
+mod stderr;
 mod stdio;
 mod web;
 
