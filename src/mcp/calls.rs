@@ -11,7 +11,7 @@ use tokio::time::{sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{CallFailure, Connection};
-use super::server::Server;
+use super::server::{ConnectionAttempt, Server};
 use super::stats::CountedCall;
 use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
@@ -81,44 +81,49 @@ impl Server {
         let began = Instant::now();
         counted.began = Some(began);
         self.note_call(began);
-        let (result, counts) = self.attempt(deadline, &cancel, work).await;
-        self.times.record(began.elapsed(), result.as_ref().err());
-        counted.outcome = result.as_ref().map_or_else(|error| error.code.as_str(), |_| "ok");
-        if counts {
-            if let Err(error) = &result {
-                self.note_failure(error);
+        let attempt = self.attempt(deadline, &cancel, work).await;
+        let error = attempt.error();
+        self.times.record(began.elapsed(), error);
+        counted.outcome = error.map_or("ok", |error| error.code.as_str());
+        match attempt {
+            Attempt::Counted(result) => {
+                if let Err(error) = &result {
+                    self.note_failure(error);
+                }
+                admitted.record(&result);
+                result
             }
-            admitted.record(&result);
+            Attempt::Uncounted(error) => Err(error),
         }
-        result
     }
 
-    /// Returns the result and whether it counts for the breaker. A lost connection or a failed
-    /// start is one failure, however many calls fail with it.
+    /// Makes one attempt at a call, and a second one if the first was certainly not sent. A lost
+    /// connection or a failed start is one failure, however many calls fail with it.
     async fn attempt<T>(
         self: &Arc<Self>,
         deadline: Instant,
         cancel: &CancellationToken,
         work: impl Work<T>,
-    ) -> (Result<T, ToolError>, bool) {
+    ) -> Attempt<T> {
         let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
         let mut may_retry = true;
         loop {
-            let (start, is_first) = match self.connection_or_attempt() {
+            let start = match self.connection_or_attempt() {
                 Ok(start) => start,
-                Err(error) => return (Err(error), false),
+                Err(error) => return Attempt::Uncounted(error),
             };
+            let is_first = matches!(start, ConnectionAttempt::Begun(_));
             let started = tokio::select! {
                 biased;
-                started = timeout_at(deadline.into(), start) => started,
-                () = cancel.cancelled() => return (Err(cancelled()), false),
+                started = timeout_at(deadline.into(), start.connection()) => started,
+                () = cancel.cancelled() => return Attempt::Uncounted(cancelled()),
             };
             let connection = match started {
                 Ok(Ok(connection)) => connection,
-                Ok(Err(error)) => return (Err(error), is_first),
+                Ok(Err(error)) => return Attempt::failed(error, is_first),
                 Err(_elapsed) => {
                     let message = format!("server `{}` did not start before the run's end", self.name);
-                    return (Err(ToolError::new(ToolErrorCode::ToolTimeout, message)), false);
+                    return Attempt::Uncounted(ToolError::new(ToolErrorCode::ToolTimeout, message));
                 }
             };
             // A call's own timeout starts here, not when the call was queued or the server was
@@ -130,14 +135,14 @@ impl Server {
             let failure = tokio::select! {
                 biased;
                 result = work(Arc::clone(&connection)) => match result {
-                    Ok(result) => return (Ok(result), true),
+                    Ok(result) => return Attempt::Counted(Ok(result)),
                     Err(failure) => failure,
                 },
-                () = cancel.cancelled() => return (Err(cancelled()), false),
+                () = cancel.cancelled() => return Attempt::Uncounted(cancelled()),
                 () = sleep_until(limit.into()) => {
                     let waited = limit - sent;
                     let counts = waited >= self.settings.call_timeout.min(FAIR_WAIT);
-                    return (Err(unanswered(waited)), counts);
+                    return Attempt::failed(unanswered(waited), counts);
                 }
             };
             let CallFailure { error, is_unsent } = failure;
@@ -146,7 +151,28 @@ impl Server {
                 continue;
             }
             let counts = connection.is_alive() || connection.count_end();
-            return (Err(error), counts);
+            return Attempt::failed(error, counts);
+        }
+    }
+}
+
+/// How an attempt at a call ended.
+enum Attempt<T> {
+    /// The result says something about the server, so the circuit breaker counts it.
+    Counted(Result<T, ToolError>),
+    /// It failed for another reason, or another call has counted the same failure.
+    Uncounted(ToolError),
+}
+
+impl<T> Attempt<T> {
+    fn failed(error: ToolError, is_counted: bool) -> Self {
+        if is_counted { Self::Counted(Err(error)) } else { Self::Uncounted(error) }
+    }
+
+    fn error(&self) -> Option<&ToolError> {
+        match self {
+            Self::Counted(Ok(_)) => None,
+            Self::Counted(Err(error)) | Self::Uncounted(error) => Some(error),
         }
     }
 }

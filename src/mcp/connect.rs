@@ -276,9 +276,14 @@ fn announce_end(id: Pid, ended: CancellationToken) -> io::Result<()> {
     Ok(())
 }
 
-/// How a process ended.
+/// The [`End::status`] of a connection whose end has no other explanation.
+pub(super) const CLOSED: &str = "closed the connection";
+
+/// How a connection ended.
 pub(super) struct End {
+    /// The rest of a sentence after the server: `ended with exit status 1`.
     pub(super) status: String,
+    /// The stderr tail of its process; empty if there is none.
     pub(super) last_words: String,
 }
 

@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::connect::{CLOSED, End};
 use super::errors::{self, unavailable};
 use super::notifications::Notifications;
 use super::stderr::with_last_words;
@@ -50,7 +51,7 @@ pub(super) struct Connection {
     /// Cancelled when the owner wants the server to end.
     pub(super) stop: CancellationToken,
     /// How it ended. Set when the cleanup is complete.
-    pub(super) end: OnceLock<String>,
+    pub(super) end: OnceLock<End>,
     pub(super) finished: CancellationToken,
 }
 
@@ -199,12 +200,10 @@ impl Connection {
             }
             _ => {
                 let _elapsed = timeout(REASON_TIME, self.finished.cancelled()).await;
-                let end = self.end.get().map_or("closed the connection", String::as_str);
-                let (status, last_words) = end.split_once('\n').unwrap_or((end, ""));
-                unavailable(with_last_words(
-                    format!("server `{server}` {status} while {meanwhile}"),
-                    last_words,
-                ))
+                let (status, last_words) =
+                    self.end.get().map_or((CLOSED, ""), |end| (&*end.status, &*end.last_words));
+                let message = format!("server `{server}` {status} while {meanwhile}");
+                unavailable(with_last_words(message, last_words))
             }
         }
     }

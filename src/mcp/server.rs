@@ -84,6 +84,22 @@ struct Listing {
     result: Driven<Arc<ToolList>>,
 }
 
+/// The attempt to make a connection, or its result.
+pub(super) enum ConnectionAttempt {
+    /// It was made or begun by an earlier call.
+    Joined(Driven<Arc<Connection>>),
+    /// This call has begun it.
+    Begun(Driven<Arc<Connection>>),
+}
+
+impl ConnectionAttempt {
+    pub(super) fn connection(self) -> Driven<Arc<Connection>> {
+        match self {
+            Self::Joined(connection) | Self::Begun(connection) => connection,
+        }
+    }
+}
+
 /// The result of work that always runs to its end, whether or not anybody waits for it.
 pub(super) type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
 
@@ -161,12 +177,11 @@ impl Server {
     }
 
     fn connection(self: &Arc<Self>) -> Result<Driven<Arc<Connection>>, ToolError> {
-        self.connection_or_attempt().map(|(start, _)| start)
+        self.connection_or_attempt().map(ConnectionAttempt::connection)
     }
 
-    /// Returns the live connection or the attempt to make one, and whether this call has started
-    /// the attempt.
-    pub(super) fn connection_or_attempt(self: &Arc<Self>) -> Result<(Driven<Arc<Connection>>, bool), ToolError> {
+    /// Returns the live connection, or the attempt to make one.
+    pub(super) fn connection_or_attempt(self: &Arc<Self>) -> Result<ConnectionAttempt, ToolError> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(closed(&self.name));
@@ -174,8 +189,10 @@ impl Server {
         let now = Instant::now();
         if let Some(start) = &state.start {
             match start.peek() {
-                None => return Ok((start.clone(), false)),
-                Some(Ok(connection)) if connection.is_alive() => return Ok((start.clone(), false)),
+                None => return Ok(ConnectionAttempt::Joined(start.clone())),
+                Some(Ok(connection)) if connection.is_alive() => {
+                    return Ok(ConnectionAttempt::Joined(start.clone()));
+                }
                 // A server that had answered before it died is started again without a pause.
                 Some(Ok(connection)) if connection.has_answered() => {
                     state.backoff = backoff();
@@ -196,7 +213,7 @@ impl Server {
         state.not_before = Some(not_before + next_pause);
         let start = drive(&self.handle, Arc::clone(self).start(not_before));
         state.start = Some(start.clone());
-        Ok((start, true))
+        Ok(ConnectionAttempt::Begun(start))
     }
 
     async fn start(self: Arc<Self>, not_before: Instant) -> Result<Arc<Connection>, ToolError> {

@@ -11,7 +11,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::connect::{self, End, Process};
+use super::connect::{self, CLOSED, End, Process};
 use super::connection::Connection;
 use super::errors::{closed, unavailable};
 use super::handshake::{HandshakeFailure, Revisions, Start, shake_hands};
@@ -127,7 +127,7 @@ pub(super) async fn over_http(
         Err(failure) => {
             // The transport's own error is more precise than the one that rmcp derives from it.
             let error = state.failure().cloned().unwrap_or_else(|| {
-                let status = state.end_reason().unwrap_or("closed the connection").to_owned();
+                let status = state.end_reason().unwrap_or(CLOSED).to_owned();
                 failure.into_error(&server, &End { status, last_words: String::new() })
             });
             Err(StartFailure::certain(error))
@@ -206,7 +206,7 @@ async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, d
     writing.abort();
     let end = finish(&process, drained).await;
     tracing::info!(server = &*connection.server, process = process.id(), end = %end.status, "server ended");
-    let _first = connection.end.set(format!("{}\n{}", end.status, end.last_words));
+    let _first = connection.end.set(end);
     connection.finished.cancel();
 }
 
@@ -224,9 +224,9 @@ async fn watch_http(
     // Tells the server that the session is over.
     let _elapsed = timeout(GRACE, running.cancel()).await;
     state.end("was closed");
-    let end = state.end_reason().unwrap_or("closed the connection");
-    tracing::info!(server = &*connection.server, end, "connection ended");
-    let _first = connection.end.set(end.to_owned());
+    let status = state.end_reason().unwrap_or(CLOSED);
+    tracing::info!(server = &*connection.server, end = status, "connection ended");
+    let _first = connection.end.set(End { status: status.to_owned(), last_words: String::new() });
     connection.finished.cancel();
 }
 
@@ -238,7 +238,7 @@ async fn finish(process: &Process, mut drained: JoinHandle<()>) -> End {
     let status: Option<ExitStatus> = process.reap();
     let _finished: Result<Result<(), JoinError>, _> = timeout(DRAIN_TIME, &mut drained).await;
     drained.abort();
-    let status = if ended_itself { connect::describe(status) } else { "closed the connection".to_owned() };
+    let status = if ended_itself { connect::describe(status) } else { CLOSED.to_owned() };
     End { status, last_words: process.last_words() }
 }
 

@@ -59,6 +59,16 @@ pub(super) struct Link {
     pub(super) stop: CancellationToken,
 }
 
+/// A message that has no answer, and what happens to it when too many are being sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Control {
+    /// An answer to a request of the server. The server is at fault, and the connection ends.
+    Answer,
+    /// Tells the server that a call is cancelled. It is dropped: that costs the server some work, but
+    /// no other run its connection.
+    Cancellation,
+}
+
 /// The results of the first exchanges.
 #[derive(Default)]
 pub(super) struct Negotiated {
@@ -160,7 +170,7 @@ impl Link {
     pub(super) async fn take(self: &Arc<Self>, text: &[u8], id: Option<i64>) {
         for taken in self.inbox.take(text, id).await {
             if let Taken::Asked(answer) = taken {
-                self.post_control(answer.to_string().into_bytes(), HeaderMap::new(), true);
+                self.post_control(answer.to_string().into_bytes(), HeaderMap::new(), Control::Answer);
             }
         }
     }
@@ -215,13 +225,10 @@ impl Link {
         Ok(())
     }
 
-    /// Posts a message that has no answer, without waiting for it. If too many answers are being
-    /// sent, the server is at fault and the connection ends. If too many cancellations are being
-    /// sent, further ones are dropped: that costs the server some work, but no other run its
-    /// connection.
-    pub(super) fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap, is_answer: bool) {
+    /// Posts a message that has no answer, without waiting for it.
+    pub(super) fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap, kind: Control) {
         let Ok(permit) = Arc::clone(&self.control).try_acquire_owned() else {
-            if !is_answer {
+            if kind == Control::Cancellation {
                 return;
             }
             tracing::warn!(server = &*self.client.server, "the server asks faster than it takes answers");

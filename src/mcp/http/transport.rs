@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client::HttpClient;
-use super::connection::{Link, MAX_PAUSE, MAX_RESUMES, pause};
+use super::connection::{Control, Link, MAX_PAUSE, MAX_RESUMES, pause};
 use super::events::EventsError;
 use super::inbox::Pending;
 use super::state::{Deadlines, HttpState, Known};
@@ -130,7 +130,7 @@ impl Link {
                         }
                         // Since 2026-07-28, closing the response is the cancellation.
                         if !self.negotiated.lock().is_modern {
-                            self.post_control(body, headers, false);
+                            self.post_control(body, headers, Control::Cancellation);
                         }
                         Ok(None)
                     }

@@ -47,6 +47,16 @@ enum Known {
     Token(Token, Option<Instant>),
 }
 
+/// What is known about the token now.
+enum Cached {
+    /// It is valid.
+    Token(Token),
+    /// There was none a moment ago.
+    Absent,
+    /// It has to be loaded or renewed.
+    Unknown,
+}
+
 /// An access token as a header. Not shown by `Debug`.
 #[derive(Clone)]
 pub(in crate::mcp) struct Token(HeaderValue);
@@ -94,15 +104,17 @@ impl Authorization {
     ///
     /// If the token has expired and cannot be renewed now, or if it would be sent unencrypted.
     pub(in crate::mcp) async fn token(self: &Arc<Self>, url: &Url) -> Result<Option<Token>, ToolError> {
-        let token = match self.fresh() {
-            Some(known) => known,
-            None => {
+        let token = match self.cached() {
+            Cached::Token(token) => Some(token),
+            Cached::Absent => None,
+            Cached::Unknown => {
                 let this = Arc::clone(self);
                 self.to_its_end(async move {
                     let _one_at_a_time = this.renewing.lock().await;
-                    match this.fresh() {
-                        Some(known) => Ok(known),
-                        None => this.load().await,
+                    match this.cached() {
+                        Cached::Token(token) => Ok(Some(token)),
+                        Cached::Absent => Ok(None),
+                        Cached::Unknown => this.load().await,
                     }
                 })
                 .await?
@@ -150,7 +162,7 @@ impl Authorization {
         {
             let _one_at_a_time = self.renewing.lock().await;
             let is_rejected = |token: &Token| rejected.is_some_and(|rejected| rejected.0 == token.0);
-            if let Some(Some(token)) = self.fresh()
+            if let Cached::Token(token) = self.cached()
                 && !is_rejected(&token)
             {
                 // Another call has replaced it already.
@@ -170,14 +182,14 @@ impl Authorization {
         Ok(None)
     }
 
-    /// The cached state, if it is current: a valid token, or that there is none.
-    fn fresh(&self) -> Option<Option<Token>> {
+    /// What is known without loading anything.
+    fn cached(&self) -> Cached {
         match &*self.known.lock() {
             Known::Token(token, expires) if expires.is_none_or(|at| at > Instant::now() + EARLY) => {
-                Some(Some(token.clone()))
+                Cached::Token(token.clone())
             }
-            Known::Absent(since) if since.elapsed() < ABSENT_TIME => Some(None),
-            _ => None,
+            Known::Absent(since) if since.elapsed() < ABSENT_TIME => Cached::Absent,
+            Known::Token(..) | Known::Absent(_) | Known::Nothing => Cached::Unknown,
         }
     }
 
