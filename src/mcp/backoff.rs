@@ -51,3 +51,6 @@ impl StartBackoff {
         *self = Self::new();
     }
 }
+
+#[cfg(test)]
+mod tests;
