@@ -46,7 +46,7 @@ impl HttpConnection {
             // No message follows a failed start; rmcp would only try the older handshake.
             RequestFailure::Failed(error) if is_start => self.state.fail(error.clone()),
             RequestFailure::UnsupportedTransport(error) if method == "initialize" => {
-                self.state.fail(error.clone())
+                self.state.fail(error.clone());
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 use axum::http::{Method, Request};
 
 use super::*;
+use crate::mcp::oauth::authorization::Token;
 use crate::mcp::oauth::discovery::{Discovered, client_credentials, discover};
 use crate::mcp::oauth::issuer::{Binding, Endpoints, IssuerError};
 use crate::mcp::oauth::login::logout_with;
