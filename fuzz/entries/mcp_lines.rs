@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use rmcp::transport::Transport as _;
 use tokio_util::sync::CancellationToken;
 
-use super::super::convert::Expected;
+use super::super::answers::Expected;
 use super::{LineTransport, Notifications};
 
 pub(crate) fn server_lines(data: &[u8]) {

@@ -1,6 +1,10 @@
 //! Starts server processes and ensures that they end. No other module spawns processes.
+//!
+//! A thread waits for each process, because `tokio::process` waits by reaping, and the id of a reaped
+//! process, which is also that of its group, must not be killed. A process descriptor with tokio's
+//! `AsyncFd` would save the thread, but needs `unsafe`, and this thread anyway on systems and in
+//! sandboxes without `pidfd_open`.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io;
@@ -11,13 +15,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::AsyncRead;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::settings::StdioTransport;
+use super::stderr::{Tail, drain};
 
 /// Environment variables that a server inherits. They are enough to find programs, caches and
 /// configuration, to use the user's language, and to work with a company's proxy and certificates.
@@ -36,12 +41,6 @@ const INHERITED: &[&str] = &[
 /// configuration.
 const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Bytes of a server's stderr that are kept: its tail, with room for a long stack trace.
-const STDERR_KEPT: usize = 64 * 1024;
-
-/// Bytes of it that an error message contains.
-const STDERR_SHOWN: usize = 4 * 1024;
-
 /// How often, and with which pause, a killed process is polled until it can be reaped. A killed
 /// process ends at once unless it hangs in the kernel, and then nothing can be done.
 const REAP_TRIES: u32 = 50;
@@ -49,7 +48,7 @@ const REAP_PAUSE: Duration = Duration::from_millis(2);
 
 /// A server's process and its process group, which contains its descendants. They are killed when
 /// this value is dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     id: Pid,
     /// `None` once it has been reaped: the system may then reuse its process id.
     child: Mutex<Option<Child>>,
@@ -58,10 +57,10 @@ pub(super) struct Process {
 }
 
 /// The three pipes of a new process.
-pub(super) struct Pipes {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
+pub(crate) struct Pipes {
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stderr: ChildStderr,
 }
 
 /// Starts the server's process.
@@ -69,7 +68,7 @@ pub(super) struct Pipes {
 /// # Errors
 ///
 /// If the program does not exist or is not executable, or if the system refuses another process.
-pub(super) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Result<(Process, Pipes)> {
+pub(crate) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Result<(Process, Pipes)> {
     let command = command(server)?;
     let handle = handle.clone();
     let (reply, spawned) = oneshot::channel();
@@ -114,7 +113,7 @@ fn spawning_thread() -> io::Result<mpsc::Sender<Job>> {
 
 /// Abandons the spawning thread, because it hangs in the kernel: the program may be on a file
 /// system that does not respond. The next process is started by another thread.
-pub(super) fn give_up_spawning() {
+pub(crate) fn abandon_spawning_thread() {
     *SPAWNING.lock() = None;
 }
 
@@ -197,13 +196,13 @@ fn end_with_parent(_command: &mut Command) {}
 
 impl Process {
     /// The process id, for logs.
-    pub(super) fn id(&self) -> i32 {
+    pub(crate) fn id(&self) -> i32 {
         self.id.as_raw_nonzero().get()
     }
 
     /// Reads the server's stderr to its end and keeps its tail. A server whose stderr is not read
     /// would block when the pipe is full.
-    pub(super) fn drain(
+    pub(crate) fn drain(
         &self,
         stderr: impl AsyncRead + Send + Unpin + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {
@@ -211,27 +210,27 @@ impl Process {
     }
 
     /// The stderr tail without control characters; empty if there is none.
-    pub(super) fn last_words(&self) -> String {
-        self.stderr.lock().shown()
+    pub(crate) fn stderr_tail(&self) -> String {
+        self.stderr.lock().render()
     }
 
     /// Waits until the process has ended. Does not reap it.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
     /// Sends SIGTERM to the process and its descendants.
-    pub(super) fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
     /// Sends SIGKILL to the process and its descendants. Does not wait.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
     /// Kills the rest of the process group, and reaps the process if it has ended.
-    pub(super) fn reap(&self) -> Option<ExitStatus> {
+    pub(crate) fn reap(&self) -> Option<ExitStatus> {
         let mut child = self.child.lock();
         // Only while the process is not reaped is its id not reused.
         child.as_ref()?;
@@ -243,7 +242,7 @@ impl Process {
 
     /// Reaps a process that was killed. Blocks for a few milliseconds; gives up if the process
     /// hangs.
-    pub(super) fn reap_killed(&self) {
+    pub(crate) fn reap_killed(&self) {
         for _ in 0..REAP_TRIES {
             if self.child.lock().is_none() || self.reap().is_some() {
                 return;
@@ -268,9 +267,8 @@ impl Drop for Process {
     }
 }
 
-/// Waits for the end of a process without reaping it, then cancels `ended`. It uses a thread of its
-/// own, because a runtime can wait for one process only by reaping it, and the id of a reaped
-/// process must not be killed. The thread ends with the process.
+/// Waits for the end of a process without reaping it, then cancels `ended`. The thread ends with the
+/// process.
 fn announce_end(id: Pid, ended: CancellationToken) -> io::Result<()> {
     // The thread only calls the kernel.
     const STACK_BYTES: usize = 64 * 1024;
@@ -282,58 +280,19 @@ fn announce_end(id: Pid, ended: CancellationToken) -> io::Result<()> {
     Ok(())
 }
 
-/// The last bytes of a stream.
-#[derive(Default)]
-struct Tail {
-    bytes: VecDeque<u8>,
-}
+/// The [`ConnectionEnd::status`] of a connection whose end has no other explanation.
+pub(crate) const CLOSED: &str = "closed the connection";
 
-impl Tail {
-    fn push(&mut self, piece: &[u8]) {
-        let piece = &piece[piece.len().saturating_sub(STDERR_KEPT)..];
-        let surplus = (self.bytes.len() + piece.len()).saturating_sub(STDERR_KEPT);
-        self.bytes.drain(..surplus);
-        self.bytes.extend(piece);
-    }
-
-    /// Renders the end of the tail as text for a terminal, without escape sequences and other
-    /// control characters, and without an incomplete first line.
-    fn shown(&self) -> String {
-        let skipped = self.bytes.len().saturating_sub(STDERR_SHOWN);
-        let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        let text = if skipped > 0 { text.split_once('\n').map_or(&*text, |(_, rest)| rest) } else { &*text };
-        without_controls(text).trim().to_owned()
-    }
-}
-
-fn without_controls(text: &str) -> String {
-    let is_final = |next: &char| ('@'..='~').contains(next);
-    let mut clean = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        if character == '\u{1b}' {
-            // Colours and cursor movements: `ESC [`, parameters, and one final letter or sign.
-            if characters.next_if_eq(&'[').is_some() {
-                while characters.next_if(|next| !is_final(next) && !next.is_control()).is_some() {}
-                characters.next_if(is_final);
-            }
-        } else if !character.is_control() || character == '\n' || character == '\t' {
-            clean.push(character);
-        }
-    }
-    clean
-}
-
-async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
-    let mut buffer = vec![0; 8 * 1024];
-    while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
-        tail.lock().push(&buffer[..length]);
-    }
+/// How a connection ended.
+pub(crate) struct ConnectionEnd {
+    /// The rest of a sentence after the server: `ended with exit status 1`.
+    pub(crate) status: String,
+    /// The stderr tail of its process; empty if there is none.
+    pub(crate) stderr_tail: String,
 }
 
 /// Describes how a process ended, as the rest of a sentence after its subject.
-pub(super) fn describe(status: Option<ExitStatus>) -> String {
+pub(crate) fn describe(status: Option<ExitStatus>) -> String {
     let Some(status) = status else { return "was stopped".to_owned() };
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),

@@ -8,30 +8,37 @@
 
 mod pool;
 
-mod client;
-
-mod connect;
-
+mod answers;
+mod backoff;
 mod breaker;
-mod convert;
+mod calls;
+mod connect;
+mod connection;
+mod definitions;
+mod errors;
+mod handshake;
 mod http;
 mod limiter;
+mod lists;
 mod message;
 mod notifications;
 pub mod oauth;
 mod pages;
+mod results;
 mod server;
 mod settings;
-mod sse;
+mod start;
 mod stats;
+mod stderr;
 mod stdio;
+mod web;
 
 pub(crate) use pool::McpServers;
 pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
 pub use stats::{ServerState, ServerStats};
 
 #[cfg(fuzzing)]
-pub(crate) use http::fuzz_events;
+pub(crate) use http::{fuzz_challenges, fuzz_events};
 #[cfg(fuzzing)]
 pub(crate) use stdio::fuzzing::server_lines as fuzz_server_lines;
 

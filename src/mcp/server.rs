@@ -1,73 +1,59 @@
 //! One upstream server: its connection, which is made when it is needed and again after it was
-//! lost, and the steps of every call to it.
+//! lost, and the list of its tools. `calls.rs` has the steps of a call.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
 
-use super::client::{self, CallFailure, Connection, Revisions, Start, StartFailure};
+use super::backoff::StartBackoff;
 use super::connect::Process;
+use super::connection::Connection;
+use super::errors::closed;
+use super::handshake::{Revisions, Start};
 use super::http;
 use super::limiter::Limiter;
+use super::lists::LIST_TIMEOUT;
 use super::notifications::Notifications;
 use super::oauth::Authorization;
 use super::settings::{McpServer, McpTransport};
-use super::stats::{CallTimes, CountedCall, ServerState, ServerStats};
-use crate::json::Json;
-use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult};
-
-/// An unanswered call counts as a failure of its server only if it waited for at least this long,
-/// or for the server's call timeout if that is shorter. Otherwise runs with short deadlines would
-/// open the circuit of a slow server for all runs.
-const FAIR_WAIT: Duration = Duration::from_secs(10);
-
-/// Minimum and maximum pause, with jitter, before another start of a server that did not start or
-/// that died without having answered.
-const MIN_PAUSE: Duration = Duration::from_millis(500);
-const MAX_PAUSE: Duration = Duration::from_secs(30);
-
-/// A call waits for a pause of at most this length. A longer pause is reported as an error.
-const MAX_WAITED_PAUSE: Duration = Duration::from_secs(1);
+use super::start::{self, StartFailure};
+use super::stats::{CallTimes, ServerState, ServerStats};
+use crate::tools::{ToolError, ToolErrorCode, ToolList};
 
 /// How long a graceful shutdown may take: two grace periods of a second each, and the killing.
-pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
+pub(crate) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
 
 /// A configured server.
-pub(super) struct Server {
-    pub(super) name: Arc<str>,
-    pub(super) settings: McpServer,
+pub(crate) struct UpstreamServer {
+    pub(crate) name: Arc<str>,
+    pub(crate) settings: McpServer,
     /// Identifies the server: see [`McpServer::identity`].
-    pub(super) identity: String,
+    pub(crate) identity: String,
     /// Grows whenever the tools may have changed: for a new connection, and when the server
     /// announces a change.
-    pub(super) generation: Arc<AtomicU64>,
+    pub(crate) generation: Arc<AtomicU64>,
     handle: Handle,
     /// The authorization for an HTTP server.
     authorization: Option<Arc<Authorization>>,
     /// Which of the two HTTP transports it used last.
-    http_kind: Arc<http::Known>,
-    limiter: Limiter,
-    times: CallTimes,
-    state: Mutex<State>,
+    http_kind: Arc<http::LastKind>,
+    pub(crate) limiter: Limiter,
+    pub(crate) times: CallTimes,
+    state: Mutex<ConnectionState>,
 }
 
-struct State {
+struct ConnectionState {
     closed: bool,
     /// The current connection, or the attempt to make it, shared by all callers that need it.
     start: Option<Driven<Arc<Connection>>>,
-    /// The next attempt may not begin before this time.
-    not_before: Option<Instant>,
-    backoff: ExponentialBackoff,
+    backoff: StartBackoff,
     /// The current process. It is stored here so that it can be killed before its handshake is
     /// complete.
     process: Option<Arc<Process>>,
@@ -88,8 +74,24 @@ struct Listing {
     result: Driven<Arc<ToolList>>,
 }
 
+/// The attempt to make a connection, or its result.
+pub(crate) enum ConnectionAttempt {
+    /// It was made or begun by an earlier call.
+    Joined(Driven<Arc<Connection>>),
+    /// This call has begun it.
+    Begun(Driven<Arc<Connection>>),
+}
+
+impl ConnectionAttempt {
+    pub(crate) fn connection(self) -> Driven<Arc<Connection>> {
+        match self {
+            Self::Joined(connection) | Self::Begun(connection) => connection,
+        }
+    }
+}
+
 /// The result of work that always runs to its end, whether or not anybody waits for it.
-type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
+pub(crate) type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
 
 fn drive<T: Clone + Send + Sync + 'static>(
     handle: &Handle,
@@ -101,17 +103,8 @@ fn drive<T: Clone + Send + Sync + 'static>(
     driven
 }
 
-fn backoff() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(MIN_PAUSE)
-        .with_max_delay(MAX_PAUSE)
-        .without_max_times()
-        .with_jitter()
-        .build()
-}
-
-impl Server {
-    pub(super) fn new(settings: McpServer, state_directory: Option<&Path>, handle: &Handle) -> Arc<Self> {
+impl UpstreamServer {
+    pub(crate) fn new(settings: McpServer, state_directory: Option<&Path>, handle: &Handle) -> Arc<Self> {
         let name: Arc<str> = Arc::from(settings.name.as_str());
         Arc::new(Self {
             limiter: Limiter::new(&name, &settings),
@@ -123,14 +116,14 @@ impl Server {
             generation: Arc::default(),
             handle: handle.clone(),
             times: CallTimes::default(),
-            state: Mutex::new(State::new()),
+            state: Mutex::new(ConnectionState::new()),
             name,
             settings,
         })
     }
 
     /// The tools, if they are known and current. Does not wait.
-    pub(super) fn known_tools(&self) -> Option<Arc<ToolList>> {
+    pub(crate) fn known_tools(&self) -> Option<Arc<ToolList>> {
         let state = self.state.lock();
         let Some(Ok(connection)) = state.start.as_ref()?.peek() else { return None };
         let listing = state.listing.as_ref()?;
@@ -140,7 +133,7 @@ impl Server {
 
     /// Connects if necessary and lists the tools. If the connection is lost meanwhile, it is made
     /// once more: listing has no effects.
-    pub(super) async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<ToolList>, ToolError> {
+    pub(crate) async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<ToolList>, ToolError> {
         let list = async {
             let mut connection = self.connection()?.await?;
             let result = self.listing(&connection).await;
@@ -158,177 +151,43 @@ impl Server {
         })
     }
 
-    /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
-    /// then it is sent again over a new connection.
-    pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
-        let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
-        tracing::debug!(server = &*self.name, tool = &*tool, "call");
-        // The parsed tree is dropped, because it is about twelve times as large as the text.
-        let arguments = Json::from(Value::Object(arguments));
-        let work = move |connection: Arc<Connection>| {
-            let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
-            async move { connection.call(&tool, arguments, on_progress).await }.boxed()
-        };
-        self.exchange(deadline, cancel, work).await
-    }
-
-    /// Sends a request for something other than a tool, under the same rules.
-    pub(super) async fn request(
-        self: Arc<Self>,
-        request: ServerRequest,
-        deadline: Instant,
-        cancel: CancellationToken,
-    ) -> Result<Json, ToolError> {
-        let server = Arc::clone(&self);
-        let work = move |connection: Arc<Connection>| {
-            let (server, request) = (Arc::clone(&server), request.clone());
-            async move {
-                let method = request.method();
-                let key = match request {
-                    ServerRequest::ListResources => "resources",
-                    ServerRequest::ListPrompts => "prompts",
-                    ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
-                        return connection.request(method, Value::Object(request.parameters())).await;
-                    }
-                };
-                let listed = connection.list_all(method, key).await;
-                server.note_list_problem(&connection);
-                listed
-            }
-            .boxed()
-        };
-        self.exchange(deadline, cancel, work).await
-    }
-
-    /// Passes the limiter, gets a connection, and does `work` over it within the server's call
-    /// timeout.
-    async fn exchange<T>(
-        self: &Arc<Self>,
-        deadline: Instant,
-        cancel: CancellationToken,
-        work: impl Work<T>,
-    ) -> Result<T, ToolError> {
-        let mut counted = CountedCall::new(&self.name);
-        let admitted = self.limiter.enter(deadline, &cancel).await;
-        let admitted = admitted.map_err(|error| {
-            counted.outcome = error.code.as_str();
-            self.with_last_error(error)
-        })?;
-        let began = Instant::now();
-        counted.began = Some(began);
-        self.state.lock().last_call = began;
-        let (result, counts) = self.attempt(deadline, &cancel, work).await;
-        self.times.record(began.elapsed(), result.as_ref().err());
-        counted.outcome = result.as_ref().map_or_else(|error| error.code.as_str(), |_| "ok");
-        if counts {
-            if let Err(error) = &result {
-                self.state.lock().last_error = Some(error.message.clone());
-            }
-            admitted.record(&result);
-        }
-        result
-    }
-
-    /// Returns the result and whether it counts for the breaker. A lost connection or a failed
-    /// start is one failure, however many calls fail with it.
-    async fn attempt<T>(
-        self: &Arc<Self>,
-        deadline: Instant,
-        cancel: &CancellationToken,
-        work: impl Work<T>,
-    ) -> (Result<T, ToolError>, bool) {
-        let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
-        let mut may_retry = true;
-        loop {
-            let (start, is_first) = match self.connection_or_attempt() {
-                Ok(start) => start,
-                Err(error) => return (Err(error), false),
-            };
-            let started = tokio::select! {
-                biased;
-                started = timeout_at(deadline.into(), start) => started,
-                () = cancel.cancelled() => return (Err(cancelled()), false),
-            };
-            let connection = match started {
-                Ok(Ok(connection)) => connection,
-                Ok(Err(error)) => return (Err(error), is_first),
-                Err(_elapsed) => {
-                    let message = format!("server `{}` did not start before the run's end", self.name);
-                    return (Err(ToolError::new(ToolErrorCode::ToolTimeout, message)), false);
-                }
-            };
-            // A call's own timeout starts here, not when the call was queued or the server was
-            // started.
-            let sent = Instant::now();
-            let limit = deadline.min(sent + self.settings.call_timeout);
-            // Leaving the `select!` without an answer drops the call, which tells the server that
-            // it is cancelled.
-            let failure = tokio::select! {
-                biased;
-                result = work(Arc::clone(&connection)) => match result {
-                    Ok(result) => return (Ok(result), true),
-                    Err(failure) => failure,
-                },
-                () = cancel.cancelled() => return (Err(cancelled()), false),
-                () = sleep_until(limit.into()) => {
-                    let waited = limit - sent;
-                    let counts = waited >= self.settings.call_timeout.min(FAIR_WAIT);
-                    return (Err(unanswered(waited)), counts);
-                }
-            };
-            let CallFailure { error, is_unsent } = failure;
-            if is_unsent && may_retry && !connection.is_alive() {
-                may_retry = false;
-                continue;
-            }
-            let counts = connection.is_alive() || connection.count_end();
-            return (Err(error), counts);
-        }
-    }
-
     /// Connects and lists the tools ahead of the first call.
-    pub(super) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
-        let deadline = Instant::now() + self.settings.connect_timeout + client::LIST_TIMEOUT;
+    pub(crate) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
+        let deadline = Instant::now() + self.settings.connect_timeout + LIST_TIMEOUT;
         self.tools(deadline).await.map(drop)
     }
 
     fn connection(self: &Arc<Self>) -> Result<Driven<Arc<Connection>>, ToolError> {
-        self.connection_or_attempt().map(|(start, _)| start)
+        self.connection_or_attempt().map(ConnectionAttempt::connection)
     }
 
-    /// Returns the live connection or the attempt to make one, and whether this call has started
-    /// the attempt.
-    fn connection_or_attempt(self: &Arc<Self>) -> Result<(Driven<Arc<Connection>>, bool), ToolError> {
+    /// Returns the live connection, or the attempt to make one.
+    pub(crate) fn connection_or_attempt(self: &Arc<Self>) -> Result<ConnectionAttempt, ToolError> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(client::closed(&self.name));
+            return Err(closed(&self.name));
         }
         let now = Instant::now();
         if let Some(start) = &state.start {
             match start.peek() {
-                None => return Ok((start.clone(), false)),
-                Some(Ok(connection)) if connection.is_alive() => return Ok((start.clone(), false)),
-                // A server that had answered before it died is started again without a pause.
-                Some(Ok(connection)) if connection.has_answered() => {
-                    state.backoff = backoff();
-                    state.not_before = None;
+                None => return Ok(ConnectionAttempt::Joined(start.clone())),
+                Some(Ok(connection)) if connection.is_alive() => {
+                    return Ok(ConnectionAttempt::Joined(start.clone()));
                 }
+                // A server that had answered before it died is started again without a pause.
+                Some(Ok(connection)) if connection.has_answered() => state.backoff.reset(),
                 Some(_) => {}
             }
         }
-        let not_before = state.not_before.map_or(now, |not_before| not_before.max(now));
-        let pause = not_before - now;
-        if pause > MAX_WAITED_PAUSE {
+        let not_before = state.backoff.begin(now).map_err(|pause| {
             let reason = state.last_error.as_deref().unwrap_or("it did not start");
-            let message = format!("server `{}` is left alone for a moment: {reason}", self.name);
+            let message = format!("server `{}` is backing off: {reason}", self.name);
             let error = ToolError::new(ToolErrorCode::UpstreamUnavailable, message);
-            return Err(ToolError { retry_after: Some(pause), ..error });
-        }
-        let next_pause = state.backoff.next().unwrap_or(MAX_PAUSE);
-        state.not_before = Some(not_before + next_pause);
+            ToolError { retry_after: Some(pause), ..error }
+        })?;
         let start = drive(&self.handle, Arc::clone(self).start(not_before));
         state.start = Some(start.clone());
-        Ok((start, true))
+        Ok(ConnectionAttempt::Begun(start))
     }
 
     async fn start(self: Arc<Self>, not_before: Instant) -> Result<Arc<Connection>, ToolError> {
@@ -352,7 +211,7 @@ impl Server {
                 if state.closed {
                     drop(state);
                     connection.stop();
-                    return Err(client::closed(&self.name));
+                    return Err(closed(&self.name));
                 }
                 drop(state);
                 if let Some(idle) = self.settings.idle_timeout {
@@ -362,7 +221,7 @@ impl Server {
                 Ok(connection)
             }
             Err(StartFailure { error, .. }) => {
-                self.state.lock().last_error = Some(error.message.clone());
+                self.note_failure(&error);
                 Err(error)
             }
         }
@@ -390,12 +249,12 @@ impl Server {
                     }
                     !state.closed
                 };
-                Connection::over_pipes(stdio, start, adopt).await
+                start::over_pipes(stdio, start, adopt).await
             }
             McpTransport::Http(http) => {
                 let (authorization, known) = (self.authorization.clone(), Arc::clone(&self.http_kind));
-                let request_time = self.settings.call_timeout.max(client::LIST_TIMEOUT);
-                Connection::over_http(http, start, authorization, known, request_time).await
+                let request_time = self.settings.call_timeout.max(LIST_TIMEOUT);
+                start::over_http(http, start, authorization, known, request_time).await
             }
         }
     }
@@ -434,8 +293,7 @@ impl Server {
         let is_current = matches!(state.start.as_ref().and_then(Shared::peek), Some(Ok(current)) if Arc::ptr_eq(current, connection));
         if is_current {
             state.start = None;
-            state.not_before = None;
-            state.backoff = backoff();
+            state.backoff.reset();
         }
         is_current
     }
@@ -463,7 +321,7 @@ impl Server {
     }
 
     /// Reports an incomplete list in `health`.
-    fn note_list_problem(&self, connection: &Connection) {
+    pub(crate) fn note_list_problem(&self, connection: &Connection) {
         if let Some(problem) = connection.take_list_problem() {
             self.state.lock().last_error = Some(problem);
         }
@@ -478,8 +336,18 @@ impl Server {
         }
     }
 
+    /// Records that a call begins now, so that the connection is not idle.
+    pub(crate) fn note_call(&self, now: Instant) {
+        self.state.lock().last_call = now;
+    }
+
+    /// Reports a failure in `health`.
+    pub(crate) fn note_failure(&self, error: &ToolError) {
+        self.state.lock().last_error = Some(error.message.clone());
+    }
+
     /// Adds the last error to the error of an open circuit.
-    fn with_last_error(&self, mut error: ToolError) -> ToolError {
+    pub(crate) fn with_last_error(&self, mut error: ToolError) -> ToolError {
         if error.code == ToolErrorCode::CircuitOpen
             && let Some(last) = &self.state.lock().last_error
         {
@@ -489,7 +357,7 @@ impl Server {
     }
 
     /// The current figures of the server.
-    pub(super) fn stats(&self) -> ServerStats {
+    pub(crate) fn stats(&self) -> ServerStats {
         let state = self.state.lock();
         let connection = state.start.as_ref().map(Shared::peek);
         let (server_state, protocol_version) = match connection {
@@ -516,13 +384,13 @@ impl Server {
 
     /// Closes the server to new calls and returns its former state, so that it is ended outside the
     /// lock.
-    fn lock_up(&self) -> State {
-        std::mem::replace(&mut *self.state.lock(), State { closed: true, ..State::new() })
+    fn close(&self) -> ConnectionState {
+        std::mem::replace(&mut *self.state.lock(), ConnectionState { closed: true, ..ConnectionState::new() })
     }
 
     /// Kills the process at once.
-    pub(super) fn kill(&self) -> Option<Arc<Process>> {
-        let State { start, process, .. } = self.lock_up();
+    pub(crate) fn kill(&self) -> Option<Arc<Process>> {
+        let ConnectionState { start, process, .. } = self.close();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
             connection.stop();
         }
@@ -532,8 +400,8 @@ impl Server {
     }
 
     /// Ends the server gracefully: closes its stdin, then sends SIGTERM, then kills it.
-    pub(super) async fn shutdown(self: Arc<Self>) {
-        let State { start, process, .. } = self.lock_up();
+    pub(crate) async fn shutdown(self: Arc<Self>) {
+        let ConnectionState { start, process, .. } = self.close();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
             let _elapsed = timeout(SHUTDOWN_TIME, connection.shutdown()).await;
         }
@@ -544,13 +412,12 @@ impl Server {
     }
 }
 
-impl State {
+impl ConnectionState {
     fn new() -> Self {
         Self {
             closed: false,
             start: None,
-            not_before: None,
-            backoff: backoff(),
+            backoff: StartBackoff::new(),
             process: None,
             revisions: Revisions::Both,
             listing: None,
@@ -565,16 +432,4 @@ impl Listing {
     fn is_for(&self, connection: &Arc<Connection>) -> bool {
         Arc::ptr_eq(&self.connection, connection) && self.list_changes == connection.list_changes()
     }
-}
-
-/// Work that is done over a connection, and again over another one if it certainly was not sent.
-trait Work<T>: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
-
-impl<T, F> Work<T> for F where F: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
-
-fn unanswered(time: Duration) -> ToolError {
-    ToolError::new(
-        ToolErrorCode::ToolTimeout,
-        format!("no answer within {} ms; whether the call took effect is unknown", time.as_millis()),
-    )
 }

@@ -1,4 +1,4 @@
-use super::{STDERR_KEPT, STDERR_SHOWN, Tail, inherited};
+use super::inherited;
 
 #[test]
 fn only_listed_variables_are_inherited() {
@@ -8,20 +8,4 @@ fn only_listed_variables_are_inherited() {
         .map(|(name, _)| name.into_string().unwrap())
         .collect();
     assert_eq!(passed, ["PATH", "LC_ALL", "XDG_CACHE_HOME"]);
-}
-
-#[test]
-fn the_last_words_are_bounded_and_clean() {
-    let mut tail = Tail::default();
-    assert_eq!(tail.shown(), "");
-    tail.push(b"\x1b[1;31mred\x1b[0m\x07\r\n\ttab \xff\x1b[");
-    assert_eq!(tail.shown(), "red\n\ttab \u{fffd}");
-    for number in 0..100_000 {
-        tail.push(format!("line {number}\n").as_bytes());
-    }
-    assert!(tail.bytes.len() <= STDERR_KEPT);
-    let shown = tail.shown();
-    assert!(shown.len() <= STDERR_SHOWN && shown.starts_with("line ") && shown.ends_with("line 99999"));
-    tail.push(&vec![b'x'; 3 * STDERR_KEPT]);
-    assert_eq!(tail.bytes.len(), STDERR_KEPT);
 }

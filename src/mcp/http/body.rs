@@ -7,13 +7,14 @@ use reqwest::Response;
 use rmcp::model::ErrorData;
 use tokio::time::timeout;
 
-use super::client::cause;
-use super::failure::{Problem, unavailable};
-use super::inbox;
+use super::failure::RequestFailure;
 use crate::lines::MAX_LINE;
+use crate::mcp::errors::unavailable;
+use crate::mcp::message::{IncomingMessage, read_error};
+use crate::mcp::web::{cause, read_up_to};
 
-pub(super) const JSON: &str = "application/json";
-pub(super) const EVENT_STREAM: &str = "text/event-stream";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// Maximum bytes and time for the body of an HTTP error. It is read for a JSON-RPC error, which is
 /// short.
@@ -24,14 +25,14 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 const SHOWN_TYPE: usize = 64;
 
 /// The content type of a response.
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Json,
     EventStream,
     /// Another type, as it is shown in errors.
     Other(String),
 }
 
-pub(super) fn kind(response: &Response) -> Kind {
+pub(crate) fn kind(response: &Response) -> Kind {
     let Some(value) = response.headers().get(header::CONTENT_TYPE) else {
         return Kind::Other("missing".to_owned());
     };
@@ -45,15 +46,16 @@ pub(super) fn kind(response: &Response) -> Kind {
 }
 
 /// Reads the whole body. The caller bounds the time.
-pub(super) async fn read(response: Response) -> Result<Vec<u8>, Problem> {
-    match read_up_to(response, MAX_LINE).await {
+pub(crate) async fn read(mut response: Response) -> Result<Vec<u8>, RequestFailure> {
+    match read_up_to(&mut response, MAX_LINE).await {
         Ok(Some(body)) => Ok(body),
-        Ok(None) => {
-            Err(Problem::Oversized(format!("more than {} MB in one message", MAX_LINE / (1024 * 1024))))
-        }
+        Ok(None) => Err(RequestFailure::Oversized(format!(
+            "more than {} MB in one message",
+            MAX_LINE / (1024 * 1024)
+        ))),
         Err(error) => {
             let cause = cause(&error);
-            Err(Problem::Failed(unavailable(format!(
+            Err(RequestFailure::Failed(unavailable(format!(
                 "the connection broke during the answer; whether the call took effect is unknown: {cause}"
             ))))
         }
@@ -61,21 +63,16 @@ pub(super) async fn read(response: Response) -> Result<Vec<u8>, Problem> {
 }
 
 /// The JSON-RPC error in the body of an HTTP error, if it contains one and arrives in time.
-pub(super) async fn read_refusal(response: Response) -> Option<ErrorData> {
+pub(crate) async fn read_refusal(mut response: Response) -> Option<ErrorData> {
     if !matches!(kind(&response), Kind::Json) {
         return None;
     }
-    let body = timeout(REFUSAL_TIME, read_up_to(response, MAX_REFUSAL)).await.ok()?.ok()??;
-    inbox::error_in(&body)
+    let body = timeout(REFUSAL_TIME, read_up_to(&mut response, MAX_REFUSAL)).await.ok()?.ok()??;
+    error_in(&body)
 }
 
-async fn read_up_to(mut response: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > most {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(Some(body))
+/// The JSON-RPC error in the body of an HTTP error, if there is one.
+fn error_in(body: &[u8]) -> Option<ErrorData> {
+    let message: IncomingMessage<'_> = serde_json::from_slice(body).ok()?;
+    read_error(message.error?).ok()
 }

@@ -1,26 +1,21 @@
 //! HTTP exchanges with one server: sets the headers, handles redirects, refuses compressed bodies.
 
-use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Request, Response};
 use url::Url;
 
-use super::failure::{self, Problem, unavailable};
+use super::failure::{self, RequestFailure};
+use crate::mcp::errors::unavailable;
 use crate::mcp::oauth::Authorization;
 use crate::mcp::settings::HttpTransport;
+use crate::mcp::web::{self, cause, is_compressed};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of redirects within the server's origin. More are a loop.
 const MAX_REDIRECTS: usize = 3;
-
-/// How long an unused connection is kept. This is below the idle timeouts of common servers and
-/// proxies, so that a kept connection is rarely one that the other side is just closing.
-const KEPT_IDLE: Duration = Duration::from_secs(30);
-const MAX_KEPT: usize = 16;
 
 /// Headers that this transport sets itself. A configured one would contradict the body.
 const RESERVED: &[&str] = &[
@@ -39,63 +34,18 @@ const RESERVED: &[&str] = &[
 ];
 
 /// The client for one server.
-pub(in crate::mcp) struct HttpClient {
-    pub(in crate::mcp) server: Arc<str>,
+pub(crate) struct HttpClient {
+    pub(crate) server: Arc<str>,
     http: Client,
     headers: HeaderMap,
     authorization: Option<Arc<Authorization>>,
-}
-
-/// Makes a connection pool with the bounds that apply to every request of this crate.
-///
-/// Redirects are not followed, and no content encoding is offered. Proxies come from the
-/// environment. On a system without certificates no `https` server is trusted, and `http` servers
-/// still work.
-///
-/// # Errors
-///
-/// If TLS cannot be set up at all.
-pub(in crate::mcp) fn pool(connect_timeout: Duration) -> Result<Client, ToolError> {
-    // Keeps the process's default provider if there is one, otherwise installs ring. reqwest
-    // accepts a provider for one client only together with a verifier, and users expect the
-    // platform's verifier.
-    let _made_already = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        Client::builder()
-            .redirect(Policy::none())
-            .connect_timeout(connect_timeout)
-            .tcp_nodelay(true)
-            .tcp_keepalive(Duration::from_secs(30))
-            .pool_idle_timeout(KEPT_IDLE)
-            .pool_max_idle_per_host(MAX_KEPT)
-            .referer(false)
-            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
-    };
-    builder().build().or_else(|error| {
-        tracing::warn!(error = cause(&error), "no server behind `https` can be trusted");
-        let untrusting = builder().tls_certs_only([]).build();
-        untrusting.map_err(|error| unavailable(format!("HTTP cannot be used: {}", cause(&error))))
-    })
-}
-
-/// The cause of a reqwest error, without the URL, which may contain a secret.
-pub(in crate::mcp) fn cause(error: &reqwest::Error) -> String {
-    let mut source = error.source();
-    let mut text = None;
-    // The last source is the message of the system or of the TLS library. The chain is short.
-    for _ in 0..16 {
-        let Some(inner) = source else { break };
-        text = Some(inner.to_string());
-        source = inner.source();
-    }
-    text.unwrap_or_else(|| if error.is_timeout() { "timed out".to_owned() } else { "failed".to_owned() })
 }
 
 impl HttpClient {
     /// # Errors
     ///
     /// If a configured header cannot be sent.
-    pub(in crate::mcp) fn new(
+    pub(crate) fn new(
         server: Arc<str>,
         config: &HttpTransport,
         authorization: Option<Arc<Authorization>>,
@@ -123,7 +73,7 @@ impl HttpClient {
         }
         // A configured `Authorization` header takes precedence.
         let authorization = authorization.filter(|_| !headers.contains_key(header::AUTHORIZATION));
-        Ok(Self { server, http: pool(connect_timeout)?, headers, authorization })
+        Ok(Self { server, http: web::client(connect_timeout)?, headers, authorization })
     }
 
     /// Sends one request and returns the response's head, whatever its status.
@@ -135,13 +85,13 @@ impl HttpClient {
     ///
     /// If the server cannot be reached, redirects to another origin, or sends an encoded body. The
     /// message does not contain the query or headers.
-    pub(super) async fn exchange(
+    pub(crate) async fn exchange(
         &self,
         method: Method,
         url: &Url,
         headers: HeaderMap,
         body: Option<&[u8]>,
-    ) -> Result<Response, Problem> {
+    ) -> Result<Response, RequestFailure> {
         let mut token = match &self.authorization {
             Some(authorization) => authorization.token(url).await?,
             None => None,
@@ -174,10 +124,8 @@ impl HttpClient {
                 url = self.redirected(&method, &url, &response, redirects)?;
                 continue;
             }
-            let encoding = response.headers().get(header::CONTENT_ENCODING);
-            if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-                // No encoding was offered. Decoding could expand a megabyte to ten gigabytes.
-                return Err(Problem::Unreadable(
+            if is_compressed(&response) {
+                return Err(RequestFailure::Unreadable(
                     "its body is compressed, which was not asked for".to_owned(),
                 ));
             }
@@ -201,7 +149,7 @@ impl HttpClient {
         };
         let location = response.headers().get(header::LOCATION).and_then(|location| location.to_str().ok());
         let Some(target) = location.and_then(|location| url.join(location).ok()) else {
-            return Err(refused("redirects to nowhere".to_owned()));
+            return Err(refused("redirects without a valid `Location`".to_owned()));
         };
         if target.origin() != url.origin() {
             let origin = target.origin().ascii_serialization();
@@ -221,7 +169,7 @@ impl HttpClient {
     }
 
     /// The error for a status other than success.
-    pub(super) fn status_error(&self, response: &Response) -> ToolError {
+    pub(crate) fn status_error(&self, response: &Response) -> ToolError {
         let has_header = self.headers.contains_key(header::AUTHORIZATION);
         failure::of_status(&self.server, response.status(), response.headers(), has_header)
     }

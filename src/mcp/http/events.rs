@@ -9,6 +9,7 @@ use std::time::Duration;
 use reqwest::Response;
 
 use crate::lines::MAX_LINE;
+use crate::mcp::web::cause;
 
 /// Maximum bytes that a stream may send without completing an event: comments, and events without
 /// data. Real servers send a comment every few seconds as a keep-alive for proxies.
@@ -23,14 +24,14 @@ const MAX_RETRY: Duration = Duration::from_secs(30);
 
 /// One event that has data.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::mcp) struct Event {
-    pub(in crate::mcp) name: String,
-    pub(in crate::mcp) data: Vec<u8>,
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) data: Vec<u8>,
 }
 
 /// Why a stream cannot be read any further.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::mcp) enum EventsError {
+pub(crate) enum EventsError {
     #[error("the connection broke: {0}")]
     Broken(String),
     #[error("more than {} MB in one event", MAX_LINE / (1024 * 1024))]
@@ -40,7 +41,7 @@ pub(in crate::mcp) enum EventsError {
 }
 
 /// The events of one response.
-pub(in crate::mcp) struct Events {
+pub(crate) struct Events {
     response: Response,
     parser: Parser,
     chunk: Vec<u8>,
@@ -49,12 +50,12 @@ pub(in crate::mcp) struct Events {
 }
 
 impl Events {
-    pub(in crate::mcp) fn new(response: Response) -> Self {
+    pub(crate) fn new(response: Response) -> Self {
         Self { response, parser: Parser::default(), chunk: Vec::new(), parsed: 0 }
     }
 
     /// Returns the next event, `None` at the end. Cancel-safe: dropping the future loses nothing.
-    pub(in crate::mcp) async fn next(&mut self) -> Result<Option<Event>, EventsError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, EventsError> {
         loop {
             let (used, event) = self.parser.feed(&self.chunk[self.parsed..])?;
             self.parsed += used;
@@ -68,18 +69,18 @@ impl Events {
                     self.parsed = 0;
                 }
                 Ok(None) => return Ok(None),
-                Err(error) => return Err(EventsError::Broken(super::client::cause(&error))),
+                Err(error) => return Err(EventsError::Broken(cause(&error))),
             }
         }
     }
 
     /// The id of the last event that had one, for resuming the stream.
-    pub(in crate::mcp) fn last_id(&self) -> Option<&str> {
+    pub(crate) fn last_id(&self) -> Option<&str> {
         self.parser.last_id.as_deref()
     }
 
     /// The pause before resuming that the server asked for, within bounds.
-    pub(in crate::mcp) fn retry(&self) -> Option<Duration> {
+    pub(crate) fn retry(&self) -> Option<Duration> {
         self.parser.retry
     }
 }

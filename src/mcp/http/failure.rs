@@ -1,29 +1,26 @@
 //! Converts HTTP failures to errors that a script can catch.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode, header};
-use rmcp::model::{ErrorCode, ErrorData};
-use serde_json::json;
+use rmcp::model::ErrorData;
 
-use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
+use super::challenge::challenges;
+use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, unavailable};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// The error code with which an HTTP failure passes through rmcp. See [`UNREADABLE_ANSWER`].
-const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
-
 /// Maximum pause that is taken from `Retry-After`. A longer one is reduced to this.
-pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(in crate::mcp) enum Problem {
+pub(crate) enum RequestFailure {
     /// The server could not be reached, or refused the request.
     Failed(ToolError),
     /// The server's own JSON-RPC error, sent with an HTTP error status.
     Refused(ErrorData),
     /// A 4xx without a JSON-RPC error: the server does not support streamable HTTP.
-    NotSpoken(ToolError),
+    UnsupportedTransport(ToolError),
     /// The session is over; the call was not executed.
     SessionGone,
     /// An answer that cannot be parsed.
@@ -32,11 +29,11 @@ pub(in crate::mcp) enum Problem {
     Oversized(String),
 }
 
-impl Problem {
-    /// Encodes the problem as the answer to a request. [`tool_error`] decodes it.
-    pub(super) fn into_error_data(self, server: &str) -> ErrorData {
+impl RequestFailure {
+    /// Encodes the failure as the answer to a request.
+    pub(crate) fn into_error_data(self, server: &str) -> ErrorData {
         match self {
-            Self::Failed(error) | Self::NotSpoken(error) => encode(&error),
+            Self::Failed(error) | Self::UnsupportedTransport(error) => encode(&error),
             Self::SessionGone => encode(&session_gone(server)),
             Self::Refused(error) => error,
             Self::Unreadable(problem) => ErrorData::new(UNREADABLE_ANSWER, problem, None),
@@ -45,40 +42,10 @@ impl Problem {
     }
 }
 
-impl From<ToolError> for Problem {
+impl From<ToolError> for RequestFailure {
     fn from(error: ToolError) -> Self {
         Self::Failed(error)
     }
-}
-
-fn encode(error: &ToolError) -> ErrorData {
-    let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-    let data = json!({ "code": error.code.as_str(), "retryAfterMs": millis });
-    ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
-}
-
-/// Decodes a failure that this transport reported as the answer to a request. `None` for other
-/// errors.
-pub(in crate::mcp) fn tool_error(error: &ErrorData) -> Option<ToolError> {
-    if error.code != HTTP_FAILURE {
-        return None;
-    }
-    let data = error.data.as_ref()?;
-    let name = data["code"].as_str()?;
-    let code = *ToolErrorCode::ALL.iter().find(|code| code.as_str() == name)?;
-    let mut failure = ToolError::new(code, error.message.to_string());
-    failure.retry_after = data["retryAfterMs"].as_u64().map(Duration::from_millis);
-    Some(failure)
-}
-
-/// Whether a server uses a code that is reserved for this client.
-pub(in crate::mcp) fn is_own_code(code: ErrorCode) -> bool {
-    [HTTP_FAILURE, UNREADABLE_ANSWER, OVERSIZED_ANSWER].contains(&code)
-}
-
-/// The error for a server that cannot be reached or used.
-pub(super) fn unavailable(message: String) -> ToolError {
-    ToolError::new(ToolErrorCode::UpstreamUnavailable, message)
 }
 
 fn session_gone(server: &str) -> ToolError {
@@ -86,7 +53,7 @@ fn session_gone(server: &str) -> ToolError {
 }
 
 /// The error for an HTTP status other than success.
-pub(super) fn of_status(
+pub(crate) fn of_status(
     server: &str,
     status: StatusCode,
     headers: &HeaderMap,
@@ -102,14 +69,15 @@ pub(super) fn of_status(
         }
         StatusCode::FORBIDDEN if asks_for_scope(headers) => (
             ToolErrorCode::UpstreamUnavailable,
-            format!("server `{server}` wants more rights than were granted; run `cx auth login {server}`"),
+            format!("server `{server}` requires more scopes than were granted; run `cx auth login {server}`"),
         ),
         StatusCode::FORBIDDEN => {
             (ToolErrorCode::UpstreamUnavailable, format!("server `{server}` refuses this client ({status})"))
         }
-        StatusCode::TOO_MANY_REQUESTS => {
-            (ToolErrorCode::RateLimited, format!("server `{server}` has had too many requests ({status})"))
-        }
+        StatusCode::TOO_MANY_REQUESTS => (
+            ToolErrorCode::RateLimited,
+            format!("server `{server}` has received too many requests ({status})"),
+        ),
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => (
             ToolErrorCode::UpstreamUnavailable,
             format!("server `{server}` has no MCP endpoint at its address ({status}); is its `url` right?"),
@@ -133,54 +101,29 @@ pub(super) fn of_status(
     error
 }
 
-/// The instruction for a server that requires signing in.
-pub(in crate::mcp) fn sign_in(server: &str) -> String {
-    format!("server `{server}` asks to sign in; run `cx auth login {server}`")
-}
-
+/// Whether the token lacks a scope (RFC 6750, section 3.1).
 fn asks_for_scope(headers: &HeaderMap) -> bool {
-    let challenge = headers.get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    challenge.is_some_and(|challenge| challenge.contains("insufficient_scope"))
+    headers.get_all(header::WWW_AUTHENTICATE).iter().any(|value| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        challenges(&value).iter().any(|challenge| challenge.parameter("error") == Some("insufficient_scope"))
+    })
 }
 
 /// The pause that `Retry-After` asks for, in seconds or as a date, clamped to between zero and a
 /// minute.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    let seconds = match value.parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() => seconds,
-        // Infinite or NaN, for example because of too many digits.
-        Ok(_) => return None,
-        Err(_) => {
-            let now = now.duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
-            http_date(value)? - now
+    match value.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() => {
+            Some(Duration::from_secs_f64(seconds.clamp(0.0, MAX_RETRY_AFTER.as_secs_f64())))
         }
-    };
-    let most = MAX_RETRY_AFTER.as_secs_f64();
-    Some(Duration::from_secs_f64(seconds.clamp(0.0, most)))
-}
-
-/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970. The two older date
-/// formats of HTTP are not used any more.
-fn http_date(text: &str) -> Option<f64> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, rest) = text.split_once(", ")?;
-    let parts: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let [day, month, year, time, "GMT"] = parts[..] else { return None };
-    let day: i64 = day.parse().ok().filter(|day| (1..=31).contains(day))?;
-    let month = i64::try_from(MONTHS.iter().position(|name| *name == month)?).ok()? + 1;
-    let year: i64 = year.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut clock =
-        time.split(':').map(|part| part.parse::<i64>().ok().filter(|part| (0..=60).contains(part)));
-    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
-    // Days of the civil calendar, with years that begin in March so that the leap day is the last.
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = 365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + day_of_year - 719_468;
-    #[expect(clippy::cast_precision_loss, reason = "the year is below 10,000: far from 2^53 seconds")]
-    let seconds = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) as f64;
-    Some(seconds)
+        // Infinite or NaN, for example because of too many digits.
+        Ok(_) => None,
+        Err(_) => {
+            let date = httpdate::parse_http_date(value).ok()?;
+            Some(date.duration_since(now).unwrap_or_default().min(MAX_RETRY_AFTER))
+        }
+    }
 }
 
 #[cfg(test)]

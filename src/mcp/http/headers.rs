@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -11,13 +13,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json;
-use crate::mcp::client::MAX_TOOLS;
-use crate::mcp::convert::schema_tree;
+use crate::mcp::definitions::{MAX_TOOLS, schema_tree};
 
 /// Bounds on a server's declarations: the number of arguments that one tool may promote to headers,
 /// and their depth in the arguments.
 const MAX_PROMOTED: usize = 32;
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Maximum bytes of a promoted value. Most servers would refuse longer headers anyway.
 const MAX_VALUE: usize = 4096;
@@ -27,13 +28,13 @@ type Promoted = (Vec<String>, HeaderName);
 
 /// The arguments that are sent as headers, by tool, according to the last list.
 #[derive(Default)]
-pub(super) struct Promotions(Mutex<HashMap<String, Vec<Promoted>>>);
+pub(crate) struct Promotions(Mutex<HashMap<String, Vec<Promoted>>>);
 
 impl Promotions {
     /// Reads the declarations of a page of a list of tools. Returns the page with `null` for tools
     /// with invalid declarations, which must be omitted according to the specification. `None` if
     /// there are none of these.
-    pub(super) fn learn(&self, page: &str) -> Option<String> {
+    pub(crate) fn learn(&self, page: &str) -> Option<String> {
         #[derive(Deserialize)]
         struct Page<'a> {
             #[serde(borrow)]
@@ -76,7 +77,7 @@ impl Promotions {
     }
 
     /// The headers for one message.
-    pub(super) fn headers(&self, message: &[u8]) -> HeaderMap {
+    pub(crate) fn headers(&self, message: &[u8]) -> HeaderMap {
         #[derive(Deserialize)]
         struct Message<'a> {
             #[serde(borrow)]
@@ -137,7 +138,7 @@ impl Promotions {
 /// Collects the declarations; `None` if one of them is invalid.
 fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Promoted>) -> Option<()> {
     let Some(Value::Object(properties)) = schema.get("properties") else { return Some(()) };
-    if path.len() >= DEEPEST {
+    if path.len() >= MAX_DEPTH {
         return Some(());
     }
     for (key, property) in properties {
@@ -170,22 +171,7 @@ fn encoded(value: &str) -> String {
     if is_visible && !is_padded && !value.starts_with("=?base64?") {
         return value.to_owned();
     }
-    format!("=?base64?{}?=", base64(value.as_bytes()))
-}
-
-/// Encodes `bytes` in standard Base64 with padding.
-pub(in crate::mcp) fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit)) & 63;
-            text.push(if digit <= chunk.len() { char::from(DIGITS[value as usize]) } else { '=' });
-        }
-    }
-    text
+    format!("=?base64?{}?=", STANDARD.encode(value))
 }
 
 #[cfg(test)]

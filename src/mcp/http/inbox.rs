@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use rmcp::model::{CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
+use rmcp::model::{CustomResult, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::Problem;
+use super::failure::RequestFailure;
 use super::headers::Promotions;
 use crate::json::{self, TreeError};
 use crate::lines::{FoundId, IdScan};
-use crate::mcp::convert::{Expected, read_result};
-use crate::mcp::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
+use crate::mcp::answers::{Expected, read_result};
+use crate::mcp::message::{
+    IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error,
+};
 use crate::mcp::notifications::Notifications;
 
 /// Maximum number of messages that wait for rmcp, which receives them without delay.
@@ -29,32 +31,32 @@ const MAX_IN_BATCH: usize = 1024;
 const MAX_VERSION: usize = 64;
 
 /// A pending request: how its answer is parsed, and how its exchange is ended.
-pub(super) struct Pending {
-    pub(super) expected: Expected,
-    pub(super) cancel: CancellationToken,
+pub(crate) struct Pending {
+    pub(crate) expected: Expected,
+    pub(crate) cancel: CancellationToken,
 }
 
 /// The receiving half of an HTTP connection.
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     server: Arc<str>,
     pending: Mutex<HashMap<i64, Pending>>,
     messages: mpsc::Sender<ServerJsonRpcMessage>,
     notifications: Notifications,
-    pub(super) promotions: Promotions,
+    pub(crate) promotions: Promotions,
     /// The version that the older handshake negotiated. It is stored before the answer is passed
     /// on, because the next message already carries it.
-    pub(super) version: Mutex<Option<HeaderValue>>,
+    pub(crate) version: Mutex<Option<HeaderValue>>,
 }
 
 /// The result of handling one message.
-pub(super) enum Taken {
+pub(crate) enum Received {
     /// A request of the server, and the answer to it.
-    Asked(Value),
-    Nothing,
+    Request(Value),
+    Handled,
 }
 
 impl Inbox {
-    pub(super) fn new(
+    pub(crate) fn new(
         server: Arc<str>,
         notifications: Notifications,
     ) -> (Self, mpsc::Receiver<ServerJsonRpcMessage>) {
@@ -65,23 +67,23 @@ impl Inbox {
         (Self { server, pending, messages, notifications, promotions, version }, receiver)
     }
 
-    pub(super) fn expect(&self, id: i64, pending: Pending) {
+    pub(crate) fn expect(&self, id: i64, pending: Pending) {
         self.pending.lock().insert(id, pending);
     }
 
-    pub(super) fn is_pending(&self, id: i64) -> bool {
+    pub(crate) fn is_pending(&self, id: i64) -> bool {
         self.pending.lock().contains_key(&id)
     }
 
     /// Ends a request that nobody waits for any more, without an answer.
-    pub(super) fn forget(&self, id: i64) {
+    pub(crate) fn forget(&self, id: i64) {
         if let Some(pending) = self.pending.lock().remove(&id) {
             pending.cancel.cancel();
         }
     }
 
     /// Ends a pending request with an error.
-    pub(super) async fn fail(&self, id: i64, problem: Problem) {
+    pub(crate) async fn fail(&self, id: i64, problem: RequestFailure) {
         if self.pending.lock().remove(&id).is_some() {
             let error = problem.into_error_data(&self.server);
             self.pass_on(JsonRpcMessage::error(error, Some(RequestId::Number(id)))).await;
@@ -90,7 +92,7 @@ impl Inbox {
 
     /// Handles a text that was received: a message, or an array of messages. `request` is the
     /// request whose answer this is, if it came on that request's response.
-    pub(super) async fn take(&self, text: &[u8], request: Option<i64>) -> Vec<Taken> {
+    pub(crate) async fn receive(&self, text: &[u8], request: Option<i64>) -> Vec<Received> {
         let text = text.trim_ascii();
         if text.first() == Some(&b'[')
             && let Ok(batch) = std::str::from_utf8(text)
@@ -98,50 +100,52 @@ impl Inbox {
         {
             let mut all = Vec::new();
             for message in messages {
-                all.push(self.take_one(message.get().as_bytes(), request).await);
+                all.push(self.receive_one(message.get().as_bytes(), request).await);
             }
             return all;
         }
-        vec![self.take_one(text, request).await]
+        vec![self.receive_one(text, request).await]
     }
 
-    async fn take_one(&self, text: &[u8], request: Option<i64>) -> Taken {
-        let envelope = match serde_json::from_slice::<Envelope<'_>>(text) {
-            Ok(envelope) => envelope,
+    async fn receive_one(&self, text: &[u8], request: Option<i64>) -> Received {
+        let message = match serde_json::from_slice::<IncomingMessage<'_>>(text) {
+            Ok(message) => message,
             Err(error) => {
                 // The answer to the request with this id, or, without an id, to the request of this
                 // response.
                 let Some(id) = IdScan::of_line(text).as_ref().and_then(FoundId::as_number).or(request) else {
-                    return Taken::Nothing;
+                    return Received::Handled;
                 };
-                self.fail(id, Problem::Unreadable(error.to_string())).await;
-                return Taken::Nothing;
+                self.fail(id, RequestFailure::Unreadable(error.to_string())).await;
+                return Received::Handled;
             }
         };
-        match (&envelope.method, envelope.id) {
-            (Some(method), Some(id)) => answer_to(method, id).map_or(Taken::Nothing, Taken::Asked),
+        match (&message.method, message.id) {
+            (Some(method), Some(id)) => answer_to(method, id).map_or(Received::Handled, Received::Request),
             (Some(method), None) => {
-                self.notice(method, text).await;
-                Taken::Nothing
+                self.receive_notification(method, text).await;
+                Received::Handled
             }
-            (None, id) => self.take_answer(&envelope, id, request).await,
+            (None, id) => self.receive_answer(&message, id, request).await,
         }
     }
 
-    async fn take_answer(
+    async fn receive_answer(
         &self,
-        envelope: &Envelope<'_>,
+        message: &IncomingMessage<'_>,
         id: Option<&RawValue>,
         request: Option<i64>,
-    ) -> Taken {
+    ) -> Received {
         let named = id.and_then(|id| id.get().trim_matches('"').parse::<i64>().ok());
         // An error without an id, on the response to a request, belongs to that request.
-        let Some(id) = named.or(request.filter(|_| envelope.error.is_some())) else { return Taken::Nothing };
+        let Some(id) = named.or(request.filter(|_| message.error.is_some())) else {
+            return Received::Handled;
+        };
         let Some(expected) = self.pending.lock().get(&id).map(|pending| pending.expected) else {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
-            return Taken::Nothing;
+            return Received::Handled;
         };
-        let answer = match (envelope.result, envelope.error) {
+        let answer = match (message.result, message.error) {
             (Some(result), None) => read_result(expected, result).map(|result| {
                 JsonRpcMessage::response(self.learned(expected, result), RequestId::Number(id))
             }),
@@ -149,8 +153,9 @@ impl Inbox {
                 .map(|error| JsonRpcMessage::error(error, Some(RequestId::Number(id))))
                 .map_err(TreeError::from),
             (None, None) => {
-                self.fail(id, Problem::Unreadable("it has neither a result nor an error".to_owned())).await;
-                return Taken::Nothing;
+                self.fail(id, RequestFailure::Unreadable("it has neither a result nor an error".to_owned()))
+                    .await;
+                return Received::Handled;
             }
         };
         match answer {
@@ -159,9 +164,9 @@ impl Inbox {
                     self.pass_on(answer).await;
                 }
             }
-            Err(error) => self.fail(id, Problem::Unreadable(error.to_string())).await,
+            Err(error) => self.fail(id, RequestFailure::Unreadable(error.to_string())).await,
         }
-        Taken::Nothing
+        Received::Handled
     }
 
     fn learned(&self, expected: Expected, mut result: ServerResult) -> ServerResult {
@@ -185,7 +190,7 @@ impl Inbox {
 
     /// Handles a notification: counts changes, passes progress to its listener, and passes on what
     /// rmcp needs. rmcp starts a task for each notification, so all others are dropped here.
-    async fn notice(&self, method: &str, text: &[u8]) {
+    async fn receive_notification(&self, method: &str, text: &[u8]) {
         match method {
             "notifications/tools/list_changed" => self.notifications.tools_changed(),
             _ if text.len() > MAX_NOTIFICATION_BYTES => {}
@@ -207,10 +212,4 @@ impl Inbox {
         // Fails if rmcp has dropped the transport, and then nobody waits for the message.
         let _gone = self.messages.send(message).await;
     }
-}
-
-/// The JSON-RPC error in the body of an HTTP error, if there is one.
-pub(super) fn error_in(body: &[u8]) -> Option<ErrorData> {
-    let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
-    read_error(envelope.error?).ok()
 }

@@ -15,10 +15,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
+use super::transport::PostTransport;
 use super::*;
-use crate::mcp::McpServer;
-use crate::mcp::convert::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, call_tool};
-use crate::tools::ToolErrorCode;
+use crate::mcp::answers::call_tool;
+use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, tool_error};
+use crate::mcp::notifications::Notifications;
+use crate::mcp::settings::{HttpKind, McpServer, McpTransport};
+use crate::tools::{ToolError, ToolErrorCode};
 
 /// One request as it was received.
 #[derive(Clone, Debug)]
@@ -160,8 +163,8 @@ async fn begin_events(stream: &mut TcpStream) {
 const DEADLINES: Deadlines =
     Deadlines { connect: Duration::from_millis(1500), request: Duration::from_millis(1500) };
 
-fn transport(server: &McpServer) -> (HttpWire, Arc<HttpState>) {
-    let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
+fn transport(server: &McpServer) -> (PostTransport, Arc<HttpState>) {
+    let McpTransport::Http(http) = &server.transport else { unreachable!() };
     connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), DEADLINES)
         .unwrap()
 }
@@ -494,7 +497,7 @@ async fn up_223_a_huge_event_and_a_flood_of_comments_end_the_call() {
         })
         .await;
         let server = McpServer::http("s", fake.url.clone());
-        let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
+        let McpTransport::Http(http) = &server.transport else { unreachable!() };
         // An unoptimised build needs some time for 68 MB.
         let deadlines = Deadlines { request: Duration::from_secs(9), ..DEADLINES };
         let (wire, _state) = connect_transport(
@@ -715,8 +718,8 @@ async fn the_older_transport_is_found_and_remembered() {
     for refusal in ["404 Not Found", "405 Method Not Allowed", "400 Bad Request"] {
         let fake = older("/messages?session=1", refusal).await;
         let server = McpServer::http("s", fake.url.clone());
-        let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
-        let known = Arc::new(Known::default());
+        let McpTransport::Http(http) = &server.transport else { unreachable!() };
+        let known = Arc::new(LastKind::default());
         for connection in 0..2 {
             let (wire, _state) = connect_transport(
                 Arc::from("s"),
@@ -758,7 +761,7 @@ async fn messages_of_the_older_transport_stay_within_the_origin() {
     let endpoint: &'static str = Box::leak(other.url.to_string().into_boxed_str());
     let fake = older(endpoint, "404 Not Found").await;
     let mut server = McpServer::http("s", fake.url.clone());
-    if let crate::mcp::McpTransport::Http(http) = &mut server.transport {
+    if let McpTransport::Http(http) = &mut server.transport {
         http.kind = HttpKind::Sse;
     }
     let error = connect(&server).await.0.err().unwrap();
@@ -843,7 +846,7 @@ async fn headers_that_cannot_be_sent_are_named_without_their_values() {
         ("Mcp-Session-Id", "secret", "is set by the protocol"),
     ] {
         let server = McpServer::http("s", Url::parse("http://127.0.0.1:1/").unwrap()).header(name, value);
-        let crate::mcp::McpTransport::Http(http) = &server.transport else { unreachable!() };
+        let McpTransport::Http(http) = &server.transport else { unreachable!() };
         let error = connect_transport(
             Arc::from("s"),
             http,

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::address::may_send_to;
 use super::issuer::{self, Document, Endpoints};
-use crate::mcp::http::{cause, pool};
+use crate::mcp::web::{self, cause, is_compressed, read_up_to};
 use crate::tools::ToolError;
 
 /// Maximum time for connecting, and for one exchange. Authorization servers answer in milliseconds,
@@ -29,7 +29,7 @@ const MAX_BODY: usize = 64 * 1024;
 const MAX_REQUESTS: usize = 32;
 
 /// Sends all requests of rmcp's OAuth client in one sign-in or renewal.
-pub(super) struct OAuthHttp {
+pub(crate) struct OAuthHttp {
     client: Client,
     /// The configured URL of the server.
     server: Url,
@@ -58,7 +58,7 @@ struct Resource {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     #[error("`{0}` is not behind `https`, or is on this machine and the server is not")]
     Address(String),
     #[error("nothing is sent to `{0}`, which is no endpoint of the authorization server")]
@@ -79,23 +79,23 @@ impl OAuthHttp {
     /// # Errors
     ///
     /// If TLS cannot be used.
-    pub(super) fn new(server: &Url) -> Result<Self, ToolError> {
-        Ok(Self { client: pool(CONNECT_TIME)?, server: server.clone(), seen: Mutex::default() })
+    pub(crate) fn new(server: &Url) -> Result<Self, ToolError> {
+        Ok(Self { client: web::client(CONNECT_TIME)?, server: server.clone(), seen: Mutex::default() })
     }
 
     /// The metadata document that was fetched last.
-    pub(super) fn document(&self) -> Option<Document> {
+    pub(crate) fn document(&self) -> Option<Document> {
         self.seen.lock().document.clone()
     }
 
     /// Whether the server has named `issuer` among its authorization servers. Any server can name
     /// it, so this is a reason to ask the issuer, and does not prove anything.
-    pub(super) fn has_named(&self, issuer: &str) -> bool {
+    pub(crate) fn has_named(&self, issuer: &str) -> bool {
         self.seen.lock().named.iter().any(|entry| issuer::names(entry, issuer))
     }
 
     /// Allows requests to the endpoints of an authorization server that was checked.
-    pub(super) fn permit(&self, endpoints: &Endpoints) {
+    pub(crate) fn permit(&self, endpoints: &Endpoints) {
         self.seen.lock().endpoints = endpoints.posted_to();
     }
 
@@ -104,7 +104,7 @@ impl OAuthHttp {
     /// # Errors
     ///
     /// If there is none, or it must not be requested.
-    pub(super) async fn get(&self, url: &Url) -> Result<Response<Vec<u8>>, Refused> {
+    pub(crate) async fn get(&self, url: &Url) -> Result<Response<Vec<u8>>, Refused> {
         let request = Request::get(url.as_str()).body(Vec::new());
         self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?).await
     }
@@ -116,12 +116,12 @@ impl OAuthHttp {
     /// Sends one request. Redirects are never followed here: rmcp follows those of discovery within
     /// the origin, and a request with a secret follows none.
     async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Refused> {
-        let not_one = |_| Refused::Failed("an address that is not one".to_owned());
+        let invalid = |_| Refused::Failed("invalid URL".to_owned());
         let url =
             Url::parse(&request.uri().to_string()).map_err(|error| Refused::Failed(error.to_string()))?;
         // Sends to the URL that was checked, even if another parser would read the text
         // differently.
-        *request.uri_mut() = url.as_str().parse().map_err(not_one)?;
+        *request.uri_mut() = url.as_str().parse().map_err(invalid)?;
         let is_get = request.method() == Method::GET;
         let asked_first = self.admit(&url, is_get)?;
         let sent = reqwest::Request::try_from(request).map_err(|error| Refused::Failed(cause(&error)))?;
@@ -184,18 +184,11 @@ impl OAuthHttpClient for OAuthHttp {
 }
 
 async fn collect(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, Refused> {
-    let encoding = response.headers().get(header::CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+    if is_compressed(&response) {
         return Err(Refused::Compressed);
     }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Refused::Failed(cause(&error)))? {
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(Refused::TooLarge);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    let mut answer = Response::new(body);
+    let body = read_up_to(&mut response, MAX_BODY).await.map_err(|error| Refused::Failed(cause(&error)))?;
+    let mut answer = Response::new(body.ok_or(Refused::TooLarge)?);
     *answer.status_mut() = response.status();
     *answer.headers_mut() = std::mem::take(response.headers_mut());
     Ok(answer)

@@ -18,22 +18,20 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::address::may_send_to;
-use super::issuer::{SignInError, is_same_issuer};
-use super::tokens::{Remembered, TokenStore, secret};
-use super::{Discovered, check_before, client_credentials, discover, has_token};
+use super::discovery::{Discovered, check_before, client_credentials, discover};
+use super::failure::{SignInError, described, preview};
+use super::issuer::is_same_issuer;
+use super::tokens::{BoundCredentials, TokenStore, secret};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
 /// How long a user may take in the browser, for example to find a password or a second factor.
-const PERSON_TIME: Duration = Duration::from_secs(5 * 60);
+const USER_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// Maximum time for discovery with registration, and for exchanging the code, each.
 const EXCHANGE_TIME: Duration = Duration::from_secs(60);
 
 /// Path of the redirect URI.
 const CALLBACK: &str = "/callback";
-
-/// Maximum characters of a server's own error text.
-const MAX_PROBLEM: usize = 500;
 
 /// Why signing in or out failed.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +100,7 @@ pub async fn logout(server: &McpServer, directory: &Path) -> Result<(), AuthErro
     logout_with(server, &TokenStore::new(server.identity(), directory)).await
 }
 
-pub(super) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Result<(), AuthError> {
+pub(crate) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Result<(), AuthError> {
     // Without the lock, a renewal in flight would store its tokens afterwards.
     let _lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
     tokens.clear().await.map_err(|error| failure(server, &error.into()))
@@ -122,7 +120,7 @@ pub async fn status(server: &McpServer, directory: &Path) -> Result<AuthStatus, 
     })
 }
 
-pub(super) async fn login_with(
+pub(crate) async fn login_with(
     server: &McpServer,
     tokens: Arc<TokenStore>,
     show: impl FnOnce(&Url),
@@ -137,13 +135,13 @@ pub(super) async fn login_with(
     if let Some(before) = tokens.load().await
         && !is_same_issuer(&before.binding.issuer, &discovered.binding.issuer)
     {
-        let (before, now) = (shown(&before.binding.issuer), shown(&discovered.binding.issuer));
+        let (before, now) = (preview(&before.binding.issuer), preview(&discovered.binding.issuer));
         tracing::warn!(server = server.name, before, now, "signing in to another authorization server");
     }
     if config.client_credentials {
         let lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
         let Discovered { mut manager, binding, .. } = discovered;
-        manager.set_credential_store(Remembered { tokens, binding, lock: Some(Arc::new(lock)) });
+        manager.set_credential_store(BoundCredentials { tokens, binding, lock: Some(Arc::new(lock)) });
         let exchanged = timeout(EXCHANGE_TIME, client_credentials(&mut manager, &http.url, &config)).await;
         return exchanged.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error));
     }
@@ -163,13 +161,13 @@ pub(super) async fn login_with(
     let state = address.query_pairs().find(|(key, _)| key == "state").map(|(_, state)| state.into_owned());
     let Some(state) = state else { return Err(failed("the address to open has no `state`".to_owned())) };
     show(&address);
-    let callback = timeout(PERSON_TIME, receive(listener, &state)).await;
+    let callback = timeout(USER_TIME, receive(listener, &state)).await;
     let callback = callback.map_err(|_elapsed| AuthError::Elapsed(server.name.clone()))?.map_err(failed)?;
     let code = match (callback.code, callback.error) {
         (Some(code), None) => code,
         (_, error) => {
             let problem = callback.error_description.or(error).unwrap_or_else(|| "no code came".to_owned());
-            return Err(failed(shown(&problem)));
+            return Err(failed(preview(&problem)));
         }
     };
     // Without the lock, a renewal of the previous sign-in in flight would replace the new tokens.
@@ -177,7 +175,7 @@ pub(super) async fn login_with(
     let exchanged = session.handle_callback_with_issuer(&code, &state, callback.iss.as_deref());
     let exchanged = timeout(EXCHANGE_TIME, exchanged).await.map_err(|_elapsed| too_slow())?;
     exchanged.map_err(|error| failure(server, &error.into()))?;
-    if has_token(tokens.load().await.as_ref()) {
+    if tokens.load().await.as_ref().and_then(secret).is_some() {
         return Ok(());
     }
     Err(AuthError::Storage { server: server.name.clone(), problem: "they were not kept".to_owned() })
@@ -194,7 +192,7 @@ async fn begin(
     if config.client_id.is_some() && config.issuer.is_none() {
         endpoints.check_mix_up(&binding.issuer)?;
     }
-    manager.set_credential_store(Remembered { tokens: Arc::clone(tokens), binding, lock: None });
+    manager.set_credential_store(BoundCredentials { tokens: Arc::clone(tokens), binding, lock: None });
     let mut request = AuthorizationRequest::new(redirect).with_client_name("cx");
     request = if config.scopes.is_empty() {
         request.with_initial_scope_selection()
@@ -283,20 +281,4 @@ fn failure(server: &McpServer, error: &SignInError) -> AuthError {
         }
         error => AuthError::Failed { server, problem: described(error) },
     }
-}
-
-/// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.
-pub(super) fn described(error: &SignInError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    for _ in 0..8 {
-        let Some(inner) = source else { break };
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    shown(&text)
-}
-
-fn shown(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control()).take(MAX_PROBLEM).collect()
 }

@@ -1,7 +1,9 @@
 //! Signing in with a small authorization server that checks the requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use ::http::{HeaderMap, StatusCode, header};
 use axum::Router;
@@ -9,15 +11,23 @@ use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use url::Url;
 
-use super::login::login_with;
-use super::*;
-use crate::mcp::http::{Deadlines, base64, connect_transport, tool_error};
+use super::authorization::Authorization;
+use super::login::{AuthError, login, login_with};
+use super::tokens::TokenStore;
+use crate::mcp::errors::tool_error;
+use crate::mcp::http::{Deadlines, connect_transport};
 use crate::mcp::notifications::Notifications;
+use crate::mcp::settings::{McpServer, McpTransport, OAuth};
+use crate::tools::{ToolError, ToolErrorCode};
 
 mod hostile;
 
@@ -210,7 +220,7 @@ fn store(server: &McpServer, directory: &TempDir) -> Arc<TokenStore> {
 fn browser(address: &Url) -> tokio::task::JoinHandle<(StatusCode, String)> {
     let address = address.clone();
     tokio::spawn(async move {
-        let client = crate::mcp::http::pool(Duration::from_secs(2)).unwrap();
+        let client = crate::mcp::web::client(Duration::from_secs(2)).unwrap();
         let sent = client.get(address).send().await.unwrap();
         let back = sent.headers()[header::LOCATION].to_str().unwrap().to_owned();
         let page = client.get(back).send().await.unwrap();
@@ -245,7 +255,7 @@ async fn connect(server: &McpServer, authorization: Arc<Authorization>) -> Resul
 }
 
 async fn call(running: &Running) -> Result<(), ToolError> {
-    match crate::mcp::convert::call_tool(running, rmcp::model::CallToolRequestParams::new("t")).await {
+    match crate::mcp::answers::call_tool(running, rmcp::model::CallToolRequestParams::new("t")).await {
         Ok(_) => Ok(()),
         Err(rmcp::ServiceError::McpError(error)) => Err(tool_error(&error).unwrap()),
         Err(error) => panic!("{error}"),
@@ -266,7 +276,7 @@ async fn a_person_signs_in_and_calls_work() {
     // The verifier belongs to the challenge.
     let verifier = issuer.forms.lock()[0]["code_verifier"].clone();
     let digest = Sha256::digest(verifier.as_bytes());
-    let challenge = base64(&digest).replace('+', "-").replace('/', "_").replace('=', "");
+    let challenge = URL_SAFE_NO_PAD.encode(digest);
     assert_eq!(issuer.challenge.lock().as_deref(), Some(challenge.as_str()));
 
     let running = connect(&server, authorization(&server, &directory)).await.unwrap();
@@ -373,7 +383,7 @@ async fn a_forged_return_does_not_end_the_sign_in() {
     let signing_in = login_with(&server, store(&server, &directory), |address| {
         let address = address.clone();
         forged = Some(tokio::spawn(async move {
-            let client = crate::mcp::http::pool(Duration::from_secs(2)).unwrap();
+            let client = crate::mcp::web::client(Duration::from_secs(2)).unwrap();
             let (_, back) = address.query_pairs().find(|(key, _)| key == "redirect_uri").unwrap();
             let forged = client.get(format!("{back}?code=evil&state=guessed")).send().await.unwrap().status();
             browser(&address).await.unwrap();
@@ -393,7 +403,7 @@ async fn a_person_who_says_no_is_told_so() {
         let query: HashMap<_, _> = address.query_pairs().into_owned().collect();
         let back = format!("{}?error=access_denied&state={}", query["redirect_uri"], query["state"]);
         drop(tokio::spawn(async move {
-            crate::mcp::http::pool(Duration::from_secs(2)).unwrap().get(back).send().await.unwrap();
+            crate::mcp::web::client(Duration::from_secs(2)).unwrap().get(back).send().await.unwrap();
         }));
     });
     let error = error.await.unwrap_err();

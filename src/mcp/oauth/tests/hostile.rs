@@ -3,7 +3,11 @@
 use axum::http::{Method, Request};
 
 use super::*;
+use crate::mcp::oauth::authorization::Token;
+use crate::mcp::oauth::discovery::{Discovered, client_credentials, discover};
 use crate::mcp::oauth::issuer::{Binding, Endpoints, IssuerError};
+use crate::mcp::oauth::login::logout_with;
+use crate::mcp::oauth::tokens::{BoundCredentials, secret};
 
 /// An attacker's site: answers every GET with one document, and records the requests.
 #[derive(Default)]
@@ -241,7 +245,7 @@ async fn v_344_a_server_without_metadata_is_not_the_authorization_server_it_had(
     let error = token_of(&server, &directory).await.err().unwrap();
     assert!(error.message.contains("sign in again"), "{}", error.message);
     assert!(server_only.forms.lock().is_empty());
-    assert!(has_token(store(&server, &directory).load().await.as_ref()));
+    assert!(store(&server, &directory).load().await.as_ref().and_then(secret).is_some());
 }
 
 #[tokio::test]
@@ -362,7 +366,7 @@ async fn v_349_no_redirect_takes_a_secret_along() {
     let signing_in = login_with(&server, store(&server, &fresh), |address| drop(browser(address)));
     assert!(signing_in.await.is_err());
     assert!(evil.requests.lock().is_empty());
-    assert!(has_token(store(&server, &directory).load().await.as_ref()));
+    assert!(store(&server, &directory).load().await.as_ref().and_then(secret).is_some());
 }
 
 /// This includes requests that rmcp would send by mistake.
@@ -380,7 +384,7 @@ async fn v_349_nothing_is_posted_but_to_the_endpoints_that_were_checked() {
     let lock = Arc::new(store(&server, &directory).lock().await.unwrap());
     let binding = Binding { issuer: String::new(), token_origin: String::new() };
     let tokens = store(&server, &directory);
-    manager.set_credential_store(Remembered { tokens, binding, lock: Some(lock) });
+    manager.set_credential_store(BoundCredentials { tokens, binding, lock: Some(lock) });
     let config = OAuth { client_credentials: true, ..robot(None) };
     assert!(client_credentials(&mut manager, &transport.url, &config).await.is_err());
     assert!(evil.requests.lock().is_empty());
@@ -476,7 +480,7 @@ async fn v_353_a_renewal_under_way_undoes_no_sign_out() {
     let tokens = store(&server, &directory);
     let signing_out = async {
         renewing(&issuer).await;
-        login::logout_with(&server, &tokens).await.unwrap();
+        logout_with(&server, &tokens).await.unwrap();
     };
     let (renewed, ()) = tokio::join!(token_of(&server, &directory), signing_out);
     assert!(renewed.unwrap().is_some());

@@ -1,0 +1,110 @@
+//! Requests, and the form in which their answers pass through rmcp: as text where rmcp would make
+//! trees.
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, CustomResult,
+    DiscoverResult, GetExtensions as _, InitializeResult, JsonObject, JsonRpcMessage, ServerResult,
+};
+use serde::de::Error as _;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::json::{self, Json, TreeError};
+
+/// The expected answer to an outgoing request, which determines how the answer is parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Discover,
+    Initialize,
+    ListTools,
+    CallTool,
+    /// The end of a subscription.
+    Listen,
+    /// Any other result, which is passed to the script unchanged.
+    Other,
+}
+
+/// The arguments of a call as JSON text, attached to a request whose own arguments are empty. rmcp
+/// would keep them as a tree, and make a second tree when it serializes them.
+#[derive(Clone)]
+struct CallArguments(Json);
+
+/// A request to call a tool.
+pub(crate) fn call_request(tool: &str, arguments: Json) -> ClientRequest {
+    let parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(JsonObject::new());
+    let mut request = CallToolRequest::new(parameters);
+    request.extensions.insert(CallArguments(arguments));
+    ClientRequest::CallToolRequest(request)
+}
+
+/// Serializes a message.
+///
+/// # Errors
+///
+/// If it cannot be serialized. No message of this client is known to fail.
+pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_json::Error> {
+    /// The empty arguments of [`call_request`] as they are serialized. Within a string the quotes
+    /// would be escaped, and no other part of the message has such a field.
+    const EMPTY: &[u8] = br#""arguments":{}"#;
+    let body = serde_json::to_vec(message)?;
+    let JsonRpcMessage::Request(request) = message else { return Ok(body) };
+    let Some(CallArguments(arguments)) = request.request.extensions().get() else { return Ok(body) };
+    let place = body.windows(EMPTY.len()).position(|bytes| bytes == EMPTY);
+    let place = place.ok_or_else(|| serde_json::Error::custom("the call has no arguments"))?;
+    let (before, after) = (&body[..place + EMPTY.len() - 2], &body[place + EMPTY.len()..]);
+    Ok([before, arguments.text().as_bytes(), after].concat())
+}
+
+/// The expected answer to a request.
+pub(crate) fn expected(request: &ClientRequest) -> Expected {
+    match request.method() {
+        "server/discover" => Expected::Discover,
+        "initialize" => Expected::Initialize,
+        "tools/list" => Expected::ListTools,
+        "tools/call" => Expected::CallTool,
+        "subscriptions/listen" => Expected::Listen,
+        _ => Expected::Other,
+    }
+}
+
+/// Parses a result as the type that its request expects. Results that may be large pass through
+/// rmcp as text ([`result_text`]), because rmcp's types hold trees.
+///
+/// # Errors
+///
+/// If the result is not of the expected type, or would take far more memory than its text.
+pub(crate) fn read_result(expected: Expected, result: &RawValue) -> Result<ServerResult, TreeError> {
+    let text = result.get();
+    if matches!(expected, Expected::ListTools | Expected::CallTool | Expected::Other) {
+        return Ok(ServerResult::CustomResult(CustomResult(Value::String(text.to_owned()))));
+    }
+    json::check(text, json::budget(text.len()))?;
+    Ok(match expected {
+        Expected::Discover => ServerResult::DiscoverResult(serde_json::from_str::<DiscoverResult>(text)?),
+        Expected::Initialize => {
+            ServerResult::InitializeResult(serde_json::from_str::<InitializeResult>(text)?)
+        }
+        _ => serde_json::from_str(text)?,
+    })
+}
+
+/// The text of a result that [`read_result`] has not parsed.
+pub(crate) fn result_text(result: ServerResult) -> Option<String> {
+    match result {
+        ServerResult::CustomResult(CustomResult(Value::String(text))) => Some(text),
+        _ => None,
+    }
+}
+
+/// Calls a tool as `Connection` does: rmcp's own function expects a
+/// result that rmcp has parsed.
+#[cfg(test)]
+pub(crate) async fn call_tool(
+    peer: &rmcp::Peer<rmcp::RoleClient>,
+    parameters: rmcp::model::CallToolRequestParams,
+) -> Result<serde_json::Value, rmcp::ServiceError> {
+    let request = rmcp::model::CallToolRequest::new(parameters);
+    let result = peer.send_request(rmcp::model::ClientRequest::CallToolRequest(request)).await?;
+    let text = result_text(result).ok_or(rmcp::ServiceError::UnexpectedResponse)?;
+    Ok(serde_json::from_str(&text).expect("the test's server sends JSON"))
+}

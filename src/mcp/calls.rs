@@ -1,0 +1,190 @@
+//! The steps of a call to a server: the limiter, a connection, the timeout, and what the result says
+//! about the server.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::{sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{CallFailure, Connection};
+use super::server::{ConnectionAttempt, UpstreamServer};
+use super::stats::CountedCall;
+use crate::json::Json;
+use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
+
+/// An unanswered call counts as a failure of its server only if it waited for at least this long,
+/// or for the server's call timeout if that is shorter. Otherwise runs with short deadlines would
+/// open the circuit of a slow server for all runs.
+const FAIR_WAIT: Duration = Duration::from_secs(10);
+
+impl UpstreamServer {
+    /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
+    /// then it is sent again over a new connection.
+    pub(crate) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
+        let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
+        tracing::debug!(server = &*self.name, tool = &*tool, "call");
+        // The parsed tree is dropped, because it is about twelve times as large as the text.
+        let arguments = Json::from(Value::Object(arguments));
+        let work = move |connection: Arc<Connection>| {
+            let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
+            async move { connection.call(&tool, arguments, on_progress).await }.boxed()
+        };
+        self.exchange(deadline, cancel, work).await
+    }
+
+    /// Sends a request for something other than a tool, under the same rules.
+    pub(crate) async fn request(
+        self: Arc<Self>,
+        request: ServerRequest,
+        deadline: Instant,
+        cancel: CancellationToken,
+    ) -> Result<Json, ToolError> {
+        let server = Arc::clone(&self);
+        let work = move |connection: Arc<Connection>| {
+            let (server, request) = (Arc::clone(&server), request.clone());
+            async move {
+                let method = request.method();
+                let key = match request {
+                    ServerRequest::ListResources => "resources",
+                    ServerRequest::ListPrompts => "prompts",
+                    ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
+                        return connection.request(method, Value::Object(request.parameters())).await;
+                    }
+                };
+                let listed = connection.list_all(method, key).await;
+                server.note_list_problem(&connection);
+                listed
+            }
+            .boxed()
+        };
+        self.exchange(deadline, cancel, work).await
+    }
+
+    /// Passes the limiter, gets a connection, and does `work` over it within the server's call
+    /// timeout.
+    async fn exchange<T>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: CancellationToken,
+        work: impl Work<T>,
+    ) -> Result<T, ToolError> {
+        let mut counted = CountedCall::new(&self.name);
+        let admitted = self.limiter.enter(deadline, &cancel).await;
+        let admitted = admitted.map_err(|error| {
+            counted.outcome = error.code.as_str();
+            self.with_last_error(error)
+        })?;
+        let began = Instant::now();
+        counted.began = Some(began);
+        self.note_call(began);
+        let attempt = self.attempt(deadline, &cancel, work).await;
+        let error = attempt.error();
+        self.times.record(began.elapsed(), error);
+        counted.outcome = error.map_or("ok", |error| error.code.as_str());
+        match attempt {
+            Attempt::Counted(result) => {
+                if let Err(error) = &result {
+                    self.note_failure(error);
+                }
+                admitted.record(&result);
+                result
+            }
+            Attempt::Uncounted(error) => Err(error),
+        }
+    }
+
+    /// Makes one attempt at a call, and a second one if the first was certainly not sent. A lost
+    /// connection or a failed start is one failure, however many calls fail with it.
+    async fn attempt<T>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: &CancellationToken,
+        work: impl Work<T>,
+    ) -> Attempt<T> {
+        let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
+        let mut may_retry = true;
+        loop {
+            let start = match self.connection_or_attempt() {
+                Ok(start) => start,
+                Err(error) => return Attempt::Uncounted(error),
+            };
+            let is_first = matches!(start, ConnectionAttempt::Begun(_));
+            let started = tokio::select! {
+                biased;
+                started = timeout_at(deadline.into(), start.connection()) => started,
+                () = cancel.cancelled() => return Attempt::Uncounted(cancelled()),
+            };
+            let connection = match started {
+                Ok(Ok(connection)) => connection,
+                Ok(Err(error)) => return Attempt::failed(error, is_first),
+                Err(_elapsed) => {
+                    let message = format!("server `{}` did not start before the run's end", self.name);
+                    return Attempt::Uncounted(ToolError::new(ToolErrorCode::ToolTimeout, message));
+                }
+            };
+            // A call's own timeout starts here, not when the call was queued or the server was
+            // started.
+            let sent = Instant::now();
+            let limit = deadline.min(sent + self.settings.call_timeout);
+            // Leaving the `select!` without an answer drops the call, which tells the server that
+            // it is cancelled.
+            let failure = tokio::select! {
+                biased;
+                result = work(Arc::clone(&connection)) => match result {
+                    Ok(result) => return Attempt::Counted(Ok(result)),
+                    Err(failure) => failure,
+                },
+                () = cancel.cancelled() => return Attempt::Uncounted(cancelled()),
+                () = sleep_until(limit.into()) => {
+                    let waited = limit - sent;
+                    let counts = waited >= self.settings.call_timeout.min(FAIR_WAIT);
+                    return Attempt::failed(unanswered(waited), counts);
+                }
+            };
+            let CallFailure { error, is_unsent } = failure;
+            if is_unsent && may_retry && !connection.is_alive() {
+                may_retry = false;
+                continue;
+            }
+            let counts = connection.is_alive() || connection.count_end();
+            return Attempt::failed(error, counts);
+        }
+    }
+}
+
+/// How an attempt at a call ended.
+enum Attempt<T> {
+    /// The result says something about the server, so the circuit breaker counts it.
+    Counted(Result<T, ToolError>),
+    /// It failed for another reason, or another call has counted the same failure.
+    Uncounted(ToolError),
+}
+
+impl<T> Attempt<T> {
+    fn failed(error: ToolError, is_counted: bool) -> Self {
+        if is_counted { Self::Counted(Err(error)) } else { Self::Uncounted(error) }
+    }
+
+    fn error(&self) -> Option<&ToolError> {
+        match self {
+            Self::Counted(Ok(_)) => None,
+            Self::Counted(Err(error)) | Self::Uncounted(error) => Some(error),
+        }
+    }
+}
+
+/// Work that is done over a connection, and again over another one if it certainly was not sent.
+trait Work<T>: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
+
+impl<T, F> Work<T> for F where F: Fn(Arc<Connection>) -> BoxFuture<'static, Result<T, CallFailure>> + Send {}
+
+fn unanswered(time: Duration) -> ToolError {
+    ToolError::new(
+        ToolErrorCode::ToolTimeout,
+        format!("no answer within {} ms; whether the call took effect is unknown", time.as_millis()),
+    )
+}

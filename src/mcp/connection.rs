@@ -1,0 +1,254 @@
+//! One connection to one server, and the requests over it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ProtocolVersion,
+    RequestId, SubscriptionFilter,
+};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use rmcp::{Peer, RoleClient};
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::connect::{CLOSED, ConnectionEnd};
+use super::errors::{self, unavailable};
+use super::notifications::Notifications;
+use super::stderr::with_stderr_tail;
+use super::{answers, results};
+use crate::json::Json;
+use crate::tools::{ProgressListener, ToolError, ToolResult};
+
+/// How long a failed request waits for the reason why the connection ended.
+const REASON_TIME: Duration = Duration::from_secs(1);
+
+/// Why a call has no result.
+pub(crate) struct CallFailure {
+    pub(crate) error: ToolError,
+    /// Whether no part of it has left this process, so that it can safely be sent again.
+    pub(crate) is_unsent: bool,
+}
+
+/// A live connection, shared by all runs. It ends with the server's stdout and is not used again.
+pub(crate) struct Connection {
+    pub(crate) server: Arc<str>,
+    pub(crate) peer: Peer<RoleClient>,
+    handle: Handle,
+    pub(crate) notifications: Notifications,
+    /// Whether the server has answered anything but the handshake.
+    pub(crate) has_answered: AtomicBool,
+    /// Whether its end has been counted as a failure of the server.
+    is_counted: AtomicBool,
+    /// Why its last incomplete list was cut.
+    pub(crate) list_problem: Mutex<Option<String>>,
+    /// Cancelled when no more answers will come.
+    pub(crate) ended: CancellationToken,
+    /// Cancelled when the owner wants the server to end.
+    pub(crate) stop: CancellationToken,
+    /// How it ended. Set when the cleanup is complete.
+    pub(crate) end: OnceLock<ConnectionEnd>,
+    pub(crate) finished: CancellationToken,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        server: Arc<str>,
+        peer: &Peer<RoleClient>,
+        notifications: &Notifications,
+        ended: &CancellationToken,
+    ) -> Arc<Self> {
+        let connection = Arc::new(Self {
+            server,
+            peer: peer.clone(),
+            handle: Handle::current(),
+            notifications: notifications.clone(),
+            has_answered: AtomicBool::new(false),
+            is_counted: AtomicBool::new(false),
+            list_problem: Mutex::default(),
+            ended: ended.clone(),
+            stop: CancellationToken::new(),
+            end: OnceLock::new(),
+            finished: CancellationToken::new(),
+        });
+        if connection.is_stateless() {
+            // The task ends with the connection.
+            tokio::spawn(subscribe(Arc::clone(&connection)));
+        }
+        connection
+    }
+
+    /// The negotiated protocol revision.
+    pub(crate) fn protocol_version(&self) -> Option<String> {
+        self.peer.peer_info().map(|info| info.protocol_version.to_string())
+    }
+
+    /// Whether the server uses the stateless revision, in which it announces changes only to
+    /// subscribers.
+    fn is_stateless(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
+    }
+
+    /// Whether it has answered anything since the handshake.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// Counts the connection's end as a failure of the server. Returns whether this is the first
+    /// time.
+    pub(crate) fn count_end(&self) -> bool {
+        !self.is_counted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Completes when no more answers will come.
+    pub(crate) async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
+    /// Whether calls can be sent.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.ended.is_cancelled() && !self.stop.is_cancelled()
+    }
+
+    /// How often the server has announced that its tools changed.
+    pub(crate) fn list_changes(&self) -> u64 {
+        self.notifications.tool_changes()
+    }
+
+    /// Makes the connection end, without waiting for it.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Ends the server: closes its stdin, then sends SIGTERM, then kills it. Returns when it has
+    /// ended.
+    pub(crate) async fn shutdown(&self) {
+        self.stop.cancel();
+        self.finished.cancelled().await;
+    }
+
+    /// Calls a tool once. Dropping the future tells the server that the call is cancelled.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: Json,
+        on_progress: Option<ProgressListener>,
+    ) -> Result<ToolResult, CallFailure> {
+        let request = answers::call_request(tool, arguments);
+        let response = self.exchange(request, on_progress).await;
+        let result = match response {
+            Ok(text) => results::tool_result(&self.server, &text),
+            Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, tool, &error)),
+            Err(error) => {
+                let is_unsent = matches!(error, ServiceError::TransportSend(_));
+                let meanwhile = "the call was running; whether it took effect is unknown";
+                return Err(CallFailure { error: self.lost(error, meanwhile).await, is_unsent });
+            }
+        };
+        self.has_answered.store(true, Ordering::Relaxed);
+        result.map_err(|error| CallFailure { error, is_unsent: false })
+    }
+
+    /// Sends any other request once and returns its result unchanged. Dropping the future tells the
+    /// server that the request is cancelled.
+    pub(crate) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
+        let text = self.request_text(method, parameters).await?;
+        let unreadable = |error: serde_json::Error| errors::unreadable(&self.server, &error.to_string());
+        Json::parse(&text).map_err(|error| CallFailure { error: unreadable(error), is_unsent: false })
+    }
+
+    pub(crate) async fn request_text(&self, method: &str, parameters: Value) -> Result<String, CallFailure> {
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
+        let result = match self.exchange(request, None).await {
+            Ok(text) => Ok(text),
+            Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, method, &error)),
+            Err(error) => {
+                let is_unsent = matches!(error, ServiceError::TransportSend(_));
+                return Err(CallFailure { error: self.lost(error, "it was asked").await, is_unsent });
+            }
+        };
+        self.has_answered.store(true, Ordering::Relaxed);
+        result.map_err(|error| CallFailure { error, is_unsent: false })
+    }
+
+    /// Sends a request whose answer passes through rmcp as text, and returns the text.
+    pub(crate) async fn exchange(
+        &self,
+        request: ClientRequest,
+        on_progress: Option<ProgressListener>,
+    ) -> Result<String, ServiceError> {
+        let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let _listening =
+            on_progress.map(|listener| self.notifications.listen(handle.progress_token.clone(), listener));
+        let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
+        let response = handle.await_response().await;
+        guard.id = None;
+        answers::result_text(response?).ok_or(ServiceError::UnexpectedResponse)
+    }
+
+    /// Explains why a request has no answer. Waits briefly for the process's exit status.
+    pub(crate) async fn lost(&self, error: ServiceError, meanwhile: &str) -> ToolError {
+        let server = &self.server;
+        match error {
+            ServiceError::UnexpectedResponse => errors::unreadable(server, "it answers another request"),
+            ServiceError::TransportSend(error) => {
+                unavailable(format!("nothing can be sent to server `{server}`: {error}"))
+            }
+            _ => {
+                let _elapsed = timeout(REASON_TIME, self.finished.cancelled()).await;
+                let (status, stderr_tail) =
+                    self.end.get().map_or((CLOSED, ""), |end| (&*end.status, &*end.stderr_tail));
+                let message = format!("server `{server}` {status} while {meanwhile}");
+                unavailable(with_stderr_tail(message, stderr_tail))
+            }
+        }
+    }
+}
+
+/// Subscribes to the changes of a server of the stateless revision and records them. Ends with the
+/// connection.
+async fn subscribe(connection: Arc<Connection>) {
+    let announces = connection.peer.peer_info().is_some_and(|info| {
+        info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+    });
+    if !announces {
+        return;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let listening = async {
+        let mut subscription = connection.peer.listen(filter).await.ok()?;
+        while let Ok(Some(_changed)) = subscription.next().await {
+            connection.notifications.tools_changed();
+        }
+        Some(())
+    };
+    tokio::select! {
+        _over = listening => {}
+        () = connection.ended.cancelled() => {}
+        () = connection.stop.cancelled() => {}
+    }
+}
+
+/// Tells the server that a request is cancelled, unless it has been answered.
+struct CancelOnDrop<'a> {
+    connection: &'a Connection,
+    id: Option<RequestId>,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        let peer = self.connection.peer.clone();
+        let reason = Some("the caller no longer waits".to_owned());
+        let parameters = CancelledNotificationParam::new(Some(id), reason);
+        // The task ends at once: the message is queued, or the connection is over.
+        self.connection.handle.spawn(async move {
+            let cancelled = CancelledNotification::new(parameters);
+            let _connection_is_over = peer.send_notification(cancelled.into()).await;
+        });
+    }
+}

@@ -1,0 +1,143 @@
+//! Errors of upstream servers as errors of a call. The transports report their own errors through
+//! rmcp as JSON-RPC errors with reserved codes.
+
+use std::time::Duration;
+
+use rmcp::model::{ErrorCode, ErrorData};
+use serde_json::json;
+
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// The error codes with which the transport reports its own errors through rmcp, which has no other
+/// way to end one request. They are far from the codes of JSON-RPC. If a server uses one of them,
+/// it is replaced.
+pub(crate) const UNREADABLE_ANSWER: ErrorCode = ErrorCode(i32::MIN);
+pub(crate) const OVERSIZED_ANSWER: ErrorCode = ErrorCode(i32::MIN + 1);
+
+/// The error code with which an HTTP failure passes through rmcp. See [`UNREADABLE_ANSWER`].
+const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
+
+/// Maximum bytes of a server's own error message that are passed on.
+pub(crate) const MESSAGE_BYTES: usize = 16 * 1024;
+
+/// The error for a server that cannot be reached or used.
+pub(crate) fn unavailable(message: String) -> ToolError {
+    ToolError::new(ToolErrorCode::UpstreamUnavailable, message)
+}
+
+/// The error for a server that was closed by its owner.
+pub(crate) fn closed(server: &str) -> ToolError {
+    unavailable(format!("server `{server}` was closed"))
+}
+
+/// The instruction for a server that requires signing in.
+pub(crate) fn sign_in(server: &str) -> String {
+    format!("server `{server}` requires signing in; run `cx auth login {server}`")
+}
+
+/// The error for an answer that violates the protocol.
+pub(crate) fn unreadable(server: &str, problem: &str) -> ToolError {
+    ToolError::new(
+        ToolErrorCode::UpstreamProtocol,
+        format!("server `{server}` sent an answer that cannot be read: {problem}"),
+    )
+}
+
+/// Converts a JSON-RPC error that answers `tools/call`.
+pub(crate) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolError {
+    if let Some(own) = own_error(server, error) {
+        return own;
+    }
+    let message = message(error);
+    let code = match error.code {
+        ErrorCode::METHOD_NOT_FOUND => ToolErrorCode::ToolNotFound,
+        // MCP uses the same code for an unknown tool as for invalid arguments; only the text
+        // differs.
+        ErrorCode::INVALID_PARAMS if says_unknown_tool(&message, tool) => ToolErrorCode::ToolNotFound,
+        ErrorCode::INVALID_PARAMS => ToolErrorCode::InvalidArguments,
+        _ => ToolErrorCode::ToolError,
+    };
+    ToolError::new(code, message)
+}
+
+/// Converts a JSON-RPC error that answers `tools/list`.
+pub(crate) fn list_error(server: &str, error: &ErrorData) -> ToolError {
+    own_error(server, error).unwrap_or_else(|| {
+        ToolError::new(
+            ToolErrorCode::UpstreamProtocol,
+            format!("server `{server}` does not list its tools: {}", message(error)),
+        )
+    })
+}
+
+/// The transport's own error about an answer, if `error` is one.
+pub(crate) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
+    match error.code {
+        UNREADABLE_ANSWER => Some(unreadable(server, &error.message)),
+        OVERSIZED_ANSWER => Some(ToolError::new(
+            ToolErrorCode::ResultTooLarge,
+            format!("server `{server}` sent an answer that is too large: {}", error.message),
+        )),
+        _ => tool_error(error),
+    }
+}
+
+/// Encodes a failure as the answer to a request. [`tool_error`] decodes it.
+pub(crate) fn encode(error: &ToolError) -> ErrorData {
+    let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+    let data = json!({ "code": error.code.as_str(), "retryAfterMs": millis });
+    ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
+}
+
+/// Decodes a failure that this transport reported as the answer to a request. `None` for other
+/// errors.
+pub(crate) fn tool_error(error: &ErrorData) -> Option<ToolError> {
+    if error.code != HTTP_FAILURE {
+        return None;
+    }
+    let data = error.data.as_ref()?;
+    let name = data["code"].as_str()?;
+    let code = *ToolErrorCode::ALL.iter().find(|code| code.as_str() == name)?;
+    let mut failure = ToolError::new(code, error.message.to_string());
+    failure.retry_after = data["retryAfterMs"].as_u64().map(Duration::from_millis);
+    Some(failure)
+}
+
+/// Whether a server uses a code that is reserved for this client.
+pub(crate) fn is_own_code(code: ErrorCode) -> bool {
+    [HTTP_FAILURE, UNREADABLE_ANSWER, OVERSIZED_ANSWER].contains(&code)
+}
+
+/// Formats a server's error message and its data, truncated.
+pub(crate) fn message(error: &ErrorData) -> String {
+    let text = match &error.data {
+        Some(data) if !data.is_null() => format!("{} ({data})", error.message),
+        _ if error.message.trim().is_empty() => format!("error {} without a message", error.code.0),
+        _ => error.message.to_string(),
+    };
+    shortened(&text, MESSAGE_BYTES)
+}
+
+/// Whether an invalid-parameters error is about the tool's name: it says so, or quotes the name
+/// next to it. `file not found`, in contrast, is about an argument.
+fn says_unknown_tool(message: &str, tool: &str) -> bool {
+    let message = message.to_lowercase();
+    let tool = tool.to_lowercase();
+    let is_missing = ["unknown", "not found", "no such", "does not exist"];
+    message.contains("unknown tool")
+        || message.contains("no such tool")
+        || (message.contains("tool")
+            && message.contains(&tool)
+            && is_missing.iter().any(|words| message.contains(words)))
+}
+
+pub(crate) fn shortened(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(max);
+    format!("{} [{} more bytes]", &text[..end], text.len() - end)
+}
+
+#[cfg(test)]
+mod tests;

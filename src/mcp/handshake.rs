@@ -1,0 +1,133 @@
+//! The handshake with a server: which protocol revisions are tried, and why it failed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rmcp::RoleClient;
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, RunningService,
+    serve_client_with_lifecycle,
+};
+use rmcp::transport::Transport;
+use tokio::runtime::Handle;
+use tokio::time::timeout_at;
+
+use super::connect::ConnectionEnd;
+use super::errors::{self, unavailable};
+use super::notifications::{NotificationHandler, Notifications};
+use super::stderr::with_stderr_tail;
+use super::stdio::NO_ANSWER;
+use crate::tools::ToolError;
+
+/// The parameters of a new connection.
+pub(crate) struct Start<'a> {
+    pub(crate) server: Arc<str>,
+    pub(crate) handle: &'a Handle,
+    pub(crate) notifications: Notifications,
+    /// Deadline of the handshake.
+    pub(crate) deadline: Instant,
+    /// The time for connecting, for error messages.
+    pub(crate) connect_timeout: Duration,
+    /// Which revisions to try.
+    pub(crate) revisions: Revisions,
+}
+
+/// Protocol revisions to try. Those before 2026-07-28 are the handshake revisions; later ones are
+/// stateless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Revisions {
+    /// The stateless revision, then the handshake revisions if the server does not support it.
+    Both,
+    /// Only the handshake revisions.
+    Handshake,
+    /// Only the stateless revision.
+    Stateless,
+}
+
+/// Why the handshake failed although there is a process.
+pub(crate) enum HandshakeFailure {
+    Elapsed(Duration),
+    Refused(Box<ClientInitializeError>),
+}
+
+impl HandshakeFailure {
+    pub(crate) fn try_instead(&self) -> Option<Revisions> {
+        let Self::Refused(error) = self else { return None };
+        match &**error {
+            ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
+                Some(Revisions::Handshake)
+            }
+            ClientInitializeError::LegacyFallbackFailed { discover, .. } => {
+                matches!(&**discover, ClientInitializeError::JsonRpcError(error) if error.message == NO_ANSWER)
+                    .then_some(Revisions::Stateless)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn into_error(self, server: &str, end: &ConnectionEnd) -> ToolError {
+        let error = match self {
+            Self::Refused(error) => match *error {
+                ClientInitializeError::LegacyFallbackFailed { fallback, .. } => Self::Refused(fallback),
+                error => Self::Refused(Box::new(error)),
+            },
+            elapsed @ Self::Elapsed(_) => elapsed,
+        };
+        let message = match error {
+            Self::Elapsed(time) => {
+                format!("server `{server}` did not answer the handshake within {} s", time.as_secs_f64())
+            }
+            Self::Refused(error) => match *error {
+                ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+                    let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
+                    format!(
+                        "server `{server}` supports no protocol revision that this client supports: {}",
+                        versions.join(", ")
+                    )
+                }
+                ClientInitializeError::JsonRpcError(error) => {
+                    if let Some(error) = errors::own_error(server, &error) {
+                        return error;
+                    }
+                    format!("server `{server}` refused the handshake: {}", errors::message(&error))
+                }
+                ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
+                    format!("server `{server}` {} before it answered the handshake", end.status)
+                }
+                _ => return errors::unreadable(server, "it is not an answer to the handshake"),
+            },
+        };
+        unavailable(with_stderr_tail(message, &end.stderr_tail))
+    }
+}
+
+/// Negotiates the newest revision that both sides support.
+pub(crate) async fn shake_hands<T>(
+    start: &Start<'_>,
+    transport: T,
+) -> Result<RunningService<RoleClient, NotificationHandler>, HandshakeFailure>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let lifecycle = match start.revisions {
+        Revisions::Handshake => ClientLifecycleMode::Initialize,
+        Revisions::Stateless => ClientLifecycleMode::Discover { preferred_versions },
+        Revisions::Both => {
+            let legacy_version = Some(ProtocolVersion::LATEST_WITH_INITIALIZE);
+            ClientLifecycleMode::Auto { preferred_versions, legacy_version }
+        }
+    };
+    let client = NotificationHandler { notifications: start.notifications.clone() };
+    let served =
+        timeout_at(start.deadline.into(), serve_client_with_lifecycle(client, transport, lifecycle)).await;
+    let running = match served {
+        Ok(Ok(running)) => running,
+        Ok(Err(error)) => return Err(HandshakeFailure::Refused(Box::new(error))),
+        Err(_elapsed) => return Err(HandshakeFailure::Elapsed(start.connect_timeout)),
+    };
+    // rmcp's response cache would return stale lists, up to a day old, when a server fails.
+    running.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
+    Ok(running)
+}

@@ -1,0 +1,164 @@
+//! Lists of a server over its connection: all pages, within bounds.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rmcp::model::{ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams};
+use rmcp::service::ServiceError;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::connection::{CallFailure, Connection};
+use super::definitions::{self, ListBuilder, MAX_TOOLS};
+use super::errors;
+use super::pages::{ListCut, Pages};
+use crate::json::{self, Json};
+use crate::tools::{ToolError, ToolErrorCode, ToolList};
+
+/// Maximum time for listing the tools, all pages together. All known servers list from memory.
+pub(crate) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Connection {
+    /// Lists all tools, within bounds.
+    pub(crate) async fn list(&self) -> Result<ToolList, ToolError> {
+        let pages = self.list_pages();
+        let list = timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|_elapsed| {
+            Err(ToolError::new(
+                ToolErrorCode::ToolTimeout,
+                format!(
+                    "server `{}` did not list its tools within {} s",
+                    self.server,
+                    LIST_TIMEOUT.as_secs()
+                ),
+            ))
+        })?;
+        self.has_answered.store(true, Ordering::Relaxed);
+        Ok(list)
+    }
+
+    async fn list_pages(&self) -> Result<ToolList, ToolError> {
+        let mut list = ListBuilder::new(&self.server);
+        let mut ttl = None;
+        let mut pages = Pages::new();
+        let mut cursor = None;
+        let cut = loop {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let request = ListToolsRequest::with_param(page);
+            let page = match self.exchange(ClientRequest::ListToolsRequest(request), None).await {
+                Ok(page) => page,
+                // The server has only prompts or resources, and has declared that.
+                Err(ServiceError::McpError(error))
+                    if error.code == ErrorCode::METHOD_NOT_FOUND && !self.has_tools() =>
+                {
+                    return Ok(ToolList::default());
+                }
+                Err(ServiceError::McpError(error)) => return Err(errors::list_error(&self.server, &error)),
+                Err(error) => return Err(self.lost(error, "it listed its tools").await),
+            };
+            let page = definitions::read_tools(&page, MAX_TOOLS + 1)
+                .map_err(|error| errors::unreadable(&self.server, &error.to_string()))?;
+            // The shortest lifetime of all pages applies to the whole list.
+            ttl = [ttl, page.ttl].into_iter().flatten().min();
+            if let Some(cut) = push_all(&mut list, page.tools) {
+                break cut;
+            }
+            let Some(next) = page.next_cursor else { return Ok(list.finish(ttl)) };
+            match pages.follow(next) {
+                Ok(next) => cursor = Some(next),
+                Err(cut) => break cut,
+            }
+        };
+        self.note_cut("tools/list", &pages, cut);
+        Ok(list.finish(ttl))
+    }
+
+    fn has_tools(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some())
+    }
+
+    /// Returns everything that a list method lists as one array, within the bounds of a list of
+    /// tools.
+    pub(crate) async fn list_all(&self, method: &str, key: &str) -> Result<Json, CallFailure> {
+        let unreadable = |error: serde_json::Error| CallFailure {
+            error: errors::unreadable(&self.server, &error.to_string()),
+            is_unsent: false,
+        };
+        let mut all = String::from("[");
+        let mut count = 0;
+        let mut pages = Pages::new();
+        let mut parameters = json!({});
+        let cut = loop {
+            let page = self.request_text(method, parameters).await?;
+            let mut next = None;
+            let mut items = Ok(Vec::new());
+            json::each_field(&page, |field, value| {
+                if field == key && value.get().starts_with('[') {
+                    // One more than the maximum is read, to detect that there are more.
+                    items = json::items(value.get(), MAX_TOOLS + 1 - count);
+                } else if field == "nextCursor" {
+                    next = serde_json::from_str::<String>(value.get()).ok();
+                }
+            })
+            .map_err(unreadable)?;
+            let mut cut = None;
+            for item in items.map_err(unreadable)? {
+                if count >= MAX_TOOLS {
+                    cut = Some(ListCut::ManyEntries { max: MAX_TOOLS });
+                    break;
+                }
+                if all.len() + item.get().len() > definitions::SERVER_BYTES {
+                    cut = Some(ListCut::Large { max: definitions::SERVER_BYTES });
+                    break;
+                }
+                if count > 0 {
+                    all.push(',');
+                }
+                all.push_str(item.get());
+                count += 1;
+            }
+            if cut.is_some() {
+                break cut;
+            }
+            let Some(next) = next else { break None };
+            match pages.follow(next) {
+                Ok(cursor) => parameters = json!({ "cursor": cursor }),
+                Err(cut) => break Some(cut),
+            }
+        };
+        if let Some(cut) = cut {
+            self.note_cut(method, &pages, cut);
+        }
+        all.push(']');
+        Json::parse(&all).map_err(unreadable)
+    }
+
+    /// Records that a list is incomplete. The entries so far can be used.
+    fn note_cut(&self, method: &str, pages: &Pages, cut: ListCut) {
+        let (server, page) = (&*self.server, pages.number());
+        let problem = format!(
+            "server `{server}`: the list of `{method}` is cut at page {page}, and what is on later pages is missing: {cut}"
+        );
+        tracing::warn!(server, method, page, "{problem}");
+        *self.list_problem.lock() = Some(problem);
+    }
+
+    /// Removes and returns the reason why a list was cut.
+    pub(crate) fn take_list_problem(&self) -> Option<String> {
+        self.list_problem.lock().take()
+    }
+}
+
+/// Adds the tools of a page. Returns why some of them do not fit, if so.
+fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut> {
+    for tool in tools {
+        if list.len() >= MAX_TOOLS {
+            return Some(ListCut::ManyEntries { max: MAX_TOOLS });
+        }
+        if list.is_full() {
+            return Some(ListCut::Large { max: definitions::SERVER_BYTES });
+        }
+        list.push(tool);
+    }
+    None
+}

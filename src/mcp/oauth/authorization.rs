@@ -1,0 +1,320 @@
+//! The tokens for requests to one server: cached, loaded, and renewed before they expire.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::HeaderValue;
+use parking_lot::Mutex;
+use rmcp::transport::auth::{AuthError as RmcpError, OAuthClientConfig};
+use tokio::time::timeout;
+use url::Url;
+
+use super::address::is_private;
+use super::discovery::{Discovered, check_before, client_credentials, discover};
+use super::failure::{SignInError, described};
+use super::issuer::{IssuerError, is_same_issuer};
+use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
+use crate::mcp::errors::sign_in;
+use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// How long before its expiry a token is renewed, so that it is still valid when it arrives.
+const EARLY: Duration = Duration::from_secs(30);
+
+/// How long the absence of a token is cached. After signing in, a user waits at most this long.
+const ABSENT_TIME: Duration = Duration::from_secs(5);
+
+/// The authorization for one server, shared by all its connections. Lives as long as the server's
+/// entry.
+pub(crate) struct Authorization {
+    server: Arc<str>,
+    url: Url,
+    config: OAuth,
+    tokens: Arc<TokenStore>,
+    cache: Mutex<TokenCache>,
+    /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+enum TokenCache {
+    #[default]
+    Empty,
+    /// There was no token at this time.
+    Absent(Instant),
+    Token(Token, Option<Instant>),
+}
+
+/// What is known about the token now.
+enum Cached {
+    /// It is valid.
+    Token(Token),
+    /// There was none a moment ago.
+    Absent,
+    /// It has to be loaded or renewed.
+    Unknown,
+}
+
+/// An access token as a header. Not shown by `Debug`.
+#[derive(Clone)]
+pub(crate) struct Token(HeaderValue);
+
+impl Token {
+    fn new(secret: &str) -> Option<Self> {
+        let mut value = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
+        value.set_sensitive(true);
+        Some(Self(value))
+    }
+
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl fmt::Debug for Authorization {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Authorization").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl Authorization {
+    /// The authorization for `server`, with tokens in the system's keyring or below `directory`.
+    /// `None` for a stdio server.
+    pub(crate) fn new(server: &McpServer, directory: &Path) -> Option<Self> {
+        Self::with_store(server, Arc::new(TokenStore::new(server.identity(), directory)))
+    }
+
+    pub(crate) fn with_store(server: &McpServer, tokens: Arc<TokenStore>) -> Option<Self> {
+        let McpTransport::Http(HttpTransport { url, oauth, .. }) = &server.transport else { return None };
+        Some(Self {
+            server: Arc::from(server.name.as_str()),
+            url: url.clone(),
+            config: oauth.clone().unwrap_or_default(),
+            tokens,
+            cache: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Returns the token for a request to `url`; `None` if the user has not signed in.
+    ///
+    /// # Errors
+    ///
+    /// If the token has expired and cannot be renewed now, or if it would be sent unencrypted.
+    pub(crate) async fn token(self: &Arc<Self>, url: &Url) -> Result<Option<Token>, ToolError> {
+        let token = match self.cached() {
+            Cached::Token(token) => Some(token),
+            Cached::Absent => None,
+            Cached::Unknown => {
+                let this = Arc::clone(self);
+                self.run_to_completion(async move {
+                    let _one_at_a_time = this.renewing.lock().await;
+                    match this.cached() {
+                        Cached::Token(token) => Ok(Some(token)),
+                        Cached::Absent => Ok(None),
+                        Cached::Unknown => this.load().await,
+                    }
+                })
+                .await?
+            }
+        };
+        self.check_address(url, token)
+    }
+
+    /// Returns the token, unless it would be sent unencrypted.
+    fn check_address(&self, url: &Url, token: Option<Token>) -> Result<Option<Token>, ToolError> {
+        match token {
+            Some(_) if !is_private(url) => {
+                Err(self.unavailable("is behind `http`, where tokens could be read; use `https`"))
+            }
+            token => Ok(token),
+        }
+    }
+
+    /// Completes `work` even if nobody waits for it any more. An authorization server that has
+    /// issued a new refresh token no longer accepts the old one, so the new one must be stored.
+    async fn run_to_completion<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let ended = tokio::spawn(work).await;
+        ended.unwrap_or_else(|_runtime_ends| Err(self.unavailable("did not renew the sign-in")))
+    }
+
+    /// Replaces a token that the server did not accept. `None` if the user has to sign in.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Authorization::token`].
+    pub(crate) async fn renew(
+        self: &Arc<Self>,
+        url: &Url,
+        rejected: Option<&Token>,
+    ) -> Result<Option<Token>, ToolError> {
+        let (this, rejected) = (Arc::clone(self), rejected.cloned());
+        let token = self.run_to_completion(async move { this.renewed(rejected.as_ref()).await }).await?;
+        self.check_address(url, token)
+    }
+
+    async fn renewed(&self, rejected: Option<&Token>) -> Result<Option<Token>, ToolError> {
+        {
+            let _one_at_a_time = self.renewing.lock().await;
+            let is_rejected = |token: &Token| rejected.is_some_and(|rejected| rejected.0 == token.0);
+            if let Cached::Token(token) = self.cached()
+                && !is_rejected(&token)
+            {
+                // Another call has replaced it already.
+                return Ok(Some(token));
+            }
+            *self.cache.lock() = TokenCache::Empty;
+            // Another process may have renewed it.
+            let loaded = self.load().await?;
+            if loaded.as_ref().is_some_and(|token| !is_rejected(token)) {
+                return Ok(loaded);
+            }
+            if loaded.is_some() {
+                *self.cache.lock() = TokenCache::Empty;
+                return self.renew_now(loaded).await;
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is known without loading anything.
+    fn cached(&self) -> Cached {
+        match &*self.cache.lock() {
+            TokenCache::Token(token, expires) if expires.is_none_or(|at| at > Instant::now() + EARLY) => {
+                Cached::Token(token.clone())
+            }
+            TokenCache::Absent(since) if since.elapsed() < ABSENT_TIME => Cached::Absent,
+            TokenCache::Token(..) | TokenCache::Absent(_) | TokenCache::Empty => Cached::Unknown,
+        }
+    }
+
+    /// The stored sign-in, if it is bound to the configured authorization server.
+    async fn stored(&self) -> Option<StoredSignIn> {
+        let stored = self.tokens.load().await?;
+        let issuer = &stored.binding.issuer;
+        let is_of = |configured: &String| is_same_issuer(configured, issuer);
+        self.config.issuer.as_ref().is_none_or(is_of).then_some(stored)
+    }
+
+    /// Loads the stored token, and renews it if it has expired.
+    async fn load(&self) -> Result<Option<Token>, ToolError> {
+        let stored = self.stored().await;
+        match stored.as_ref().and_then(secret) {
+            Some(secret) if secret.remaining.is_none_or(|remaining| remaining > EARLY) => {
+                Ok(self.store_in_cache(&secret))
+            }
+            Some(secret) => self.renew_now(Token::new(&secret.access_token)).await,
+            None if self.config.client_credentials => self.renew_now(None).await,
+            None => {
+                *self.cache.lock() = TokenCache::Absent(Instant::now());
+                Ok(None)
+            }
+        }
+    }
+
+    fn store_in_cache(&self, secret: &Secret) -> Option<Token> {
+        let token = Token::new(&secret.access_token)?;
+        // A time that overflows is far in the future.
+        let expires = secret.remaining.and_then(|remaining| Instant::now().checked_add(remaining));
+        *self.cache.lock() = TokenCache::Token(token.clone(), expires);
+        Some(token)
+    }
+
+    /// Gets a new token in place of `stale`, using what is stored or configured. The caller holds
+    /// `renewing`.
+    ///
+    /// Only one process at a time does so: where refresh tokens may be used once, a second use
+    /// signs the user out.
+    async fn renew_now(&self, stale: Option<Token>) -> Result<Option<Token>, ToolError> {
+        let lock = self.tokens.lock().await.map_err(|error| self.not_renewed(&error.into()))?;
+        if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
+            return Ok(self.store_in_cache(&secret));
+        }
+        let lock = Arc::new(lock);
+        match timeout(RENEWAL_TIME, self.exchange(&lock)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(SignInError::Protocol(
+                RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_),
+            ))) => {
+                // Another machine with the same home directory may just have used the refresh
+                // token.
+                if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
+                    return Ok(self.store_in_cache(&secret));
+                }
+                *self.cache.lock() = TokenCache::Absent(Instant::now());
+                return Ok(None);
+            }
+            Ok(Err(error)) => return Err(self.not_renewed(&error)),
+            Err(_elapsed) => {
+                let seconds = RENEWAL_TIME.as_secs();
+                return Err(self.unavailable(&format!("did not renew the sign-in within {seconds} s")));
+            }
+        }
+        let Some(secret) = self.stored().await.as_ref().and_then(secret) else {
+            return Err(ToolError::new(ToolErrorCode::UpstreamUnavailable, sign_in(&self.server)));
+        };
+        Ok(self.store_in_cache(&secret))
+    }
+
+    /// The stored token, if it has replaced `stale` and has not expired.
+    async fn renewed_by_others(&self, stale: Option<&Token>) -> Option<Secret> {
+        let secret = self.stored().await.as_ref().and_then(secret)?;
+        let token = Token::new(&secret.access_token)?;
+        let is_new = stale.is_none_or(|stale| stale.0 != token.0);
+        (is_new && secret.remaining.is_none_or(|remaining| !remaining.is_zero())).then_some(secret)
+    }
+
+    async fn exchange(&self, lock: &Arc<RenewalLock>) -> Result<(), SignInError> {
+        check_before(&self.url, &self.config)?;
+        let stored = self.stored().await;
+        let bound = stored.as_ref().map(|stored| &stored.binding);
+        if bound.is_none() && !self.config.client_credentials {
+            return Err(RmcpError::AuthorizationRequired.into());
+        }
+        let Discovered { mut manager, binding, .. } = discover(&self.url, &self.config, bound).await?;
+        let (tokens, lock) = (Arc::clone(&self.tokens), Some(Arc::clone(lock)));
+        manager.set_credential_store(BoundCredentials { tokens, binding, lock });
+        if self.config.client_credentials {
+            return client_credentials(&mut manager, &self.url, &self.config).await;
+        }
+        if !manager.initialize_from_store().await? {
+            return Err(RmcpError::AuthorizationRequired.into());
+        }
+        if let (Some(id), Some(secret)) = (&self.config.client_id, &self.config.client_secret) {
+            // Client secrets are not stored.
+            let client = OAuthClientConfig::new(id, "http://127.0.0.1").with_client_secret(secret);
+            manager.configure_client(client)?;
+        }
+        Ok(manager.refresh_token().await.map(drop)?)
+    }
+
+    /// The error for a sign-in that could not be renewed. If a new sign-in is necessary, it says
+    /// how.
+    fn not_renewed(&self, error: &SignInError) -> ToolError {
+        let problem = described(error);
+        match error {
+            SignInError::Issuer(IssuerError::Changed { .. } | IssuerError::TokenEndpointMoved { .. }) => {
+                self.unavailable(&format!(
+                    "did not renew the sign-in: {problem}. If the change is meant, sign in again: run `cx auth login {}`",
+                    self.server
+                ))
+            }
+            SignInError::Issuer(IssuerError::NotConfigured { .. }) => self.unavailable(&format!(
+                "did not renew the sign-in: {problem}. If the change is meant, change `oauth.issuer` and sign in again: \
+                 run `cx auth login {}`",
+                self.server
+            )),
+            _ => self.unavailable(&format!("did not renew the sign-in: {problem}")),
+        }
+    }
+
+    fn unavailable(&self, problem: &str) -> ToolError {
+        let server = &self.server;
+        ToolError::new(ToolErrorCode::UpstreamUnavailable, format!("server `{server}` {problem}"))
+    }
+}

@@ -1,0 +1,127 @@
+//! Discovers the authorization server of a server, and checks that credentials may be sent to it.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use rmcp::transport::auth::{
+    AuthError as RmcpError, AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource,
+    ClientCredentialsConfig,
+};
+use url::Url;
+
+use super::address::is_private;
+use super::failure::SignInError;
+use super::http::OAuthHttp;
+use super::issuer::{self, Binding, Document, Endpoints, IssuerError, is_same_issuer};
+use crate::mcp::settings::OAuth;
+
+/// Checks the configuration before anything is sent.
+pub(crate) fn check_before(url: &Url, config: &OAuth) -> Result<(), SignInError> {
+    if !is_private(url) {
+        // This is checked before any secret is sent, not only before the token is.
+        return Err(IssuerError::Unencrypted.into());
+    }
+    Ok(issuer::check_secret(config)?)
+}
+
+/// rmcp's state machine for one exchange, after the discovery of its authorization server.
+pub(crate) struct Discovered {
+    pub(crate) manager: AuthorizationManager,
+    pub(crate) endpoints: Endpoints,
+    pub(crate) binding: Binding,
+}
+
+/// Discovers the authorization server of the server at `url`, and checks that credentials may be
+/// sent to it: its metadata document must be its own, and it must be the configured server, or the
+/// one that the credentials are `bound` to.
+pub(crate) async fn discover(
+    url: &Url,
+    config: &OAuth,
+    bound: Option<&Binding>,
+) -> Result<Discovered, SignInError> {
+    let http = OAuthHttp::new(url).map_err(|error| RmcpError::InternalError(error.message))?;
+    let http = Arc::new(http);
+    let mut manager =
+        AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::<OAuthHttp>::clone(&http))
+            .await?;
+    let found = match manager.resolve_metadata().await {
+        Ok(resolved) => prove(url, &http, resolved.metadata, resolved.source).map_err(SignInError::from),
+        Err(error) => Err(error.into()),
+    };
+    let expected = bound.map(|bound| &bound.issuer).or(config.issuer.as_ref());
+    let (mut metadata, binding) = match (found, expected) {
+        (Ok(found), None) => found,
+        (Ok(found), Some(expected)) if is_same_issuer(&found.1.issuer, expected) => found,
+        // rmcp uses the first of several authorization servers. The expected one may be named after
+        // it.
+        (_, Some(expected)) if http.has_named(expected) => fetch(&http, expected).await?,
+        (found, _) => found?,
+    };
+    binding.check_configured(config)?;
+    if let Some(bound) = bound {
+        binding.check(bound)?;
+        // rmcp compares the texts, and treats the slash after an origin as a difference.
+        metadata.issuer = metadata.issuer.map(|_| bound.issuer.clone());
+    }
+    let endpoints = Endpoints::from(&metadata);
+    http.permit(&endpoints);
+    manager.set_metadata(metadata);
+    Ok(Discovered { manager, endpoints, binding })
+}
+
+/// The binding of the metadata that rmcp has found, if the location of the document proves it. rmcp
+/// does not compare every location with the issuer.
+fn prove(
+    url: &Url,
+    http: &OAuthHttp,
+    metadata: AuthorizationMetadata,
+    source: AuthorizationMetadataSource,
+) -> Result<(AuthorizationMetadata, Binding), IssuerError> {
+    let endpoints = Endpoints::from(&metadata);
+    if source == AuthorizationMetadataSource::LegacyEndpointFallback {
+        let binding = endpoints.binding_of_server(url)?;
+        return Ok((metadata, binding));
+    }
+    match http.document() {
+        Some(document) if document.endpoints == endpoints => Ok((metadata, document.binding()?)),
+        _ => Err(IssuerError::Unproven),
+    }
+}
+
+/// Fetches the metadata of an issuer.
+async fn fetch(http: &OAuthHttp, issuer: &str) -> Result<(AuthorizationMetadata, Binding), SignInError> {
+    for location in issuer::locations(issuer) {
+        let Ok(response) = http.get(&location).await else { continue };
+        if response.status() != StatusCode::OK {
+            continue;
+        }
+        let Ok(metadata) = serde_json::from_slice::<AuthorizationMetadata>(response.body()) else { continue };
+        let binding = Document { location, endpoints: Endpoints::from(&metadata) }.binding()?;
+        return Ok((metadata, binding));
+    }
+    Err(IssuerError::Unavailable(issuer.to_owned()).into())
+}
+
+/// Signs in as the client itself.
+pub(crate) async fn client_credentials(
+    manager: &mut AuthorizationManager,
+    url: &Url,
+    config: &OAuth,
+) -> Result<(), SignInError> {
+    let (Some(client_id), Some(client_secret)) = (config.client_id.clone(), config.client_secret.clone())
+    else {
+        let problem = "client credentials need `clientId` and `clientSecret`";
+        return Err(RmcpError::ClientCredentialsError(problem.to_owned()).into());
+    };
+    let mut resource = url.clone();
+    resource.set_fragment(None);
+    let config = ClientCredentialsConfig::ClientSecret {
+        client_id,
+        client_secret,
+        scopes: config.scopes.clone(),
+        resource: Some(resource.to_string()),
+    };
+    manager.validate_client_credentials_metadata(&config)?;
+    manager.configure_client_credentials(&config)?;
+    Ok(manager.exchange_client_credentials(&config).await.map(drop)?)
+}

@@ -1,0 +1,33 @@
+//! Why signing in, or renewing a sign-in, failed, and how it is reported.
+
+use rmcp::transport::auth::AuthError as RmcpError;
+
+use super::issuer::IssuerError;
+
+/// Maximum characters of a server's own error text.
+const MAX_PROBLEM: usize = 500;
+
+/// Why signing in, or renewing a sign-in, failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SignInError {
+    #[error(transparent)]
+    Protocol(#[from] RmcpError),
+    #[error(transparent)]
+    Issuer(#[from] IssuerError),
+}
+
+/// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.
+pub(crate) fn described(error: &SignInError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    for _ in 0..8 {
+        let Some(inner) = source else { break };
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    preview(&text)
+}
+
+pub(crate) fn preview(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(MAX_PROBLEM).collect()
+}

@@ -1,0 +1,129 @@
+//! Converts the results of tool calls to the types of `tools`.
+
+use std::borrow::Cow;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::errors::unreadable;
+use crate::json::{self, Json};
+use crate::tools::{ToolError, ToolErrorCode, ToolResult};
+
+/// The result of `tools/call`, each part as its JSON text.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenResult<'a> {
+    #[serde(borrow)]
+    result_type: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    /// An explicit `null` is a result.
+    #[serde(borrow, default, deserialize_with = "present")]
+    structured_content: Option<&'a RawValue>,
+    is_error: Option<bool>,
+    // The input that a server requests instead of answering.
+    #[serde(borrow)]
+    input_requests: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_state: Option<&'a RawValue>,
+    #[serde(borrow)]
+    task_id: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Converts the result of a call to the types of `tools`.
+///
+/// Content blocks keep the keys of MCP, so images, audio and resources reach the script unchanged.
+pub(crate) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolError> {
+    let read = |text: &str| -> Result<Option<ToolResult>, serde_json::Error> {
+        let result: WrittenResult<'_> = serde_json::from_str(text)?;
+        let is_complete = result.result_type.as_deref().is_none_or(|kind| kind == "complete");
+        let is_empty =
+            result.content.is_none() && result.structured_content.is_none() && result.is_error.is_none();
+        let asks = [result.input_requests, result.request_state, result.task_id].iter().any(Option::is_some);
+        match (is_complete, is_empty) {
+            (true, false) => {}
+            _ if asks => return Ok(None),
+            _ => {
+                return Err(serde_json::Error::custom(
+                    "expected `content`, `structuredContent` or `isError`",
+                ));
+            }
+        }
+        if let Some(content) = result.content {
+            json::each_item(content.get(), check_block)?;
+        }
+        let parsed = |part: Option<&RawValue>| part.map(|part| Json::parse(part.get())).transpose();
+        Ok(Some(ToolResult {
+            content: parsed(result.content)?,
+            structured: parsed(result.structured_content)?,
+            is_error: result.is_error.unwrap_or(false),
+        }))
+    };
+    match read(text) {
+        Ok(Some(result)) => Ok(result),
+        Ok(None) => Err(ToolError::new(
+            ToolErrorCode::UpstreamProtocol,
+            format!("server `{server}` asks for input or starts a task, which this client does not support"),
+        )),
+        Err(error) => Err(unreadable(server, &error.to_string())),
+    }
+}
+
+/// Checks that a content block is of a type of the protocol and has its required fields.
+fn check_block(block: &RawValue) -> Result<(), serde_json::Error> {
+    /// A string whose value is not needed.
+    struct Text;
+    impl<'de> Deserialize<'de> for Text {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let raw = <&RawValue>::deserialize(deserializer)?;
+            if raw.get().starts_with('"') { Ok(Self) } else { Err(D::Error::custom("expected a string")) }
+        }
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Block<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+        text: Option<Text>,
+        data: Option<Text>,
+        mime_type: Option<Text>,
+        #[serde(borrow)]
+        resource: Option<&'a RawValue>,
+        uri: Option<Text>,
+        name: Option<Text>,
+    }
+    #[derive(Deserialize)]
+    struct Contents {
+        uri: Option<Text>,
+        text: Option<Text>,
+        blob: Option<Text>,
+    }
+    let missing = |field: &str| Err(serde_json::Error::custom(format!("missing field `{field}`")));
+    let found: Block<'_> = serde_json::from_str(block.get())?;
+    match &*found.kind {
+        "text" if found.text.is_none() => missing("text"),
+        "image" | "audio" if found.data.is_none() => missing("data"),
+        "image" | "audio" if found.mime_type.is_none() => missing("mimeType"),
+        "resource_link" if found.uri.is_none() => missing("uri"),
+        "resource_link" if found.name.is_none() => missing("name"),
+        "resource" => {
+            let Some(resource) = found.resource else { return missing("resource") };
+            let contents: Contents = serde_json::from_str(resource.get())?;
+            match contents {
+                Contents { uri: None, .. } => missing("uri"),
+                Contents { text: None, blob: None, .. } => missing("text"),
+                _ => Ok(()),
+            }
+        }
+        "text" | "image" | "audio" | "resource_link" => Ok(()),
+        other => {
+            let shown: String = other.chars().take(40).collect();
+            Err(serde_json::Error::custom(format!("unknown type of content: `{shown}`")))
+        }
+    }
+}

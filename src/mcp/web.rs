@@ -1,0 +1,80 @@
+//! The HTTP client below the transports and the sign-in, and the bounds of every response.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use http::header;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+
+use super::errors::unavailable;
+use crate::tools::ToolError;
+
+/// How long an unused connection is kept. This is below the idle timeouts of common servers and
+/// proxies, so that a kept connection is rarely one that the other side is just closing.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
+const MAX_IDLE_CONNECTIONS: usize = 16;
+
+/// Makes a connection pool with the bounds that apply to every request of this crate.
+///
+/// Redirects are not followed, and no content encoding is offered. Proxies come from the
+/// environment. On a system without certificates no `https` server is trusted, and `http` servers
+/// still work.
+///
+/// # Errors
+///
+/// If TLS cannot be set up at all.
+pub(crate) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
+    // Keeps the process's default provider if there is one, otherwise installs ring. reqwest
+    // accepts a provider for one client only together with a verifier, and users expect the
+    // platform's verifier.
+    let _made_already = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        Client::builder()
+            .redirect(Policy::none())
+            .connect_timeout(connect_timeout)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Duration::from_secs(30))
+            .pool_idle_timeout(MAX_IDLE_TIME)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
+            .referer(false)
+            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+    };
+    builder().build().or_else(|error| {
+        tracing::warn!(error = cause(&error), "no server behind `https` can be trusted");
+        let untrusting = builder().tls_certs_only([]).build();
+        untrusting.map_err(|error| unavailable(format!("HTTP cannot be used: {}", cause(&error))))
+    })
+}
+
+/// Whether a body is compressed. No encoding was offered, and decoding could expand a megabyte to ten
+/// gigabytes.
+pub(crate) fn is_compressed(response: &Response) -> bool {
+    let encoding = response.headers().get(header::CONTENT_ENCODING);
+    encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// Reads the body; `None` if it has more than `max` bytes. The caller bounds the time.
+pub(crate) async fn read_up_to(response: &mut Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > max {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
+/// The cause of a reqwest error, without the URL, which may contain a secret.
+pub(crate) fn cause(error: &reqwest::Error) -> String {
+    let mut source = error.source();
+    let mut text = None;
+    // The last source is the message of the system or of the TLS library. The chain is short.
+    for _ in 0..16 {
+        let Some(inner) = source else { break };
+        text = Some(inner.to_string());
+        source = inner.source();
+    }
+    text.unwrap_or_else(|| if error.is_timeout() { "timed out".to_owned() } else { "failed".to_owned() })
+}
