@@ -19,7 +19,8 @@ use serde_json::{Map, Value};
 
 use self::bounds::Bounds;
 pub(super) use self::bounds::resolve;
-use super::{Schema, ToolError, ToolErrorCode};
+use super::error::{ToolError, ToolErrorCode};
+use super::schema::Schema;
 
 /// Maximum size of a schema that is compiled, in bytes. The largest published ones are a tenth of
 /// it. Validating a schema against its meta-schema takes about a millisecond per 10 KB.

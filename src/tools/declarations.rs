@@ -12,9 +12,10 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use self::types::{Layout, Types, comment, property, string};
+use super::dispatch::ToolDefinition;
 use super::names::{forms, is_identifier, is_reserved, typescript_name};
+use super::schema::Schema;
 use super::shape::Shape;
-use super::{Schema, ToolDefinition};
 
 /// Maximum bytes of one tool's declaration.
 const MAX_TOOL_BYTES: usize = 64 << 10;

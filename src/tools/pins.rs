@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ToolDefinition, ToolList};
+use super::dispatch::{ToolDefinition, ToolList};
+use super::schema::Schema;
 use crate::storage::files::{self, Store};
 
 const VERSION: u32 = 1;
@@ -61,7 +62,7 @@ impl ToolChange {
     /// The parts that differ: `description`, `inputSchema`, `outputSchema`, `annotations`.
     pub fn changed_parts(&self) -> Vec<&'static str> {
         let (Some(accepted), Some(current)) = (&self.accepted, &self.current) else { return Vec::new() };
-        let schema = |schema: Option<&super::Schema>| schema.map(|schema| canonical(&schema.to_value()));
+        let schema = |schema: Option<&Schema>| schema.map(|schema| canonical(&schema.to_value()));
         let differences = [
             ("description", accepted.description != current.description),
             ("inputSchema", schema(Some(&accepted.input_schema)) != schema(Some(&current.input_schema))),

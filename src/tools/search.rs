@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::ToolDefinition;
+use super::dispatch::ToolDefinition;
 
 mod index;
 mod words;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tools::ToolError;
 use crate::tools::catalog::{Catalog, ResolvedTool};
+use crate::tools::error::ToolError;
 use crate::tools::native::{NativeTools, definition, erase};
 
 /// The tools that match at least one word of `query`, best first. Ties keep their order. For a
