@@ -16,7 +16,7 @@ pub(crate) use index::{Document, SearchIndex};
 const MAX_PARAMETERS: usize = 64;
 
 /// Builds an index of servers' names and tool definitions.
-pub(crate) fn index_of<'a>(tools: impl Iterator<Item = (&'a str, &'a ToolDefinition)>) -> SearchIndex {
+pub(crate) fn build_index<'a>(tools: impl Iterator<Item = (&'a str, &'a ToolDefinition)>) -> SearchIndex {
     let mut index = index::Builder::default();
     for (server, definition) in tools {
         let parameters = parameters(definition.input_schema.text());

@@ -17,7 +17,7 @@ fn rank(tools: &[ResolvedTool], query: &str) -> Vec<ResolvedTool> {
     if query.trim_ascii().is_empty() {
         return tools.to_vec();
     }
-    let index = index_of(tools.iter().map(|tool| (&*tool.server, tool.definition())));
+    let index = build_index(tools.iter().map(|tool| (&*tool.server, tool.definition())));
     index.search(query, |_| true).into_iter().map(|position| tools[position].clone()).collect()
 }
 
