@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::arguments::ArgumentCheck;
 use super::declarations::{ServerTools, ToolTypes, declaration, signature, typescript};
-use super::sample::of_schema;
+use super::sample::from_schema;
 use super::shape::Shape;
 use super::{Schema, ToolDefinition, ToolErrorCode};
 
@@ -24,7 +24,7 @@ pub(crate) fn schema(data: &[u8]) {
         let checked = check.check(object.clone());
         assert!(checked.is_ok(), "{value} is not what it was seen to be: {checked:?}, {}", inferred.text());
     }
-    let sample = of_schema(Some(&value)).to_string();
+    let sample = from_schema(Some(&value)).to_string();
     assert!(sample.len() <= MAX_SAMPLE_BYTES, "a sample of {} bytes", sample.len());
 
     let definition = ToolDefinition {

@@ -103,9 +103,9 @@ impl ResolvedTool {
     pub(crate) fn sample(&self) -> Result<Json, ToolError> {
         match &self.definition().output_schema {
             Some(schema) => {
-                ToolResult::structured(sample::of_schema(Some(&schema.to_value()))).into_value(Some(schema))
+                ToolResult::structured(sample::from_schema(Some(&schema.to_value()))).into_value(Some(schema))
             }
-            None => Ok(sample::of_schema(self.observed().map(|shape| shape.to_schema()).as_ref()).into()),
+            None => Ok(sample::from_schema(self.observed().map(|shape| shape.to_schema()).as_ref()).into()),
         }
     }
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::tools::shape::Shape;
 
 fn check(schema: &Value, expected: &Value) {
-    assert_eq!(of_schema(Some(schema)), *expected, "{schema}");
-    assert_eq!(of_schema(Some(schema)), *expected, "the same again");
+    assert_eq!(from_schema(Some(schema)), *expected, "{schema}");
+    assert_eq!(from_schema(Some(schema)), *expected, "the same again");
 }
 
 #[test]
@@ -47,13 +47,13 @@ fn every_kind_of_value() {
     for nothing in [json!({}), json!(true), json!({ "type": "object" }), json!({ "$ref": "http://x/y" })] {
         check(&nothing, &json!({ "dry run": true }));
     }
-    assert_eq!(of_schema(None), json!({ "dry run": true }));
+    assert_eq!(from_schema(None), json!({ "dry run": true }));
 }
 
 #[test]
 fn an_observed_shape() {
     let seen = json!({ "items": [{ "id": 5, "name": "geheim", "tags": [] }], "next": null });
-    let sample = of_schema(Some(&Shape::of(&seen).to_schema()));
+    let sample = from_schema(Some(&Shape::of(&seen).to_schema()));
     assert_eq!(sample, json!({ "items": [{ "id": 1, "name": "dry run", "tags": [] }], "next": null }));
 }
 
@@ -78,7 +78,7 @@ fn hostile_schemas_have_small_samples() {
         json!({ "type": "number", "maximum": -1e308, "multipleOf": 1e308 }),
         json!({ "type": "string", "default": long, "examples": [long], "enum": [long] }),
     ] {
-        let text = of_schema(Some(&schema)).to_string();
+        let text = from_schema(Some(&schema)).to_string();
         assert!(text.len() < 64 << 10, "{} bytes of {schema:.100}", text.len());
     }
 }
