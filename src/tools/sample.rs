@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema::view::{Reference, SchemaView};
+use super::schema::view::{Limit, Reference, SchemaView};
 
 /// The value of every sample string, and the key of the object that stands for an unknown value.
 pub(crate) const MARK: &str = "dry run";
@@ -68,8 +68,8 @@ impl Sampler {
             Some("object") => self.object(schema, depth),
             Some("array") => self.array(schema, depth),
             Some("string") => Value::String(text(schema)),
-            Some("integer") => number(schema, Some(1.0)),
-            Some("number") => number(schema, None),
+            Some("integer") => number(schema, true),
+            Some("number") => number(schema, false),
             Some("boolean") => Value::Bool(true),
             Some("null") => Value::Null,
             _ => unknown(),
@@ -171,20 +171,40 @@ fn text(schema: SchemaView<'_>) -> String {
     formatted.to_owned()
 }
 
-/// One, or the nearest number within the bounds, rounded up to a multiple of `multipleOf`.
-fn number(schema: SchemaView<'_>, step: Option<f64>) -> Value {
-    let is_whole = step.is_some();
-    let least = schema.minimum().map(|limit| if limit.is_exclusive { limit.value + 1.0 } else { limit.value });
-    let most = schema.maximum().map(|limit| if limit.is_exclusive { limit.value - 1.0 } else { limit.value });
-    let mut sample = 1.0_f64.max(least.unwrap_or(f64::MIN)).min(most.unwrap_or(f64::MAX));
-    if let Some(step) = schema.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0) {
-        sample = (sample / step).ceil() * step;
-    }
+/// One, or a number near it that is within the limits and a multiple of `multipleOf`. If there is
+/// none nearby, the limit that is nearest to one.
+fn number(schema: SchemaView<'_>, is_whole: bool) -> Value {
+    let (minimum, maximum) = (schema.minimum(), schema.maximum());
+    let is_allowed = |number: &f64| {
+        let is_above = |limit: Limit| *number > limit.value || *number == limit.value && !limit.is_exclusive;
+        let is_below = |limit: Limit| *number < limit.value || *number == limit.value && !limit.is_exclusive;
+        number.is_finite()
+            && (!is_whole || number.fract() == 0.0)
+            && minimum.is_none_or(is_above)
+            && maximum.is_none_or(is_below)
+    };
+    let nearest = 1.0_f64
+        .max(minimum.map_or(f64::MIN, |limit| limit.value))
+        .min(maximum.map_or(f64::MAX, |limit| limit.value));
+    let multiple = schema.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0);
+    let candidates = match multiple.or(is_whole.then_some(1.0)) {
+        Some(step) => {
+            let (above, below) = ((nearest / step).ceil() * step, (nearest / step).floor() * step);
+            [above, below, above + step, below - step]
+        }
+        None => {
+            let middle = minimum.zip(maximum).map_or(nearest, |(minimum, maximum)| {
+                minimum.value.midpoint(maximum.value)
+            });
+            [nearest, nearest + 1.0, nearest - 1.0, middle]
+        }
+    };
+    let sample = candidates.into_iter().find(is_allowed).unwrap_or(nearest);
     // Beyond 2^53 a double cannot represent every integer, and scripts could not tell the
     // difference.
-    if (is_whole || sample.fract() == 0.0) && sample.abs() < 9_007_199_254_740_992.0 {
-        #[expect(clippy::cast_possible_truncation, reason = "it is within 53 bits")]
-        return Value::from(sample.ceil() as i64);
+    if sample.fract() == 0.0 && sample.abs() < 9_007_199_254_740_992.0 {
+        #[expect(clippy::cast_possible_truncation, reason = "it is a whole number within 53 bits")]
+        return Value::from(sample as i64);
     }
     serde_json::Number::from_f64(sample).map_or(Value::from(1), Value::Number)
 }

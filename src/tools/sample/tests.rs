@@ -50,6 +50,37 @@ fn every_kind_of_value() {
     assert_eq!(from_schema(None), json!({ "dry run": true }));
 }
 
+/// Whoever reads the sample may check it against the schema.
+#[test]
+fn numbers_are_within_their_limits() {
+    for (schema, expected) in [
+        (json!({ "type": "integer", "maximum": 2, "multipleOf": 3 }), json!(0)),
+        (json!({ "type": "integer", "maximum": 0.5 }), json!(0)),
+        (json!({ "type": "number", "maximum": 0.5 }), json!(0.5)),
+        (json!({ "type": "integer", "minimum": -7, "maximum": -5, "multipleOf": 4 }), Value::Null),
+        (json!({ "type": "integer", "minimum": -9, "maximum": -5, "multipleOf": 4 }), json!(-8)),
+        (json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5 }), json!(0.25)),
+        (json!({ "type": "number", "exclusiveMinimum": 1, "maximum": 1.5 }), json!(1.25)),
+        (json!({ "type": "integer", "exclusiveMinimum": 1, "maximum": 2 }), json!(2)),
+        (json!({ "type": "integer", "minimum": 2, "exclusiveMinimum": 1 }), json!(2)),
+        (json!({ "type": "integer", "minimum": 1.5, "exclusiveMaximum": 2.5 }), json!(2)),
+        (json!({ "type": "number", "minimum": 1.2, "maximum": 1.3, "multipleOf": 0.25 }), json!(1.25)),
+    ] {
+        let sample = from_schema(Some(&schema));
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        if expected.is_null() {
+            // No number satisfies the schema.
+            assert!(sample.as_f64().unwrap() <= schema["maximum"].as_f64().unwrap(), "{schema}: {sample}");
+        } else {
+            assert_eq!(sample, expected, "{schema}");
+            assert!(validator.is_valid(&sample), "{schema}: {sample}");
+        }
+    }
+    // In draft 4, whether a limit is exclusive is a boolean.
+    check(&json!({ "type": "integer", "minimum": 5, "exclusiveMinimum": true }), &json!(6));
+    check(&json!({ "type": "number", "maximum": 0, "exclusiveMaximum": true }), &json!(-1));
+}
+
 #[test]
 fn an_observed_shape() {
     let seen = json!({ "items": [{ "id": 5, "name": "geheim", "tags": [] }], "next": null });
