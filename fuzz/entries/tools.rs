@@ -13,9 +13,9 @@ use super::{Schema, ToolDefinition, ToolErrorCode};
 /// a sample of it is bounded; the shape of any value describes that value.
 pub(crate) fn schema(data: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
-    let shape = Shape::of(&value);
+    let shape = Shape::from_value(&value);
     let mut merged = shape.clone();
-    merged.merge(Shape::of(&value));
+    merged.merge(Shape::from_value(&value));
     assert!(merged.is_same_as(&shape), "what was seen twice is known once");
     let inferred = Schema::from(shape.to_schema());
     if let (Ok(check), Value::Object(object)) = (ArgumentCheck::compile(&inferred), &value)

@@ -66,7 +66,7 @@ impl ResolvedTool {
         let identity = self.listed_by.identity.as_deref();
         // The result is parsed outside the lock, so that other callers do not wait.
         if observed.wants(&self.server, identity, &self.tool)
-            && observed.record(&self.server, identity, &self.tool, Shape::of_text(result))
+            && observed.record(&self.server, identity, &self.tool, Shape::from_text(result))
         {
             observed.save_soon(self.listed_by.options.runtime.as_ref());
         }

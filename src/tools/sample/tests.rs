@@ -84,7 +84,7 @@ fn numbers_are_within_their_limits() {
 #[test]
 fn an_observed_shape() {
     let seen = json!({ "items": [{ "id": 5, "name": "geheim", "tags": [] }], "next": null });
-    let sample = from_schema(Some(&Shape::of(&seen).to_schema()));
+    let sample = from_schema(Some(&Shape::from_value(&seen).to_schema()));
     assert_eq!(sample, json!({ "items": [{ "id": 1, "name": "dry run", "tags": [] }], "next": null }));
 }
 
