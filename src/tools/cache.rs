@@ -83,7 +83,7 @@ impl ListCache {
             _ => (document, ()),
         };
         if let Err(error) = self.store.update(&file_name(identity), VERSION, newer) {
-            tracing::warn!(server, %error, "a list of tools cannot be kept");
+            tracing::warn!(server, %error, "a list of tools cannot be stored");
         }
     }
 

@@ -37,8 +37,8 @@ impl Catalog {
         let resolved = ResolvedTool::new(server, &tools, position);
         if !server.is_usable(&tools, position) {
             let message = format!(
-                "the definition of `{}.{}` is not the one that was accepted; look at it with `cx tools changed` \
-                 and accept it with `cx tools accept {}.{}`",
+                "the definition of `{}.{}` differs from the pinned one; look at the difference with \
+                 `cx tools changed` and accept it with `cx tools accept {}.{}`",
                 server.name, resolved.tool, server.name, resolved.tool
             );
             return Err(named(ToolError::new(ToolErrorCode::ToolDenied, message)));

@@ -93,7 +93,7 @@ impl ResolvedTool {
     /// pinned one, its annotations are ignored. May read a file.
     pub(crate) fn effects(&self) -> Effects {
         if self.listed_by.matches_pin(&self.tools, self.position) {
-            Effects::of(self.definition().annotations.as_ref())
+            Effects::from_annotations(self.definition().annotations.as_ref())
         } else {
             Effects::UNKNOWN
         }

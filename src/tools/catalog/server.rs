@@ -287,16 +287,16 @@ impl CatalogServer {
         match checked {
             Ok(changed) => {
                 if !changed.is_empty() {
-                    tracing::warn!(server = %self.name, tools = changed.len(), "tools differ from what was accepted");
+                    tracing::warn!(server = %self.name, tools = changed.len(), "tools differ from their pinned definitions");
                 }
                 Ok(Some(changed))
             }
             Err(error) if self.options.strict => Err(ToolError::new(
                 ToolErrorCode::ToolDenied,
-                format!("what was accepted of server `{}` cannot be read: {error}", self.name),
+                format!("the pinned definitions of server `{}` cannot be read: {error}", self.name),
             )),
             Err(error) => {
-                tracing::warn!(server = %self.name, %error, "accepted definitions cannot be read or kept");
+                tracing::warn!(server = %self.name, %error, "pinned definitions cannot be read or written");
                 Ok(None)
             }
         }
