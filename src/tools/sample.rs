@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema::view::{Limit, Reference, SchemaView};
+use super::schema::view::{Limit, SchemaView};
 
 /// The value of every sample string, and the key of the object that stands for an unknown value.
 pub(crate) const MARK: &str = "dry run";
@@ -51,9 +51,9 @@ impl Sampler {
             return constant;
         }
         match schema.reference() {
-            Some(Reference::Target(target)) => return self.value(target, depth + 1),
-            Some(Reference::Missing(_) | Reference::Outside(_)) => return unknown(),
-            Some(Reference::Invalid) | None => {}
+            Ok(Some(target)) => return self.value(target, depth + 1),
+            Err(_) => return unknown(),
+            Ok(None) => {}
         }
         if schema.get("properties").is_none() {
             for mut union in schema.unions() {

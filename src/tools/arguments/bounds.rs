@@ -9,9 +9,12 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::render::preview_text;
 use super::values::{count_up_to, levels_of};
-use crate::tools::schema::view::{Reference, SchemaView};
+use crate::tools::schema::view::SchemaView;
+
+/// Maximum depth of nested schemas that apply to the same value, through `$ref`, `allOf` and so on.
+/// This module and the compilation of `unevaluatedProperties` recurse over them.
+const MAX_IN_PLACE_DEPTH: usize = 32;
 
 /// Maximum levels of schemas, with references followed. Compilation recurses over them.
 const MAX_LEVELS: usize = 100;
@@ -138,8 +141,8 @@ impl Walk {
 
     /// The cost of trying `schema` on one value.
     fn cost(&mut self, schema: SchemaView<'_>, above: usize) -> Result<Cost, String> {
-        if above > MAX_LEVELS {
-            return Err(format!("more than {MAX_LEVELS} references or alternatives are nested"));
+        if above > MAX_IN_PLACE_DEPTH {
+            return Err(format!("more than {MAX_IN_PLACE_DEPTH} references or alternatives are nested"));
         }
         if let Some(known) = self.costs.get(&schema.address()) {
             return known.ok_or_else(|| "a `$ref` in it refers to itself for ever".to_owned());
@@ -172,16 +175,6 @@ fn applied(schema: SchemaView<'_>) -> Result<Vec<SchemaView<'_>>, String> {
     if let Some(keyword) = ["$dynamicRef", "$recursiveRef"].iter().find(|keyword| schema.get(keyword).is_some()) {
         return Err(format!("`{keyword}` is not followed"));
     }
-    let target = match schema.reference() {
-        None => None,
-        Some(Reference::Target(target)) => Some(target),
-        Some(Reference::Missing(reference)) => {
-            return Err(format!("`$ref` to `{}`, which it does not contain", preview_text(reference)));
-        }
-        Some(Reference::Outside(reference)) => {
-            return Err(format!("`$ref` to `{}`, which is outside of it and is not read", preview_text(reference)));
-        }
-        Some(Reference::Invalid) => return Err("a `$ref` in it is not a string".to_owned()),
-    };
+    let target = schema.reference().map_err(|error| error.to_string())?;
     Ok(target.into_iter().chain(schema.in_place()).collect())
 }

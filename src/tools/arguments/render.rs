@@ -7,7 +7,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 
 use crate::text::{preview, visible};
-use crate::tools::schema::view::{Reference, SchemaView};
+use crate::tools::schema::view::SchemaView;
 
 /// Maximum number of allowed values in a message.
 pub(crate) const MAX_OPTIONS: usize = 10;
@@ -95,11 +95,10 @@ fn describe_below(schema: SchemaView<'_>, above: usize) -> String {
     if above > MAX_ALTERNATIVES_DEPTH {
         return String::new();
     }
-    if let Some(reference) = schema.reference() {
-        return match reference {
-            Reference::Target(target) => describe_below(target, above + 1),
-            _ => String::new(),
-        };
+    match schema.reference() {
+        Ok(Some(target)) => return describe_below(target, above + 1),
+        Err(_) => return String::new(),
+        Ok(None) => {}
     }
     if let Some(options) = schema.get("enum") {
         return options_of(options);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::text::{hidden_text, visible};
 use crate::tools::names::is_identifier;
-use crate::tools::schema::view::{Reference, SchemaView};
+use crate::tools::schema::view::SchemaView;
 
 /// Maximum levels of a type, with references followed.
 const MAX_DEPTH: usize = 12;
@@ -122,8 +122,10 @@ impl<'a> Types<'a> {
             return Written::whole("never");
         }
         let mut parts: Vec<Written> = Vec::new();
-        if let Some(reference) = schema.reference() {
-            parts.extend(self.referred(reference, depth));
+        match schema.reference() {
+            Ok(Some(target)) => parts.push(self.referred(target, depth)),
+            Err(_) => parts.push(Written::unknown()),
+            Ok(None) => {}
         }
         for branches in schema.unions() {
             let branches = branches.map(|branch| self.written(branch, depth + 1)).collect();
@@ -144,20 +146,14 @@ impl<'a> Types<'a> {
         written
     }
 
-    /// The type of a reference's target. Another document is never read, and a recursive type is
-    /// not expanded.
-    fn referred(&mut self, reference: Reference<'a>, depth: usize) -> Option<Written> {
-        let target = match reference {
-            Reference::Target(target) => target,
-            Reference::Missing(_) | Reference::Outside(_) => return Some(Written::unknown()),
-            Reference::Invalid => return None,
-        };
+    /// The type of a reference's target. A recursive type is not expanded.
+    fn referred(&mut self, target: SchemaView<'a>, depth: usize) -> Written {
         if !self.following.insert(target.address()) {
-            return Some(Written::unknown());
+            return Written::unknown();
         }
         let written = self.written(target, depth + 1);
         self.following.remove(&target.address());
-        Some(written)
+        written
     }
 
     fn own(&mut self, schema: SchemaView<'a>, depth: usize) -> Written {

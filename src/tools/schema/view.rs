@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::text::{preview, visible};
+
 /// Keywords whose schemas apply to the same value as their parent.
 const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -35,16 +37,16 @@ pub(crate) struct SchemaView<'a> {
     schema: &'a Value,
 }
 
-/// What a `$ref` refers to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Reference<'a> {
-    /// A schema of the same document.
-    Target(SchemaView<'a>),
-    /// A pointer into the same document that leads nowhere. Anchors are not supported.
-    Missing(&'a str),
-    /// Another document, which is never read.
-    Outside(&'a str),
-    /// Nothing: the `$ref` is not a string.
+/// Why a `$ref` is not followed, as a fragment about the document.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum ReferenceError {
+    /// A pointer into the document that leads nowhere. Anchors are not supported.
+    #[error("`$ref` to `{0}`, which it does not contain")]
+    Missing(String),
+    /// Another document is never read.
+    #[error("`$ref` to `{0}`, which is outside of it and is not read")]
+    Outside(String),
+    #[error("a `$ref` in it is not a string")]
     Invalid,
 }
 
@@ -123,12 +125,14 @@ impl<'a> SchemaView<'a> {
         named.map(move |(name, schema)| (name.as_str(), self.at(schema)))
     }
 
-    /// What the schema's `$ref` refers to, if it has one.
-    pub(crate) fn reference(self) -> Option<Reference<'a>> {
-        let Some(reference) = self.get("$ref")?.as_str() else { return Some(Reference::Invalid) };
-        let Some(pointer) = reference.strip_prefix('#') else { return Some(Reference::Outside(reference)) };
+    /// The schema that the `$ref` refers to, if there is one.
+    pub(crate) fn reference(self) -> Result<Option<Self>, ReferenceError> {
+        let Some(reference) = self.get("$ref") else { return Ok(None) };
+        let reference = reference.as_str().ok_or(ReferenceError::Invalid)?;
+        let shortened = || visible(&preview(reference, 60));
+        let pointer = reference.strip_prefix('#').ok_or_else(|| ReferenceError::Outside(shortened()))?;
         let target = self.document.pointer(pointer).or_else(|| self.document.pointer(&decoded(pointer)?));
-        Some(target.map_or(Reference::Missing(reference), |target| Reference::Target(self.at(target))))
+        target.map(|target| Some(self.at(target))).ok_or_else(|| ReferenceError::Missing(shortened()))
     }
 
     /// The schemas that apply to the same value, without that of the `$ref`.

@@ -10,11 +10,11 @@ fn references_lead_into_the_document_and_nowhere_else() {
     });
     let target = |reference: Value| {
         let schema = json!({ "$ref": reference });
-        match (SchemaView { document: &document, schema: &schema }).reference().unwrap() {
-            Reference::Target(target) => target.get("const").unwrap().to_string(),
-            Reference::Missing(reference) => format!("missing {reference}"),
-            Reference::Outside(reference) => format!("outside {reference}"),
-            Reference::Invalid => "invalid".to_owned(),
+        match (SchemaView { document: &document, schema: &schema }).reference() {
+            Ok(target) => target.unwrap().get("const").unwrap().to_string(),
+            Err(ReferenceError::Missing(reference)) => format!("missing {reference}"),
+            Err(ReferenceError::Outside(reference)) => format!("outside {reference}"),
+            Err(ReferenceError::Invalid) => "invalid".to_owned(),
         }
     };
     for (reference, expected) in [
@@ -30,7 +30,7 @@ fn references_lead_into_the_document_and_nowhere_else() {
     ] {
         assert_eq!(target(reference), expected);
     }
-    assert!(SchemaView::root(&document).reference().is_none());
+    assert!(SchemaView::root(&document).reference().unwrap().is_none());
 }
 
 #[test]
