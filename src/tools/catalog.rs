@@ -109,7 +109,8 @@ impl Catalog {
         permitted: impl Fn(&str, &str) -> bool,
         deadline: Instant,
     ) -> (Vec<ResolvedTool>, Vec<ToolError>) {
-        let servers: Vec<&Arc<CatalogServer>> = self.servers.iter().filter(|server| wanted(&server.name)).collect();
+        let servers: Vec<&Arc<CatalogServer>> =
+            self.servers.iter().filter(|server| wanted(&server.name)).collect();
         let discovered = join_all(servers.iter().map(|server| server.discovered(deadline))).await;
         let mut lists = Vec::new();
         let mut failures = Vec::new();

@@ -164,8 +164,9 @@ fn different(pins: ServerPins) -> HashSet<String> {
 /// The pins after `list` was seen.
 fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPins {
     let Some(mut pins) = known else {
-        let pin =
-            |tool: &ToolDefinition| (tool.name.clone(), Pin { pinned: Some(tool.clone()), seen: Seen::AsPinned });
+        let pin = |tool: &ToolDefinition| {
+            (tool.name.clone(), Pin { pinned: Some(tool.clone()), seen: Seen::AsPinned })
+        };
         return ServerPins { server: server.to_owned(), tools: list.tools.iter().map(pin).collect() };
     };
     let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
@@ -177,8 +178,7 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
         pin.pinned.is_some() || present.contains(&**name)
     });
     for tool in &list.tools {
-        let pin =
-            pins.tools.entry(tool.name.clone()).or_insert(Pin { pinned: None, seen: Seen::AsPinned });
+        let pin = pins.tools.entry(tool.name.clone()).or_insert(Pin { pinned: None, seen: Seen::AsPinned });
         let is_same = pin.pinned.as_ref().is_some_and(|pinned| fingerprint(pinned) == fingerprint(tool));
         pin.seen = if is_same { Seen::AsPinned } else { Seen::Different(tool.clone()) };
     }

@@ -91,7 +91,8 @@ impl Sampler {
             object.insert(name.to_owned(), self.value(property, depth + 1));
         }
         if object.is_empty()
-            && let Some(values) = schema.one("additionalProperties").filter(|values| values.keywords().is_some())
+            && let Some(values) =
+                schema.one("additionalProperties").filter(|values| values.keywords().is_some())
         {
             object.insert(MARK.to_owned(), self.value(values, depth + 1));
         }
@@ -193,9 +194,9 @@ fn number(schema: SchemaView<'_>, is_whole: bool) -> Value {
             [above, below, above + step, below - step]
         }
         None => {
-            let middle = minimum.zip(maximum).map_or(nearest, |(minimum, maximum)| {
-                minimum.value.midpoint(maximum.value)
-            });
+            let middle = minimum
+                .zip(maximum)
+                .map_or(nearest, |(minimum, maximum)| minimum.value.midpoint(maximum.value));
             [nearest, nearest + 1.0, nearest - 1.0, middle]
         }
     };

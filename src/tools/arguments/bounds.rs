@@ -72,11 +72,12 @@ impl Bounds {
         }
         let mut walk = Walk::default();
         let levels = walk.levels(SchemaView::root(schema), 0)?;
-        let cost = walk.costs.values().flatten().fold(Cost { schemas: 1, visits: 1, depth: 1 }, |most, cost| Cost {
-            schemas: most.schemas.max(cost.schemas),
-            visits: most.visits.max(cost.visits),
-            depth: most.depth.max(cost.depth),
-        });
+        let cost =
+            walk.costs.values().flatten().fold(Cost { schemas: 1, visits: 1, depth: 1 }, |most, cost| Cost {
+                schemas: most.schemas.max(cost.schemas),
+                visits: most.visits.max(cost.visits),
+                depth: most.depth.max(cost.depth),
+            });
         if cost.schemas > MAX_IN_PLACE {
             return Err(format!("more than {MAX_IN_PLACE} of its alternatives apply to one value"));
         }
@@ -172,7 +173,9 @@ impl Walk {
 
 /// The schemas that apply to the same value as `schema`, including the target of its `$ref`.
 fn applied(schema: SchemaView<'_>) -> Result<Vec<SchemaView<'_>>, String> {
-    if let Some(keyword) = ["$dynamicRef", "$recursiveRef"].iter().find(|keyword| schema.get(keyword).is_some()) {
+    if let Some(keyword) =
+        ["$dynamicRef", "$recursiveRef"].iter().find(|keyword| schema.get(keyword).is_some())
+    {
         return Err(format!("`{keyword}` is not followed"));
     }
     let target = schema.reference().map_err(|error| error.to_string())?;

@@ -54,10 +54,13 @@ pub(crate) fn explain(errors: &[ValidationError<'_>], schema: SchemaView<'_>) ->
 /// The reasons of one error, `above` levels of alternatives deep.
 fn reasons_of(error: &ValidationError<'_>, schema: SchemaView<'_>, above: usize) -> Vec<String> {
     let at = || at(&path(error.instance_path()));
-    let expected = |what: String| vec![format!("{}expected {what}, found {}", at(), preview_value(error.instance()))];
+    let expected =
+        |what: String| vec![format!("{}expected {what}, found {}", at(), preview_value(error.instance()))];
     let size = |what: String| vec![format!("{}expected {what}, found {}", at(), length(error.instance()))];
     match error.kind() {
-        Kind::Required { property } => vec![missing_field(error, property.as_str().unwrap_or_default(), schema)],
+        Kind::Required { property } => {
+            vec![missing_field(error, property.as_str().unwrap_or_default(), schema)]
+        }
         Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => {
             unknown_fields(error).map(|unknown| unknown_field(error, unknown, schema)).collect()
         }

@@ -52,8 +52,13 @@ impl ResolvedTool {
     /// The inferred output schema, if the server declares none.
     pub(crate) fn observed(&self) -> Option<Shape> {
         let is_unknown = self.definition().output_schema.is_none();
-        let shape =
-            || self.listed_by.options.observed.shape(&self.server, self.listed_by.identity.as_deref(), &self.tool);
+        let shape = || {
+            self.listed_by.options.observed.shape(
+                &self.server,
+                self.listed_by.identity.as_deref(),
+                &self.tool,
+            )
+        };
         is_unknown.then(shape).flatten()
     }
 

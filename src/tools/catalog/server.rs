@@ -80,7 +80,11 @@ pub(crate) struct Discovery {
 
 impl CatalogServer {
     /// The server `name` of `dispatcher`.
-    pub(crate) fn new(name: Arc<str>, dispatcher: &Arc<dyn ToolDispatcher>, options: &CatalogOptions) -> Self {
+    pub(crate) fn new(
+        name: Arc<str>,
+        dispatcher: &Arc<dyn ToolDispatcher>,
+        options: &CatalogOptions,
+    ) -> Self {
         Self {
             identity: dispatcher.identity(&name),
             dispatcher: Arc::clone(dispatcher),
@@ -94,7 +98,9 @@ impl CatalogServer {
     pub(crate) async fn tools(self: &Arc<Self>, deadline: Instant) -> Result<Arc<IndexedList>, ToolError> {
         let generation = self.dispatcher.generation(&self.name);
         match self.load() {
-            Some(KnownList { tools, source: ListSource::Server { generation: known } }) if known == generation => {
+            Some(KnownList { tools, source: ListSource::Server { generation: known } })
+                if known == generation =>
+            {
                 Ok(tools)
             }
             Some(KnownList { tools, source: ListSource::Disk { is_fresh } }) if !self.options.strict => {
@@ -259,7 +265,8 @@ impl CatalogServer {
         };
         let mut state = self.state.lock();
         state.failure = None;
-        state.known = Some(KnownList { tools: Arc::clone(&tools), source: ListSource::Server { generation } });
+        state.known =
+            Some(KnownList { tools: Arc::clone(&tools), source: ListSource::Server { generation } });
         drop(state);
         Ok(tools)
     }

@@ -40,7 +40,12 @@ fn processes_add_to_what_others_have_seen() {
     let processes = [observed(&directory), observed(&directory)];
     for (position, process) in processes.iter().enumerate() {
         assert_eq!(process.shape(&server, Some("id"), "t"), None);
-        process.record(&server, Some("id"), "t", Shape::from_value(&json!({ (format!("field{position}")): 1 })));
+        process.record(
+            &server,
+            Some("id"),
+            "t",
+            Shape::from_value(&json!({ (format!("field{position}")): 1 })),
+        );
     }
     processes.iter().for_each(Observed::save);
     // A second save counts nothing twice.

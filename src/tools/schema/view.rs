@@ -170,7 +170,8 @@ impl<'a> SchemaView<'a> {
 
     /// The alternatives of `anyOf` and those of `oneOf`.
     pub(crate) fn unions(self) -> impl Iterator<Item = impl Iterator<Item = Self> + Clone> {
-        let unions = ["anyOf", "oneOf"].into_iter().filter(move |union| self.get(union).is_some_and(Value::is_array));
+        let unions =
+            ["anyOf", "oneOf"].into_iter().filter(move |union| self.get(union).is_some_and(Value::is_array));
         unions.map(move |union| self.list(union))
     }
 
@@ -246,7 +247,9 @@ impl<'a> SchemaView<'a> {
         let inclusive = number(inclusive).map(|value| Limit { value, is_exclusive });
         let exclusive = number(exclusive).map(|value| Limit { value, is_exclusive: true });
         match (exclusive, inclusive) {
-            (Some(exclusive), Some(inclusive)) if !is_stricter(exclusive.value, inclusive.value) => Some(inclusive),
+            (Some(exclusive), Some(inclusive)) if !is_stricter(exclusive.value, inclusive.value) => {
+                Some(inclusive)
+            }
             (exclusive, inclusive) => exclusive.or(inclusive),
         }
     }

@@ -30,7 +30,12 @@ pub(crate) struct Posting {
 impl SearchIndex {
     /// Of the postings of each term, in the order of the terms and then of the documents.
     /// `posting_starts` has the start of each term's postings, and the end of the last one's.
-    pub(crate) fn new(terms: Terms, postings: Vec<Posting>, posting_starts: Vec<u32>, documents: usize) -> Self {
+    pub(crate) fn new(
+        terms: Terms,
+        postings: Vec<Posting>,
+        posting_starts: Vec<u32>,
+        documents: usize,
+    ) -> Self {
         Self { terms, postings: postings.into(), posting_starts: posting_starts.into(), documents }
     }
 

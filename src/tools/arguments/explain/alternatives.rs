@@ -20,7 +20,10 @@ struct Tag {
 
 /// The alternative that was meant: of those that may have been meant, the one with the fewest
 /// errors. `None` if the value fits none of them even roughly.
-pub(crate) fn meant<'e>(error: &ValidationError<'_>, alternatives: &'e [Alternative]) -> Option<&'e Alternative> {
+pub(crate) fn meant<'e>(
+    error: &ValidationError<'_>,
+    alternatives: &'e [Alternative],
+) -> Option<&'e Alternative> {
     let here = depth(error.instance_path());
     // An alternative was not meant if it requires another type, or another value of a field that
     // distinguishes the alternatives.
@@ -46,7 +49,12 @@ pub(crate) fn expected(error: &ValidationError<'_>, alternatives: &[Alternative]
     if let Some(first) = tags.first()
         && (types.is_empty() || tags.iter().any(|tag| tag.depth > here))
     {
-        return format!("{}expected {}, found {}", at(&first.path), one_of(&options(&tags, &first.path)), first.found);
+        return format!(
+            "{}expected {}, found {}",
+            at(&first.path),
+            one_of(&options(&tags, &first.path)),
+            first.found
+        );
     }
     let path = path(error.instance_path());
     let wanted: Vec<&str> = types.into_iter().chain(options(&tags, &path)).collect();

@@ -41,7 +41,11 @@ fn tuples_are_the_same_in_every_draft() {
         assert_eq!(elements.rest.map(|rest| rest.schema.clone()), rest, "{schema}");
     };
     check(json!({"prefixItems": [{}, {}], "items": false}), Some(2), Some(json!(false)));
-    check(json!({"items": [{}, {}], "additionalItems": {"type": "null"}}), Some(2), Some(json!({"type": "null"})));
+    check(
+        json!({"items": [{}, {}], "additionalItems": {"type": "null"}}),
+        Some(2),
+        Some(json!({"type": "null"})),
+    );
     check(json!({"items": [{}]}), Some(1), None);
     check(json!({"items": {"type": "null"}}), None, Some(json!({"type": "null"})));
     check(json!(true), None, None);

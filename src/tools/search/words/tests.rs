@@ -41,10 +41,7 @@ fn of_many_words_the_first_are_taken() {
 #[test]
 fn forms_of_a_word_have_one_stem() {
     let check = |forms: &[&str]| {
-        let stems: Vec<String> = forms
-            .iter()
-            .map(|form| stem(form))
-            .collect();
+        let stems: Vec<String> = forms.iter().map(|form| stem(form)).collect();
         assert!(stems.iter().all(|stem| *stem == stems[0]), "{forms:?}: {stems:?}");
     };
     check(&["create", "creates", "created", "creating", "creation"]);
