@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::arguments::ArgumentCheck;
 use super::declarations::{ServerTools, ToolTypes, declaration, signature, typescript};
-use super::sample::of_schema;
+use super::sample::from_schema;
 use super::shape::Shape;
 use super::{Schema, ToolDefinition, ToolErrorCode};
 
@@ -13,9 +13,9 @@ use super::{Schema, ToolDefinition, ToolErrorCode};
 /// a sample of it is bounded; the shape of any value describes that value.
 pub(crate) fn schema(data: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
-    let shape = Shape::of(&value);
+    let shape = Shape::from_value(&value);
     let mut merged = shape.clone();
-    merged.merge(Shape::of(&value));
+    merged.merge(Shape::from_value(&value));
     assert!(merged.is_same_as(&shape), "what was seen twice is known once");
     let inferred = Schema::from(shape.to_schema());
     if let (Ok(check), Value::Object(object)) = (ArgumentCheck::compile(&inferred), &value)
@@ -24,7 +24,7 @@ pub(crate) fn schema(data: &[u8]) {
         let checked = check.check(object.clone());
         assert!(checked.is_ok(), "{value} is not what it was seen to be: {checked:?}, {}", inferred.text());
     }
-    let sample = of_schema(Some(&value)).to_string();
+    let sample = from_schema(Some(&value)).to_string();
     assert!(sample.len() <= MAX_SAMPLE_BYTES, "a sample of {} bytes", sample.len());
 
     let definition = ToolDefinition {

@@ -222,5 +222,5 @@ pub(crate) fn tool_name(name: String) -> ToolName {
 
 /// Encodes an answer for the guest.
 pub(crate) fn text(answer: Result<String, ToolError>) -> String {
-    answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_wire()))
+    answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_guest_json()))
 }

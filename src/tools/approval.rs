@@ -192,7 +192,7 @@ impl Effects {
 
     /// The effects by a tool's annotations. If annotations contradict each other, the worse one
     /// counts.
-    pub(crate) fn of(annotations: Option<&Value>) -> Self {
+    pub(crate) fn from_annotations(annotations: Option<&Value>) -> Self {
         let hint = |name: &str| annotations.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
         let destructive = hint("destructiveHint");
         let reads_only = hint("readOnlyHint") == Some(true) && destructive != Some(true);

@@ -13,13 +13,20 @@
 
 mod bounds;
 mod explain;
+mod render;
+mod unchecked;
+mod values;
 
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::{Map, Value};
 
 use self::bounds::Bounds;
-pub(super) use self::bounds::resolve;
-use super::{Schema, ToolError, ToolErrorCode};
+use self::explain::explain;
+use self::render::preview_text;
+use self::values::count_up_to;
+use super::error::{ToolError, ToolErrorCode};
+use super::schema::Schema;
+use super::schema::view::SchemaView;
 
 /// Maximum size of a schema that is compiled, in bytes. The largest published ones are a tenth of
 /// it. Validating a schema against its meta-schema takes about a millisecond per 10 KB.
@@ -57,8 +64,8 @@ impl ArgumentCheck {
         // The parser refuses more than 128 levels.
         let mut value: Value =
             serde_json::from_str(schema.text()).map_err(|error| format!("it cannot be read: {error}"))?;
-        let bounds = Bounds::of(&value)?;
-        bounds::leave_out_unchecked(&mut value);
+        let bounds = Bounds::new(&value)?;
+        unchecked::leave_out(&mut value);
         let validator = jsonschema::options()
             .with_retriever(NothingFetched)
             .should_validate_formats(false)
@@ -67,9 +74,9 @@ impl ArgumentCheck {
             )
             .build(&value)
             .map_err(|error| {
-                let place = error.instance_path().as_str();
-                let place = if place.is_empty() { String::new() } else { format!("at `{place}`: ") };
-                format!("{place}{}", explain::shortened(&error.masked().to_string()))
+                let location = error.instance_path().as_str();
+                let at = if location.is_empty() { String::new() } else { format!("at `{location}`: ") };
+                format!("{at}{}", preview_text(&error.masked().to_string()))
             })?;
         Ok(Self { validator, bounds, schema: schema.clone() })
     }
@@ -95,14 +102,14 @@ impl ArgumentCheck {
     }
 
     fn explain(&self, arguments: &Value) -> Option<String> {
-        let errors = if bounds::values_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some() {
+        let errors = if count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some() {
             self.validator.iter_errors(arguments).collect()
         } else {
             vec![self.validator.validate(arguments).err()?]
         };
         // This text was compiled before, so it can be parsed.
         let schema = self.schema.to_value();
-        (!errors.is_empty()).then(|| explain::explain(&errors, &schema, arguments))
+        (!errors.is_empty()).then(|| explain(&errors, SchemaView::root(&schema)))
     }
 }
 

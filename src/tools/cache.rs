@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::ToolList;
+use super::dispatch::{ToolDefinition, ToolList};
 use crate::storage::files::Store;
 
 /// Incremented when [`Document`] changes.
@@ -33,7 +33,7 @@ struct Document {
     server: String,
     fetched_at_ms: u64,
     ttl_ms: Option<u64>,
-    tools: Vec<super::ToolDefinition>,
+    tools: Vec<ToolDefinition>,
 }
 
 impl CachedList {
@@ -83,7 +83,7 @@ impl ListCache {
             _ => (document, ()),
         };
         if let Err(error) = self.store.update(&file_name(identity), VERSION, newer) {
-            tracing::warn!(server, %error, "a list of tools cannot be kept");
+            tracing::warn!(server, %error, "a list of tools cannot be stored");
         }
     }
 

@@ -12,9 +12,11 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use self::types::{Layout, Types, comment, property, string};
+use super::dispatch::ToolDefinition;
 use super::names::{forms, is_identifier, is_reserved, typescript_name};
+use super::schema::Schema;
+use super::schema::view::SchemaView;
 use super::shape::Shape;
-use super::{Schema, ToolDefinition};
 
 /// Maximum bytes of one tool's declaration.
 const MAX_TOOL_BYTES: usize = 64 << 10;
@@ -158,15 +160,15 @@ fn used_shape(tool: ToolTypes<'_>) -> Option<&Shape> {
 
 fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout) -> String {
     let input = parsed(&tool.definition.input_schema);
-    let needed = input.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
-    let parameter = if needed { "args" } else { "args?" };
-    let arguments = Types::of(&input, layout).arguments();
+    let is_required = SchemaView::root(&input).required().next().is_some();
+    let parameter = if is_required { "args" } else { "args?" };
+    let arguments = Types::new(&input, layout).arguments();
     let result = match (&tool.definition.output_schema, used_shape(tool)) {
         (Some(schema), _) => {
             let schema = parsed(schema);
-            Types::of(&schema, layout).result()
+            Types::new(&schema, layout).result()
         }
-        (None, Some(shape)) => Types::of(&shape.to_schema(), layout).result(),
+        (None, Some(shape)) => Types::new(&shape.to_schema(), layout).result(),
         // Not `unknown`: authors who have seen a result should not need type assertions.
         (None, None) => "any".to_owned(),
     };

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Schema, ToolError, ToolErrorCode, ToolResult};
+use super::error::{ToolError, ToolErrorCode};
+use super::result::ToolResult;
+use super::schema::Schema;
 use crate::json::Json;
 
 /// A tool as its server describes it.

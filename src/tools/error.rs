@@ -131,9 +131,9 @@ impl ToolError {
 
     /// The object from which the guest builds its `McpToolError`, as JSON text. It is also the
     /// `error` field of `call_tool`.
-    pub(crate) fn to_wire(&self) -> String {
+    pub(crate) fn to_guest_json(&self) -> String {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let wire = Wire {
+        let error = GuestError {
             code: self.code.as_str(),
             message: &self.message,
             server: self.server.as_deref(),
@@ -142,14 +142,14 @@ impl ToolError {
             retry_after_ms: self.retry_after.map(milliseconds),
         };
         // Strings and numbers can always be serialized.
-        serde_json::to_string(&wire).unwrap_or_else(|_| "{}".to_owned())
+        serde_json::to_string(&error).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 
 /// The JSON form of a [`ToolError`] that the guest receives.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire<'a> {
+struct GuestError<'a> {
     code: &'static str,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,9 +17,13 @@
 //! An exact name has precedence over a converted one. If two names have the same identifier, it
 //! refers to neither ([`forms`]).
 
+mod reserved;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
+
+use self::reserved::{PYTHON_KEYWORDS, TYPESCRIPT_RESERVED};
 
 /// The prefix and separator of full names: `mcp__server__tool`.
 const FULL_NAME_PREFIX: &str = "mcp__";
@@ -150,65 +154,6 @@ fn begin_identifier(mut form: String) -> String {
     }
     form
 }
-
-/// Words that cannot be variable names in a module, which is strict code.
-const TYPESCRIPT_RESERVED: &[&str] = &[
-    "arguments",
-    "await",
-    "break",
-    "case",
-    "catch",
-    "class",
-    "const",
-    "continue",
-    "debugger",
-    "default",
-    "delete",
-    "do",
-    "else",
-    "enum",
-    "eval",
-    "export",
-    "extends",
-    "false",
-    "finally",
-    "for",
-    "function",
-    "if",
-    "implements",
-    "import",
-    "in",
-    "instanceof",
-    "interface",
-    "let",
-    "new",
-    "null",
-    "package",
-    "private",
-    "protected",
-    "public",
-    "return",
-    "static",
-    "super",
-    "switch",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "typeof",
-    "undefined",
-    "var",
-    "void",
-    "while",
-    "with",
-    "yield",
-];
-
-const PYTHON_KEYWORDS: &[&str] = &[
-    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
-    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
-    "or", "pass", "raise", "return", "try", "while", "with", "yield",
-];
 
 /// `mcp__server__tool`.
 pub(crate) fn full_name(server: &str, tool: &str) -> String {

@@ -8,9 +8,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{
-    Schema, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
-};
+use super::dispatch::{ToolDefinition, ToolDispatcher, ToolList, ToolRequest};
+use super::error::{ToolError, ToolErrorCode};
+use super::result::ToolResult;
+use super::schema::Schema;
 use crate::json::Json;
 
 /// The server of native tools whose name has no server part.

@@ -132,7 +132,7 @@ impl Observed {
                 (tools, ())
             });
             if let Err(error) = added {
-                tracing::warn!(%error, "shapes of results cannot be kept");
+                tracing::warn!(%error, "inferred output schemas cannot be stored");
                 let mut servers = self.servers.lock();
                 let shapes = servers.entry(server).or_default();
                 for (name, shape) in again {

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ToolDefinition, ToolList};
+use super::dispatch::{ToolDefinition, ToolList};
+use super::schema::Schema;
 use crate::storage::files::{self, Store};
 
 const VERSION: u32 = 1;
@@ -31,14 +32,16 @@ struct ServerPins {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Pin {
     /// The pinned definition; `None` for a tool that did not exist when the server was pinned.
-    accepted: Option<ToolDefinition>,
+    #[serde(rename = "accepted")]
+    pinned: Option<ToolDefinition>,
     seen: Seen,
 }
 
 /// A tool's definition as last listed by its server.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 enum Seen {
-    AsAccepted,
+    #[serde(rename = "AsAccepted")]
+    AsPinned,
     Different(ToolDefinition),
     Gone,
 }
@@ -61,7 +64,7 @@ impl ToolChange {
     /// The parts that differ: `description`, `inputSchema`, `outputSchema`, `annotations`.
     pub fn changed_parts(&self) -> Vec<&'static str> {
         let (Some(accepted), Some(current)) = (&self.accepted, &self.current) else { return Vec::new() };
-        let schema = |schema: Option<&super::Schema>| schema.map(|schema| canonical(&schema.to_value()));
+        let schema = |schema: Option<&Schema>| schema.map(|schema| canonical(&schema.to_value()));
         let differences = [
             ("description", accepted.description != current.description),
             ("inputSchema", schema(Some(&accepted.input_schema)) != schema(Some(&current.input_schema))),
@@ -116,11 +119,11 @@ impl Pins {
             let Some(ServerPins { server, tools }) = self.store.read(name, VERSION)? else { continue };
             changes.extend(tools.into_iter().filter_map(|(tool, pin)| {
                 let current = match pin.seen {
-                    Seen::AsAccepted => return None,
+                    Seen::AsPinned => return None,
                     Seen::Different(definition) => Some(definition),
                     Seen::Gone => None,
                 };
-                Some(ToolChange { server: server.clone(), tool, accepted: pin.accepted, current })
+                Some(ToolChange { server: server.clone(), tool, accepted: pin.pinned, current })
             }));
         }
         changes.sort_by(|a, b| (&a.server, &a.tool).cmp(&(&b.server, &b.tool)));
@@ -141,13 +144,13 @@ impl Pins {
                 if tool.is_some_and(|tool| tool != name) {
                     return true;
                 }
-                match std::mem::replace(&mut pin.seen, Seen::AsAccepted) {
-                    Seen::AsAccepted => return true,
-                    Seen::Different(definition) => pin.accepted = Some(definition),
-                    Seen::Gone => pin.accepted = None,
+                match std::mem::replace(&mut pin.seen, Seen::AsPinned) {
+                    Seen::AsPinned => return true,
+                    Seen::Different(definition) => pin.pinned = Some(definition),
+                    Seen::Gone => pin.pinned = None,
                 }
                 accepted += 1;
-                pin.accepted.is_some()
+                pin.pinned.is_some()
             });
             (pins, accepted)
         })
@@ -155,16 +158,16 @@ impl Pins {
 }
 
 fn different(pins: ServerPins) -> HashSet<String> {
-    pins.tools.into_iter().filter(|(_, pin)| pin.seen != Seen::AsAccepted).map(|(tool, _)| tool).collect()
+    pins.tools.into_iter().filter(|(_, pin)| pin.seen != Seen::AsPinned).map(|(tool, _)| tool).collect()
 }
 
 /// The pins after `list` was seen.
 fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPins {
     let Some(mut pins) = known else {
-        let accept = |tool: &ToolDefinition| {
-            (tool.name.clone(), Pin { accepted: Some(tool.clone()), seen: Seen::AsAccepted })
+        let pin = |tool: &ToolDefinition| {
+            (tool.name.clone(), Pin { pinned: Some(tool.clone()), seen: Seen::AsPinned })
         };
-        return ServerPins { server: server.to_owned(), tools: list.tools.iter().map(accept).collect() };
+        return ServerPins { server: server.to_owned(), tools: list.tools.iter().map(pin).collect() };
     };
     let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
     pins.tools.retain(|name, pin| {
@@ -172,14 +175,12 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
             pin.seen = Seen::Gone;
         }
         // A new tool that was removed again was never pinned, so it is no longer a difference.
-        pin.accepted.is_some() || present.contains(&**name)
+        pin.pinned.is_some() || present.contains(&**name)
     });
     for tool in &list.tools {
-        let pin =
-            pins.tools.entry(tool.name.clone()).or_insert(Pin { accepted: None, seen: Seen::AsAccepted });
-        let is_accepted =
-            pin.accepted.as_ref().is_some_and(|accepted| fingerprint(accepted) == fingerprint(tool));
-        pin.seen = if is_accepted { Seen::AsAccepted } else { Seen::Different(tool.clone()) };
+        let pin = pins.tools.entry(tool.name.clone()).or_insert(Pin { pinned: None, seen: Seen::AsPinned });
+        let is_same = pin.pinned.as_ref().is_some_and(|pinned| fingerprint(pinned) == fingerprint(tool));
+        pin.seen = if is_same { Seen::AsPinned } else { Seen::Different(tool.clone()) };
     }
     pins
 }

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Schema, ToolError, ToolErrorCode};
+use super::error::{ToolError, ToolErrorCode};
+use super::schema::Schema;
 use crate::json::{self, Json};
 
 /// A tool's result, independent of the protocol.

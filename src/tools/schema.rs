@@ -1,5 +1,7 @@
 //! JSON Schemas, stored as text.
 
+pub(crate) mod view;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,23 +1,27 @@
 //! Ranked search over tool definitions.
 
+mod builder;
+mod index;
+mod query;
+mod terms;
+mod words;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::ToolDefinition;
+use self::builder::{Builder, Document};
+use super::dispatch::ToolDefinition;
 
-mod index;
-mod words;
-
-pub(crate) use index::{Document, SearchIndex};
+pub(crate) use self::index::SearchIndex;
 
 /// Maximum number of a tool's parameters that are indexed.
 const MAX_PARAMETERS: usize = 64;
 
 /// Builds an index of servers' names and tool definitions.
-pub(crate) fn index_of<'a>(tools: impl Iterator<Item = (&'a str, &'a ToolDefinition)>) -> SearchIndex {
-    let mut index = index::Builder::default();
+pub(crate) fn build_index<'a>(tools: impl Iterator<Item = (&'a str, &'a ToolDefinition)>) -> SearchIndex {
+    let mut index = Builder::default();
     for (server, definition) in tools {
         let parameters = parameters(definition.input_schema.text());
         index.add(&Document {

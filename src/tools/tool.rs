@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::ToolDefinition;
 use super::arguments::ArgumentCheck;
 use super::catalog::ResolvedTool;
+use super::dispatch::ToolDefinition;
 use super::names::full_name;
 use crate::json::Json;
 

@@ -258,7 +258,7 @@ async fn denied_soon(stage: &Stage, variant: &str) {
     loop {
         let called = stage.call("tools.faulty.pulled({ a: 1 })").await;
         if !called.code.is_empty() {
-            called.failed("TOOL_DENIED", &["accepted"]);
+            called.failed("TOOL_DENIED", &["pinned"]);
             break;
         }
         assert!(started.elapsed() < Duration::from_secs(6), "{variant}: the change was never seen");

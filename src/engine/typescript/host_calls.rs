@@ -50,7 +50,7 @@ impl HostInterface for HostCalls {
                 }
                 Err(error) => {
                     answer.push_str(r#"{"ok":false,"error":"#);
-                    answer.push_str(&error.to_wire());
+                    answer.push_str(&error.to_guest_json());
                     answer.push('}');
                 }
             }

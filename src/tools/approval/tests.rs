@@ -22,17 +22,17 @@ fn what_annotations_say() {
         (json!({ "readOnlyHint": "true", "destructiveHint": 0, "openWorldHint": null }), true, true, true),
         (json!("readOnlyHint"), true, true, true),
     ] {
-        let effects = Effects::of(Some(&annotations));
+        let effects = Effects::from_annotations(Some(&annotations));
         assert_eq!(effects, Effects { writes, destroys, reaches_out }, "{annotations}");
         let words = AskAnnotation::ALL.map(|annotation| annotation.holds(effects));
         assert_eq!(words, [destroys, writes, reaches_out], "{annotations}");
     }
-    assert_eq!(Effects::of(None), Effects::UNKNOWN);
-    let reads = Effects::of(Some(&json!({ "readOnlyHint": true })));
+    assert_eq!(Effects::from_annotations(None), Effects::UNKNOWN);
+    let reads = Effects::from_annotations(Some(&json!({ "readOnlyHint": true })));
     assert_eq!(reads.not_read_only(), Effects::UNKNOWN);
     assert_eq!(Effects::UNKNOWN.read_only(), reads);
     // A tool that declares that it destroys nothing has declared so as a writing tool.
-    let writes = Effects::of(Some(&json!({ "destructiveHint": false })));
+    let writes = Effects::from_annotations(Some(&json!({ "destructiveHint": false })));
     assert_eq!(writes.not_read_only(), writes);
 }
 

@@ -1,19 +1,23 @@
-//! Upper bounds on the cost of checking with a schema, computed without running the check.
+//! Upper bounds on the cost of an argument check, known before it starts.
 //!
-//! A validator follows every branch of a union, and in a recursive schema it does so again at every
-//! level. So a schema of 100 bytes with an argument of 128 levels could occupy a thread forever.
-//! The check cannot be interrupted, so its cost is bounded before it starts.
+//! Ours, because `jsonschema` can neither be interrupted nor given a limit, and in a recursive schema
+//! it tries all branches of a union again at every level of the arguments. What it remembers of
+//! recursive references shortens the question whether a value is valid, but not the collection of
+//! errors, and nothing bounds its stack.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use serde_json::Value;
 
+use super::values::{count_up_to, levels_of};
+use crate::tools::schema::view::SchemaView;
+
 /// Maximum depth of nested schemas that apply to the same value, through `$ref`, `allOf` and so on.
+/// This module and the compilation of `unevaluatedProperties` recurse over them.
 const MAX_IN_PLACE_DEPTH: usize = 32;
 
 /// Maximum levels of schemas, with references followed. Compilation recurses over them.
-const MAX_DEPTH: usize = 100;
+const MAX_LEVELS: usize = 100;
 
 /// Maximum number of schemas that may be tried on one value.
 const MAX_IN_PLACE: u64 = 10_000;
@@ -33,39 +37,27 @@ const MAX_COMPARISONS: usize = 50_000_000;
 /// longer.
 const FEW: usize = 64;
 
-/// Keywords whose schemas apply to the same value as their parent.
-const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
-const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const IN_PLACE_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
-
-/// Keywords whose schemas apply to parts of the value.
-const PART_ONE: [&str; 8] = [
-    "additionalProperties",
-    "propertyNames",
-    "items",
-    "additionalItems",
-    "contains",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "contentSchema",
-];
-const PART_LIST: [&str; 2] = ["prefixItems", "items"];
-const PART_MAP: [&str; 2] = ["properties", "patternProperties"];
-
 /// Upper bounds on the cost of a check with one schema.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
-    /// Maximum number of schemas that are tried on one value.
-    in_place: u64,
-    /// How often each part of a value is visited per visit of the value.
-    overlap: u64,
-    /// Depth of nested schemas that apply to one value.
-    in_place_depth: usize,
+pub(crate) struct Bounds {
+    /// The cost of the most expensive value.
+    cost: Cost,
     /// Length of the longest list of constants or names in one schema. Each value can be compared
     /// with all of them.
     longest: usize,
     /// Number of levels; `None` if the schema is recursive.
     levels: Option<usize>,
+}
+
+/// The cost of trying one schema on a value.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    /// Number of schemas that are tried on the value.
+    schemas: u64,
+    /// How often each part of the value is visited per visit of the value.
+    visits: u64,
+    /// Depth of nested schemas that apply to the value.
+    depth: usize,
 }
 
 impl Bounds {
@@ -74,284 +66,118 @@ impl Bounds {
     /// # Errors
     ///
     /// Why the schema cannot be used for checks, as a fragment.
-    pub(super) fn of(schema: &Value) -> Result<Self, String> {
+    pub(crate) fn new(schema: &Value) -> Result<Self, String> {
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             return Err("it is neither an object nor a boolean".to_owned());
         }
-        let mut graph = Graph {
-            root: schema,
-            in_place: HashMap::new(),
-            depths: HashMap::new(),
-            recursive: false,
-            longest: 0,
-        };
-        let depth = graph.depth(schema, 0)?;
-        let mut bounds =
-            Self { in_place: 1, overlap: 1, in_place_depth: 1, longest: graph.longest, levels: None };
-        for cost in graph.in_place.values().flatten() {
-            bounds.in_place = bounds.in_place.max(cost.schemas);
-            bounds.overlap = bounds.overlap.max(cost.overlap);
-            bounds.in_place_depth = bounds.in_place_depth.max(cost.depth);
-        }
-        if bounds.in_place > MAX_IN_PLACE {
+        let mut walk = Walk::default();
+        let levels = walk.levels(SchemaView::root(schema), 0)?;
+        let cost =
+            walk.costs.values().flatten().fold(Cost { schemas: 1, visits: 1, depth: 1 }, |most, cost| Cost {
+                schemas: most.schemas.max(cost.schemas),
+                visits: most.visits.max(cost.visits),
+                depth: most.depth.max(cost.depth),
+            });
+        if cost.schemas > MAX_IN_PLACE {
             return Err(format!("more than {MAX_IN_PLACE} of its alternatives apply to one value"));
         }
-        bounds.levels = (!graph.recursive).then_some(depth);
-        Ok(bounds)
+        Ok(Self { cost, longest: walk.longest, levels: (!walk.is_recursive).then_some(levels) })
     }
 
     /// Whether a check of `arguments` ends soon enough.
-    pub(super) fn allow(&self, arguments: &Value) -> bool {
-        if self.longest > FEW && values_up_to(arguments, MAX_COMPARISONS / self.longest).is_none() {
+    pub(crate) fn allow(&self, arguments: &Value) -> bool {
+        if self.longest > FEW && count_up_to(arguments, MAX_COMPARISONS / self.longest).is_none() {
             return false;
         }
-        // The common case is decided without a traversal: a schema without recursion or
-        // alternatives visits each value once.
-        if self.overlap == 1 && self.levels.is_some_and(|levels| levels * self.in_place_depth < MAX_STACKED) {
+        // Where each part is visited once, the work is in proportion to the arguments that were
+        // sent, and only the stack needs a bound. Mostly the schema's own levels are one.
+        let visits_once = self.cost.visits == 1;
+        if visits_once && self.levels.is_some_and(|levels| levels * self.cost.depth < MAX_STACKED) {
             return true;
         }
-        let depth = depth_of(arguments).min(self.levels.unwrap_or(usize::MAX));
-        if depth * self.in_place_depth > MAX_STACKED {
+        let levels = levels_of(arguments).min(self.levels.unwrap_or(usize::MAX));
+        if levels * self.cost.depth > MAX_STACKED {
             return false;
         }
-        let looks = u32::try_from(depth).map_or(u64::MAX, |depth| self.overlap.saturating_pow(depth));
-        let most = MAX_STEPS / self.in_place / looks.max(1);
-        // With any schema each value is visited once. That cost is in proportion to the arguments
-        // that were sent.
-        self.overlap == 1
-            || usize::try_from(most).is_ok_and(|most| most > 0 && values_up_to(arguments, most).is_some())
+        let visits = u32::try_from(levels).map_or(u64::MAX, |levels| self.cost.visits.saturating_pow(levels));
+        let most = usize::try_from(MAX_STEPS / self.cost.schemas / visits).unwrap_or(usize::MAX);
+        visits_once || count_up_to(arguments, most).is_some()
     }
 }
 
-/// The cost of trying one schema on a value.
-#[derive(Debug, Clone, Copy)]
-struct InPlace {
-    schemas: u64,
-    overlap: u64,
-    depth: usize,
-}
-
-struct Graph<'a> {
-    root: &'a Value,
-    /// By address; `None` while it is being computed.
-    in_place: HashMap<usize, Option<InPlace>>,
-    depths: HashMap<usize, Option<usize>>,
-    recursive: bool,
+/// A walk over all schemas that can be reached, each identified by its address.
+#[derive(Default)]
+struct Walk {
+    /// `None` while they are being computed.
+    costs: HashMap<usize, Option<Cost>>,
+    levels: HashMap<usize, Option<usize>>,
+    is_recursive: bool,
     longest: usize,
 }
 
-impl<'a> Graph<'a> {
-    /// The number of levels of schemas below `schema`. Visits all reachable schemas.
-    fn depth(&mut self, schema: &'a Value, above: usize) -> Result<usize, String> {
-        if above > MAX_DEPTH {
-            return Err(format!("it has more than {MAX_DEPTH} levels"));
+impl Walk {
+    /// The number of levels of schemas from `schema` down.
+    fn levels(&mut self, schema: SchemaView<'_>, above: usize) -> Result<usize, String> {
+        let known = self.levels.get(&schema.address()).copied();
+        if above + known.flatten().unwrap_or(0) > MAX_LEVELS {
+            return Err(format!("it has more than {MAX_LEVELS} levels"));
         }
-        match self.depths.entry(address(schema)) {
-            Entry::Occupied(entry) => match entry.get() {
-                Some(depth) if above + depth > MAX_DEPTH => {
-                    return Err(format!("it has more than {MAX_DEPTH} levels"));
-                }
-                Some(depth) => return Ok(*depth),
-                None => {
-                    self.recursive = true;
-                    return Ok(0);
-                }
-            },
-            Entry::Vacant(entry) => entry.insert(None),
-        };
-        if above > 0 && schema.get("$id").or_else(|| schema.get("id")).is_some_and(Value::is_string) {
+        if let Some(known) = known {
+            self.is_recursive |= known.is_none();
+            return Ok(known.unwrap_or(0));
+        }
+        self.levels.insert(schema.address(), None);
+        if above > 0 && schema.has_identifier() {
             return Err("a part of it has an `$id` of its own".to_owned());
         }
-        self.in_place(schema, 0)?;
-        let length = |keyword: &Value| match keyword {
-            Value::Array(items) => items.len(),
-            Value::Object(fields) => fields.len(),
-            _ => 0,
-        };
-        let keywords = schema.as_object().into_iter().flatten();
-        // Definitions are looked up by name, not scanned.
-        let lists = keywords.filter(|(keyword, _)| !matches!(keyword.as_str(), "$defs" | "definitions"));
-        self.longest = self.longest.max(lists.map(|(_, value)| length(value)).max().unwrap_or(0));
-        let mut depth = 0;
-        for child in self.same_value(schema)?.into_iter().chain(parts(schema)) {
-            depth = depth.max(self.depth(child, above + 1)?);
+        self.cost(schema, 0)?;
+        self.longest = self.longest.max(schema.longest_keyword());
+        let mut levels = 0;
+        for child in applied(schema)?.into_iter().chain(schema.parts()) {
+            levels = levels.max(self.levels(child, above + 1)?);
         }
-        self.depths.insert(address(schema), Some(depth + 1));
-        Ok(depth + 1)
+        self.levels.insert(schema.address(), Some(levels + 1));
+        Ok(levels + 1)
     }
 
-    fn in_place(&mut self, schema: &'a Value, above: usize) -> Result<InPlace, String> {
+    /// The cost of trying `schema` on one value.
+    fn cost(&mut self, schema: SchemaView<'_>, above: usize) -> Result<Cost, String> {
         if above > MAX_IN_PLACE_DEPTH {
             return Err(format!("more than {MAX_IN_PLACE_DEPTH} references or alternatives are nested"));
         }
-        match self.in_place.entry(address(schema)) {
-            Entry::Occupied(entry) => {
-                return entry.get().ok_or_else(|| "a `$ref` in it refers to itself for ever".to_owned());
-            }
-            Entry::Vacant(entry) => entry.insert(None),
-        };
-        let patterns =
-            schema.get("patternProperties").and_then(Value::as_object).map_or(0, serde_json::Map::len);
-        let contains = u64::from(schema.get("contains").is_some());
-        let mut cost = InPlace {
-            schemas: 1,
-            overlap: u64::from(parts(schema).next().is_some()) + patterns as u64 + contains,
-            depth: 1,
-        };
-        for child in self.same_value(schema)? {
-            let child = self.in_place(child, above + 1)?;
+        if let Some(known) = self.costs.get(&schema.address()) {
+            return known.ok_or_else(|| "a `$ref` in it refers to itself for ever".to_owned());
+        }
+        self.costs.insert(schema.address(), None);
+        // Patterns and `contains` visit parts in addition to the other keywords.
+        let has_parts = usize::from(schema.parts().next().is_some());
+        let contains = usize::from(schema.get("contains").is_some());
+        let visits = has_parts + schema.map("patternProperties").count() + contains;
+        let mut cost = Cost { schemas: 1, visits: visits as u64, depth: 1 };
+        for child in applied(schema)? {
+            let child = self.cost(child, above + 1)?;
             cost.schemas = cost.schemas.saturating_add(child.schemas);
-            cost.overlap = cost.overlap.saturating_add(child.overlap);
+            cost.visits = cost.visits.saturating_add(child.visits);
             cost.depth = cost.depth.max(child.depth + 1);
         }
         if ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| schema.get(keyword).is_some()) {
             // To find out which parts are evaluated, the validator tries the alternatives a second
             // time.
             cost.schemas = cost.schemas.saturating_mul(2);
-            cost.overlap = cost.overlap.saturating_mul(2);
+            cost.visits = cost.visits.saturating_mul(2);
         }
-        self.in_place.insert(address(schema), Some(cost));
+        self.costs.insert(schema.address(), Some(cost));
         Ok(cost)
     }
+}
 
-    /// The schemas that apply to the same value as `schema`.
-    fn same_value(&self, schema: &'a Value) -> Result<Vec<&'a Value>, String> {
-        let mut children = Vec::new();
-        for keyword in ["$dynamicRef", "$recursiveRef"] {
-            if schema.get(keyword).is_some() {
-                return Err(format!("`{keyword}` is not followed"));
-            }
-        }
-        if let Some(reference) = schema.get("$ref") {
-            let Some(reference) = reference.as_str() else {
-                return Err("a `$ref` in it is not a string".to_owned());
-            };
-            let shown = super::explain::shortened(reference);
-            let Some(pointer) = reference.strip_prefix('#') else {
-                return Err(format!("`$ref` to `{shown}`, which is outside of it and is not read"));
-            };
-            let target = resolve(self.root, pointer);
-            children.push(target.ok_or_else(|| format!("`$ref` to `{shown}`, which it does not contain"))?);
-        }
-        children.extend(IN_PLACE_ONE.iter().filter_map(|keyword| schema.get(keyword)));
-        children.extend(IN_PLACE_LIST.iter().flat_map(|keyword| listed(schema, keyword)));
-        children.extend(IN_PLACE_MAP.iter().flat_map(|keyword| mapped(schema, keyword)));
-        Ok(children)
+/// The schemas that apply to the same value as `schema`, including the target of its `$ref`.
+fn applied(schema: SchemaView<'_>) -> Result<Vec<SchemaView<'_>>, String> {
+    if let Some(keyword) =
+        ["$dynamicRef", "$recursiveRef"].iter().find(|keyword| schema.get(keyword).is_some())
+    {
+        return Err(format!("`{keyword}` is not followed"));
     }
-}
-
-/// The schema at `pointer`, which is percent-encoded. Anchors are not supported.
-pub(in crate::tools) fn resolve<'a>(root: &'a Value, pointer: &str) -> Option<&'a Value> {
-    if let Some(found) = root.pointer(pointer) {
-        return Some(found);
-    }
-    // The `url` crate would be another dependency of this module. The few escapes that occur are
-    // those of a generic type's `<`, `>` and spaces.
-    let mut bytes = Vec::with_capacity(pointer.len());
-    let mut rest = pointer.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let escaped = (first == b'%')
-            .then(|| tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()))
-            .flatten()
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(escaped.unwrap_or(first));
-        rest = if escaped.is_some() { &tail[2..] } else { tail };
-    }
-    root.pointer(std::str::from_utf8(&bytes).ok()?)
-}
-
-fn parts(schema: &Value) -> impl Iterator<Item = &Value> {
-    let one = PART_ONE.iter().filter_map(|keyword| schema.get(keyword)).filter(|part| !part.is_array());
-    let list = PART_LIST.iter().flat_map(|keyword| listed(schema, keyword));
-    let map = PART_MAP.iter().flat_map(|keyword| mapped(schema, keyword));
-    one.chain(list).chain(map)
-}
-
-fn listed<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    schema.get(keyword).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn mapped<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    schema.get(keyword).and_then(Value::as_object).into_iter().flat_map(serde_json::Map::values)
-}
-
-/// Identifies a schema within the value that contains it. Never dereferenced.
-fn address(schema: &Value) -> usize {
-    std::ptr::from_ref(schema).addr()
-}
-
-/// Removes from `schema` what cannot be checked: an unknown `$schema`, and patterns that need
-/// backtracking.
-pub(super) fn leave_out_unchecked(schema: &mut Value) {
-    const DRAFTS: [&str; 5] = ["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"];
-    if let Value::Object(root) = schema {
-        let known = root.get("$schema").and_then(Value::as_str).is_some_and(|draft| {
-            draft.contains("json-schema.org") && DRAFTS.iter().any(|known| draft.contains(known))
-        });
-        if !known {
-            root.shift_remove("$schema");
-        }
-    }
-    leave_out_patterns(schema);
-}
-
-/// The recursion is bounded by the parser's 128 levels.
-fn leave_out_patterns(schema: &mut Value) {
-    match schema {
-        Value::Object(keywords) => {
-            if keywords.get("pattern").and_then(Value::as_str).is_some_and(needs_backtracking) {
-                keywords.shift_remove("pattern");
-            }
-            let patterns = keywords.get("patternProperties").and_then(Value::as_object);
-            if patterns.is_some_and(|patterns| patterns.keys().any(|pattern| needs_backtracking(pattern))) {
-                // Which names are additional depends on the patterns.
-                for keyword in ["patternProperties", "additionalProperties", "unevaluatedProperties"] {
-                    keywords.shift_remove(keyword);
-                }
-            }
-            for (keyword, value) in keywords.iter_mut() {
-                // Examples and constants are data, in which `pattern` has no special meaning.
-                if !matches!(keyword.as_str(), "enum" | "const" | "default" | "examples" | "example") {
-                    leave_out_patterns(value);
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(leave_out_patterns),
-        _ => {}
-    }
-}
-
-fn needs_backtracking(pattern: &str) -> bool {
-    let back_reference =
-        |pair: &[u8]| pair[0] == b'\\' && (pair[1].is_ascii_digit() || pair[1] == b'k') && pair[1] != b'0';
-    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern.contains(group))
-        || pattern.as_bytes().windows(2).any(back_reference)
-}
-
-/// The number of values in `value`, including itself; `None` if there are more than `most`.
-pub(super) fn values_up_to(value: &Value, most: usize) -> Option<usize> {
-    let mut count = 0_usize;
-    let mut rest = vec![value];
-    while let Some(value) = rest.pop() {
-        count += 1;
-        match value {
-            Value::Array(items) if count + rest.len() + items.len() <= most => rest.extend(items),
-            Value::Object(fields) if count + rest.len() + fields.len() <= most => {
-                rest.extend(fields.values());
-            }
-            Value::Array(_) | Value::Object(_) => return None,
-            _ => {}
-        }
-    }
-    (count <= most).then_some(count)
-}
-
-/// The number of levels of `value`: 1 for a number. The recursion is bounded, because arguments
-/// have at most 128 levels.
-fn depth_of(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(depth_of).max().unwrap_or(0),
-        Value::Object(fields) => fields.values().map(depth_of).max().unwrap_or(0),
-        _ => 0,
-    }
+    let target = schema.reference().map_err(|error| error.to_string())?;
+    Ok(target.into_iter().chain(schema.in_place()).collect())
 }

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::tools::{Schema, ToolDefinition};
+use crate::tools::schema::Schema;
 
 fn list(name: &str, ttl: Option<Duration>) -> ToolList {
     let tool = ToolDefinition {

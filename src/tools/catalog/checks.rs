@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use super::list::ServerTools;
+use super::list::IndexedList;
 use crate::tools::arguments::ArgumentCheck;
 
 /// Maximum number of compiled schemas; the least recently used one is dropped first.
@@ -20,7 +20,7 @@ pub(crate) struct ArgumentChecks {
 }
 
 struct CheckOf {
-    tools: Weak<ServerTools>,
+    tools: Weak<IndexedList>,
     check: Option<Arc<ArgumentCheck>>,
 }
 
@@ -37,9 +37,11 @@ impl fmt::Debug for ArgumentChecks {
 }
 
 impl ArgumentChecks {
-    pub(super) fn get(
+    /// The check of the tool at `position`, compiled at the first request; `None` if the schema
+    /// cannot be used for one.
+    pub(crate) fn get(
         &self,
-        tools: &Arc<ServerTools>,
+        tools: &Arc<IndexedList>,
         position: usize,
         server: &str,
     ) -> Option<Arc<ArgumentCheck>> {

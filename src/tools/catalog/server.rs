@@ -9,34 +9,36 @@ use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use tokio::time::timeout_at;
 
-use super::CatalogOptions;
-use super::list::{ResolvedTool, ServerTools};
-use crate::tools::{ToolDispatcher, ToolError, ToolErrorCode, ToolList};
+use super::list::IndexedList;
+use super::options::CatalogOptions;
+use crate::tools::dispatch::{ToolDispatcher, ToolList};
+use crate::tools::error::{ToolError, ToolErrorCode};
 
 /// How long a search waits for a server whose tools are unknown. Longer than an ordinary start. A
 /// slower server is left out with a warning until it has answered.
-pub(super) const DISCOVERY_TIME: Duration = Duration::from_secs(2);
+pub(crate) const DISCOVERY_TIME: Duration = Duration::from_secs(2);
 
 /// Time limit of a refresh, including one in the background.
-pub(super) const REFRESH_TIME: Duration = Duration::from_secs(60);
+pub(crate) const REFRESH_TIME: Duration = Duration::from_secs(60);
 
 /// Maximum number of refreshes within the period below, for a server that sends list-changed
 /// notifications continuously.
-pub(super) const MAX_REFRESHES: usize = 5;
+pub(crate) const MAX_REFRESHES: usize = 5;
 const REFRESHES_PERIOD: Duration = Duration::from_secs(5);
 
-pub(super) struct Server {
-    pub(super) name: Arc<str>,
-    pub(super) dispatcher: Arc<dyn ToolDispatcher>,
+/// One server of a catalog.
+pub(crate) struct CatalogServer {
+    pub(crate) name: Arc<str>,
+    pub(crate) dispatcher: Arc<dyn ToolDispatcher>,
     /// The key of the list on disk; `None` if the list is not stored.
-    pub(super) identity: Option<String>,
-    pub(super) options: CatalogOptions,
-    pub(super) state: Mutex<ServerState>,
+    pub(crate) identity: Option<String>,
+    pub(crate) options: CatalogOptions,
+    state: Mutex<ServerState>,
 }
 
 #[derive(Default)]
-pub(super) struct ServerState {
-    known: Option<Known>,
+struct ServerState {
+    known: Option<KnownList>,
     /// Whether the list was looked up on disk.
     was_loaded: bool,
     refresh: Option<Refresh>,
@@ -48,13 +50,13 @@ pub(super) struct ServerState {
 
 /// The known tools, and where the list came from.
 #[derive(Clone)]
-pub(super) struct Known {
-    pub(super) tools: Arc<ServerTools>,
-    pub(super) source: Source,
+pub(crate) struct KnownList {
+    pub(crate) tools: Arc<IndexedList>,
+    pub(crate) source: ListSource,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Source {
+pub(crate) enum ListSource {
     /// The list came from the server at this generation.
     Server { generation: u64 },
     /// The list came from disk.
@@ -63,20 +65,45 @@ pub(super) enum Source {
 
 /// A refresh in flight, shared by all callers that wait for it.
 #[derive(Clone)]
-pub(super) struct Refresh {
+struct Refresh {
     began: Instant,
-    result: Shared<BoxFuture<'static, Result<Arc<ServerTools>, ToolError>>>,
+    result: Shared<BoxFuture<'static, Result<Arc<IndexedList>, ToolError>>>,
 }
 
-impl Server {
+/// What a search finds out about one server's tools.
+pub(crate) struct Discovery {
+    /// The list, if there is one.
+    pub(crate) tools: Option<Arc<IndexedList>>,
+    /// Why there is no list, or why the list may be out of date.
+    pub(crate) failure: Option<ToolError>,
+}
+
+impl CatalogServer {
+    /// The server `name` of `dispatcher`.
+    pub(crate) fn new(
+        name: Arc<str>,
+        dispatcher: &Arc<dyn ToolDispatcher>,
+        options: &CatalogOptions,
+    ) -> Self {
+        Self {
+            identity: dispatcher.identity(&name),
+            dispatcher: Arc::clone(dispatcher),
+            options: options.clone(),
+            state: Mutex::default(),
+            name,
+        }
+    }
+
     /// The tools: the known list if it is recent enough, else a list from the server.
-    pub(super) async fn tools(self: &Arc<Self>, deadline: Instant) -> Result<Arc<ServerTools>, ToolError> {
+    pub(crate) async fn tools(self: &Arc<Self>, deadline: Instant) -> Result<Arc<IndexedList>, ToolError> {
         let generation = self.dispatcher.generation(&self.name);
         match self.load() {
-            Some(Known { tools, source: Source::Server { generation: known } }) if known == generation => {
+            Some(KnownList { tools, source: ListSource::Server { generation: known } })
+                if known == generation =>
+            {
                 Ok(tools)
             }
-            Some(Known { tools, source: Source::Disk { is_fresh } }) if !self.options.strict => {
+            Some(KnownList { tools, source: ListSource::Disk { is_fresh } }) if !self.options.strict => {
                 // This list is good enough to continue with. If it is stale, or the server is
                 // running anyway, it is refreshed in the background.
                 if !is_fresh || generation > 0 {
@@ -84,13 +111,13 @@ impl Server {
                 }
                 Ok(tools)
             }
-            Some(Known { tools, source })
-                if (!self.options.strict || matches!(source, Source::Server { .. }))
+            Some(KnownList { tools, source })
+                if (!self.options.strict || matches!(source, ListSource::Server { .. }))
                     && !self.may_refresh() =>
             {
                 Ok(tools)
             }
-            Some(Known { tools, .. }) => match self.refreshed(deadline).await {
+            Some(KnownList { tools, .. }) => match self.refreshed(deadline).await {
                 Err(error) if !self.options.strict && error.code != ToolErrorCode::Cancelled => {
                     tracing::warn!(server = %self.name, %error, "the list of tools may be out of date");
                     Ok(tools)
@@ -101,33 +128,26 @@ impl Server {
         }
     }
 
-    /// The tools for a search, which waits at most [`DISCOVERY_TIME`] for one server, and the error
-    /// if the list could not be fetched.
-    pub(super) async fn discovered(
-        self: &Arc<Self>,
-        deadline: Instant,
-    ) -> (Option<Arc<ServerTools>>, Option<ToolError>) {
+    /// The tools for a search, which waits at most [`DISCOVERY_TIME`] for one server.
+    pub(crate) async fn discovered(self: &Arc<Self>, deadline: Instant) -> Discovery {
         // A search does not wait again for a server that has already exceeded the time.
         let pending = self.state.lock().refresh.clone().filter(|refresh| refresh.result.peek().is_none());
         let began = pending.map_or_else(Instant::now, |refresh| refresh.began);
         let until = deadline.min(began + DISCOVERY_TIME);
         match self.tools(until).await {
             Ok(tools) => {
-                let stale = self.state.lock().failure.clone();
-                (
-                    Some(tools),
-                    stale.map(|error| ToolError {
-                        message: format!("they may be out of date: {}", error.message),
-                        ..error
-                    }),
-                )
+                let stale = self.state.lock().failure.clone().map(|error| ToolError {
+                    message: format!("they may be out of date: {}", error.message),
+                    ..error
+                });
+                Discovery { tools: Some(tools), failure: stale }
             }
-            Err(error) => (None, Some(error)),
+            Err(error) => Discovery { tools: None, failure: Some(error) },
         }
     }
 
     /// The known list. The first call looks it up on disk.
-    pub(super) fn load(&self) -> Option<Known> {
+    pub(crate) fn load(&self) -> Option<KnownList> {
         let mut state = self.state.lock();
         if !state.was_loaded {
             state.was_loaded = true;
@@ -135,17 +155,29 @@ impl Server {
                 && let Some(cached) = cache.load(identity)
                 && state.known.is_none()
             {
-                let source = Source::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
-                let tools = Arc::new(ServerTools::new(cached.list, None));
-                state.known = Some(Known { tools, source });
+                let source = ListSource::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
+                let tools = Arc::new(IndexedList::new(cached.list, None));
+                state.known = Some(KnownList { tools, source });
             }
         }
         state.known.clone()
     }
 
+    /// Whether a tool of the list may be used: its definition equals the pinned one, or strict mode
+    /// is off.
+    pub(crate) fn is_usable(&self, tools: &IndexedList, position: usize) -> bool {
+        !self.options.strict || self.matches_pin(tools, position)
+    }
+
+    /// Whether the tool's definition equals the pinned one; true if no pins are kept for the
+    /// server. May read a file, once per list.
+    pub(crate) fn matches_pin(&self, tools: &IndexedList, position: usize) -> bool {
+        tools.matches_pin(position, || self.differing(&tools.list))
+    }
+
     /// The names of the tools in the list that differ from their pinned definitions; all names if
     /// the pins cannot be read. Blocks.
-    pub(super) fn differing(&self, list: &ToolList) -> HashSet<String> {
+    fn differing(&self, list: &ToolList) -> HashSet<String> {
         let pins = self.options.pins.as_ref().filter(|_| self.identity.is_some());
         pins.map_or_else(HashSet::new, |pins| {
             pins.differing(&self.name, list)
@@ -154,13 +186,13 @@ impl Server {
     }
 
     /// Whether the list came from the server and the server has announced no change since.
-    pub(super) fn is_verified(&self) -> bool {
+    pub(crate) fn is_verified(&self) -> bool {
         let generation = self.dispatcher.generation(&self.name);
         let state = self.state.lock();
-        matches!(&state.known, Some(Known { source: Source::Server { generation: known }, .. }) if *known == generation)
+        matches!(&state.known, Some(KnownList { source: ListSource::Server { generation: known }, .. }) if *known == generation)
     }
 
-    pub(super) fn may_refresh(&self) -> bool {
+    pub(crate) fn may_refresh(&self) -> bool {
         let mut state = self.state.lock();
         let now = Instant::now();
         while state.refreshes.front().is_some_and(|began| now.duration_since(*began) > REFRESHES_PERIOD) {
@@ -170,10 +202,10 @@ impl Server {
     }
 
     /// Starts a refresh, or joins the one in flight, and waits for it.
-    pub(super) async fn refreshed(
+    pub(crate) async fn refreshed(
         self: &Arc<Self>,
         deadline: Instant,
-    ) -> Result<Arc<ServerTools>, ToolError> {
+    ) -> Result<Arc<IndexedList>, ToolError> {
         let refresh = self.refresh();
         if self.options.runtime.is_none() {
             return refresh.result.await;
@@ -199,7 +231,7 @@ impl Server {
             state.refreshes.pop_front();
         }
         state.refreshes.push_back(began);
-        let result = Arc::clone(self).ask().boxed().shared();
+        let result = Arc::clone(self).fetch().boxed().shared();
         if let Some(runtime) = &self.options.runtime {
             // The task ends by itself: the request has a deadline.
             runtime.spawn(result.clone().map(drop));
@@ -209,7 +241,8 @@ impl Server {
         refresh
     }
 
-    async fn ask(self: Arc<Self>) -> Result<Arc<ServerTools>, ToolError> {
+    /// Asks the server for its list, compares it with the pins, and makes it the known one.
+    async fn fetch(self: Arc<Self>) -> Result<Arc<IndexedList>, ToolError> {
         // The generation is read before the request, so that a change during the request causes
         // another refresh.
         let generation = self.dispatcher.generation(&self.name);
@@ -227,12 +260,13 @@ impl Server {
         let tools = match present {
             // Only a list without differences is reused: a definition may have been pinned since
             // then.
-            Some(tools) if is_same && tools.changed.get().is_some_and(HashSet::is_empty) => tools,
-            _ => Arc::new(ServerTools::new(Arc::clone(&list), self.changed(&list, asked).await?)),
+            Some(tools) if is_same && tools.is_known_to_match_pins() => tools,
+            _ => Arc::new(IndexedList::new(Arc::clone(&list), self.changed(&list, asked).await?)),
         };
         let mut state = self.state.lock();
         state.failure = None;
-        state.known = Some(Known { tools: Arc::clone(&tools), source: Source::Server { generation } });
+        state.known =
+            Some(KnownList { tools: Arc::clone(&tools), source: ListSource::Server { generation } });
         drop(state);
         Ok(tools)
     }
@@ -260,28 +294,18 @@ impl Server {
         match checked {
             Ok(changed) => {
                 if !changed.is_empty() {
-                    tracing::warn!(server = %self.name, tools = changed.len(), "tools differ from what was accepted");
+                    tracing::warn!(server = %self.name, tools = changed.len(), "tools differ from their pinned definitions");
                 }
                 Ok(Some(changed))
             }
             Err(error) if self.options.strict => Err(ToolError::new(
                 ToolErrorCode::ToolDenied,
-                format!("what was accepted of server `{}` cannot be read: {error}", self.name),
+                format!("the pinned definitions of server `{}` cannot be read: {error}", self.name),
             )),
             Err(error) => {
-                tracing::warn!(server = %self.name, %error, "accepted definitions cannot be read or kept");
+                tracing::warn!(server = %self.name, %error, "pinned definitions cannot be read or written");
                 Ok(None)
             }
-        }
-    }
-
-    pub(super) fn resolved(self: &Arc<Self>, tools: &Arc<ServerTools>, position: usize) -> ResolvedTool {
-        ResolvedTool {
-            server: Arc::clone(&self.name),
-            tool: Arc::clone(&tools.names[position]),
-            host: Arc::clone(self),
-            tools: Arc::clone(tools),
-            position,
         }
     }
 }

@@ -4,13 +4,17 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::executor::block_on;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
 use super::server::{DISCOVERY_TIME, MAX_REFRESHES};
 use super::*;
 use crate::storage::files::Store;
+use crate::tools::dispatch::{ToolDefinition, ToolList, ToolRequest};
 use crate::tools::native::{NativeTools, definition, erase};
-use crate::tools::{Schema, ToolDefinition, ToolList, ToolRequest, ToolResult};
+use crate::tools::result::ToolResult;
+use crate::tools::schema::Schema;
 
 fn catalog(names: &[&str]) -> Catalog {
     let mut tools = NativeTools::default();

@@ -200,8 +200,8 @@ declare const tools: {
 #[test]
 fn what_was_observed_is_the_result_where_the_server_says_nothing() {
     let mut definition = tool("list", json!({"type": "object"}));
-    let mut shape = Shape::of(&json!([{"id": 1, "title": "secret"}]));
-    shape.merge(Shape::of(&json!([{"id": 2}])));
+    let mut shape = Shape::from_value(&json!([{"id": 1, "title": "secret"}]));
+    shape.merge(Shape::from_value(&json!([{"id": 2}])));
     let observed = ToolTypes { definition: &definition, observed: Some(&shape) };
     assert_eq!(
         signature(observed),
@@ -212,7 +212,7 @@ fn what_was_observed_is_the_result_where_the_server_says_nothing() {
     assert!(text.contains("observed in 2 calls"), "{text}");
     assert!(!text.contains("secret"));
     // An inferred object with a single field `result` is not the wrapper that servers declare.
-    let lone = Shape::of(&json!({"result": 1}));
+    let lone = Shape::from_value(&json!({"result": 1}));
     let line = signature(ToolTypes { definition: &definition, observed: Some(&lone) });
     assert!(line.ends_with("Promise<{ result: number }>"), "{line}");
     // The declared schema has precedence.

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::text::{hidden_text, visible};
-use crate::tools::arguments::resolve;
 use crate::tools::names::is_identifier;
+use crate::tools::schema::view::SchemaView;
 
 /// Maximum levels of a type, with references followed.
 const MAX_DEPTH: usize = 12;
@@ -28,7 +28,7 @@ const MAX_NAME: usize = 256;
 
 /// The layout of a type.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Layout {
+pub(crate) enum Layout {
     /// On one line, without comments.
     Line,
     /// One line per field, with its description.
@@ -71,28 +71,30 @@ impl Written {
 }
 
 /// Converts one schema to a type.
-pub(super) struct Types<'a> {
-    root: &'a Value,
+pub(crate) struct Types<'a> {
+    root: SchemaView<'a>,
     layout: Layout,
     schemas_left: usize,
     bytes_left: usize,
-    /// References that are being followed, including the root schema. A repeated one is a cycle.
-    following: HashSet<&'a str>,
+    /// The addresses of the root schema and of the targets of references that are being followed.
+    /// A repeated one is a cycle.
+    following: HashSet<usize>,
 }
 
 impl<'a> Types<'a> {
-    pub(super) fn of(root: &'a Value, layout: Layout) -> Self {
+    pub(crate) fn new(root: &'a Value, layout: Layout) -> Self {
+        let root = SchemaView::root(root);
         Self {
             root,
             layout,
             schemas_left: MAX_SCHEMAS,
             bytes_left: MAX_BYTES,
-            following: HashSet::from(["#"]),
+            following: HashSet::from([root.address()]),
         }
     }
 
     /// The type of a tool's arguments: always an object, even if the schema does not say so.
-    pub(super) fn arguments(mut self) -> String {
+    pub(crate) fn arguments(mut self) -> String {
         match self.written(self.root, 0).text.as_str() {
             "unknown" => "{ [key: string]: unknown }".to_owned(),
             text => text.to_owned(),
@@ -101,17 +103,14 @@ impl<'a> Types<'a> {
 
     /// The type of a tool's result. For a wrapper `{"result": x}` it is the type of `x`, which is
     /// what scripts receive.
-    pub(super) fn result(mut self) -> String {
-        let properties = self.root.get("properties").and_then(Value::as_object);
-        let lone = properties
-            .filter(|properties| properties.len() == 1)
-            .and_then(|properties| properties.get("result"));
-        let required = self.root.get("x-observed").is_none();
-        let schema = lone.filter(|_| required).unwrap_or(self.root);
-        self.written(schema, 0).text
+    pub(crate) fn result(mut self) -> String {
+        let is_declared = self.root.get("x-observed").is_none();
+        let is_wrapper = is_declared && self.root.properties().take(2).count() == 1;
+        let lone = if is_wrapper { self.root.property("result") } else { None };
+        self.written(lone.unwrap_or(self.root), 0).text
     }
 
-    fn written(&mut self, schema: &'a Value, depth: usize) -> Written {
+    fn written(&mut self, schema: SchemaView<'a>, depth: usize) -> Written {
         let Some(left) = self.schemas_left.checked_sub(1) else {
             return Written::unknown();
         };
@@ -119,113 +118,92 @@ impl<'a> Types<'a> {
         if depth > MAX_DEPTH || self.bytes_left == 0 {
             return Written::unknown();
         }
-        let keywords = match schema {
-            Value::Bool(false) => return Written::whole("never"),
-            Value::Object(keywords) => keywords,
-            _ => return Written::unknown(),
-        };
+        if schema.is_false() {
+            return Written::whole("never");
+        }
         let mut parts: Vec<Written> = Vec::new();
-        if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
-            parts.push(self.referred(reference, depth));
+        match schema.reference() {
+            Ok(Some(target)) => parts.push(self.referred(target, depth)),
+            Err(_) => parts.push(Written::unknown()),
+            Ok(None) => {}
         }
-        for keyword in ["anyOf", "oneOf"] {
-            if let Some(branches) = keywords.get(keyword).and_then(Value::as_array) {
-                let branches = branches.iter().map(|branch| self.written(branch, depth + 1)).collect();
-                parts.push(union(branches));
-            }
+        for branches in schema.unions() {
+            let branches = branches.map(|branch| self.written(branch, depth + 1)).collect();
+            parts.push(union(branches));
         }
-        if let Some(all) = keywords.get("allOf").and_then(Value::as_array) {
-            parts.extend(all.iter().map(|part| self.written(part, depth + 1)));
-        }
-        let own = self.own(keywords, depth);
+        parts.extend(schema.list("allOf").map(|part| self.written(part, depth + 1)));
         // In `{anyOf: […], type: "object"}` the `type` adds no information.
-        let says_more = keywords.contains_key("properties")
-            || keywords.contains_key("enum")
-            || keywords.contains_key("const");
+        let says_more = ["properties", "enum", "const"].iter().any(|keyword| schema.get(keyword).is_some());
+        let own = self.own(schema, depth);
         if parts.is_empty() || says_more {
             parts.push(own);
         }
         let mut written = intersection(parts);
-        if keywords.get("nullable") == Some(&Value::Bool(true)) {
+        if schema.is_nullable() {
             written = union(vec![written, Written::whole("null")]);
         }
         self.bytes_left = self.bytes_left.saturating_sub(written.text.len());
         written
     }
 
-    fn referred(&mut self, reference: &'a str, depth: usize) -> Written {
-        // Another document is never read, and a recursive type is not expanded.
-        let target = reference.strip_prefix('#').and_then(|pointer| resolve(self.root, pointer));
-        let Some(target) = target.filter(|_| self.following.insert(reference)) else {
+    /// The type of a reference's target. A recursive type is not expanded.
+    fn referred(&mut self, target: SchemaView<'a>, depth: usize) -> Written {
+        if !self.following.insert(target.address()) {
             return Written::unknown();
-        };
+        }
         let written = self.written(target, depth + 1);
-        self.following.remove(reference);
+        self.following.remove(&target.address());
         written
     }
 
-    fn own(&mut self, keywords: &'a Map<String, Value>, depth: usize) -> Written {
-        if let Some(value) = keywords.get("const") {
+    fn own(&mut self, schema: SchemaView<'a>, depth: usize) -> Written {
+        if let Some(value) = schema.get("const") {
             return Written::whole(constant(value));
         }
-        if let Some(options) = keywords.get("enum").and_then(Value::as_array)
+        if let Some(options) = schema.get("enum").and_then(Value::as_array)
             && options.len() <= MAX_CONSTANTS
         {
             return union(options.iter().map(|option| Written::whole(constant(option))).collect());
         }
-        let has = |names: &[&str]| names.iter().any(|name| keywords.contains_key(*name));
-        match keywords.get("type") {
-            Some(Value::String(name)) => self.typed(name, keywords, depth),
-            Some(Value::Array(names)) => {
-                let names = names.iter().filter_map(Value::as_str);
-                union(names.map(|name| self.typed(name, keywords, depth)).collect())
-            }
-            _ if has(&["properties", "additionalProperties", "patternProperties"]) => {
-                self.object(keywords, depth)
-            }
-            _ if has(&["items", "prefixItems"]) => self.array(keywords, depth),
-            _ => Written::unknown(),
+        let mut types = schema.declared_types();
+        if types.is_empty() {
+            types.extend(schema.implied_type());
         }
+        union(types.into_iter().map(|name| self.typed(name, schema, depth)).collect())
     }
 
-    fn typed(&mut self, name: &str, keywords: &'a Map<String, Value>, depth: usize) -> Written {
+    fn typed(&mut self, name: &str, schema: SchemaView<'a>, depth: usize) -> Written {
         match name {
             "string" => Written::whole("string"),
             "integer" | "number" => Written::whole("number"),
             "boolean" => Written::whole("boolean"),
             "null" => Written::whole("null"),
-            "array" => self.array(keywords, depth),
-            "object" => self.object(keywords, depth),
+            "array" => self.array(schema, depth),
+            "object" => self.object(schema, depth),
             _ => Written::unknown(),
         }
     }
 
-    fn array(&mut self, keywords: &'a Map<String, Value>, depth: usize) -> Written {
-        let items = keywords.get("items");
-        let (tuple, rest) = match (keywords.get("prefixItems").and_then(Value::as_array), items) {
-            (Some(tuple), rest) => (Some(tuple), rest),
-            // Drafts before 2020-12.
-            (None, Some(Value::Array(tuple))) => (Some(tuple), keywords.get("additionalItems")),
-            (None, rest) => (None, rest),
-        };
-        let Some(tuple) = tuple else {
-            let element = rest.map_or_else(Written::unknown, |items| self.written(items, depth + 1));
+    fn array(&mut self, schema: SchemaView<'a>, depth: usize) -> Written {
+        let elements = schema.elements();
+        let Some(tuple) = elements.tuple else {
+            let element = elements.rest.map_or_else(Written::unknown, |rest| self.written(rest, depth + 1));
             return Written::whole(format!("{}[]", element.inside(Binding::Intersection)));
         };
-        let mut elements: Vec<String> =
-            tuple.iter().map(|element| self.written(element, depth + 1).text).collect();
-        match rest {
-            Some(Value::Bool(false)) => {}
+        let mut texts: Vec<String> =
+            tuple.iter().map(|element| self.written(schema.at(element), depth + 1).text).collect();
+        match elements.rest {
+            Some(rest) if rest.is_false() => {}
             Some(rest) => {
                 let rest = self.written(rest, depth + 1).inside(Binding::Intersection);
-                elements.push(format!("...{rest}[]"));
+                texts.push(format!("...{rest}[]"));
             }
-            None => elements.push("...unknown[]".to_owned()),
+            None => texts.push("...unknown[]".to_owned()),
         }
-        Written::whole(format!("[{}]", elements.join(", ")))
+        Written::whole(format!("[{}]", texts.join(", ")))
     }
 
-    fn object(&mut self, keywords: &'a Map<String, Value>, depth: usize) -> Written {
+    fn object(&mut self, schema: SchemaView<'a>, depth: usize) -> Written {
         let outer = self.layout;
         let inner = match outer {
             Layout::Line => None,
@@ -234,19 +212,12 @@ impl<'a> Types<'a> {
         if let Some(indent) = inner {
             self.layout = Layout::Block { indent };
         }
-        let required: HashSet<&str> = keywords
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
+        let required: HashSet<&str> = schema.required().collect();
         let mut members: Vec<String> = Vec::new();
-        let properties = keywords.get("properties").and_then(Value::as_object).filter(|map| !map.is_empty());
-        for (name, schema) in properties.into_iter().flatten() {
-            let optional = if required.contains(name.as_str()) { "" } else { "?" };
-            let written = self.written(schema, depth + 1).text;
-            let remark = match (inner, schema.get("description").and_then(Value::as_str)) {
+        for (name, field) in schema.properties() {
+            let optional = if required.contains(name) { "" } else { "?" };
+            let written = self.written(field, depth + 1).text;
+            let remark = match (inner, field.text("description")) {
                 (Some(indent), Some(description)) => comment(description, indent),
                 _ => String::new(),
             };
@@ -257,24 +228,23 @@ impl<'a> Types<'a> {
                 break;
             }
         }
-        let patterns =
-            keywords.get("patternProperties").and_then(Value::as_object).filter(|map| !map.is_empty());
-        let others = keywords.get("additionalProperties");
-        let open = match others {
-            Some(Value::Bool(false)) => patterns.is_some(),
+        let is_named = !members.is_empty();
+        let others = schema.one("additionalProperties");
+        let has_patterns = schema.map("patternProperties").next().is_some();
+        let is_open = match others {
+            Some(others) if others.is_false() => has_patterns,
             Some(_) => true,
-            None => patterns.is_some() || properties.is_none(),
+            None => has_patterns || !is_named,
         };
-        if open && self.bytes_left > 0 {
+        if is_open && self.bytes_left > 0 {
             // TypeScript requires named fields to match the type of the index signature, so next to
             // named fields it is `unknown`.
-            let value = if properties.is_some() {
+            let value = if is_named {
                 Written::unknown()
             } else {
-                let others = others.filter(|others| !others.is_boolean());
-                let schemas: Vec<&'a Value> =
-                    patterns.into_iter().flat_map(Map::values).chain(others).collect();
-                union(schemas.into_iter().map(|schema| self.written(schema, depth + 1)).collect())
+                let patterns = schema.map("patternProperties").map(|(_, schema)| schema);
+                let others = others.filter(|others| others.keywords().is_some());
+                union(patterns.chain(others).map(|schema| self.written(schema, depth + 1)).collect())
             };
             members.push(format!("{}[key: string]: {};", spaces(inner), value.text));
         }
@@ -334,12 +304,12 @@ fn constant(value: &Value) -> String {
 
 /// `text` as a TypeScript string literal. JSON's escapes are valid in TypeScript, and invisible
 /// characters are escaped.
-pub(super) fn string(text: &str) -> String {
+pub(crate) fn string(text: &str) -> String {
     visible(&Value::from(text).to_string())
 }
 
 /// A name as a property or method name, quoted if needed.
-pub(super) fn property(name: &str) -> String {
+pub(crate) fn property(name: &str) -> String {
     // A bare `new(…)` in an interface is a construct signature, not a method of that name.
     if is_identifier(name) && name.len() <= MAX_NAME && name != "new" {
         name.to_owned()
@@ -350,7 +320,7 @@ pub(super) fn property(name: &str) -> String {
 
 /// `text` as a comment on lines of its own, which the text cannot terminate. Empty if there is no
 /// text.
-pub(super) fn comment(text: &str, indent: usize) -> String {
+pub(crate) fn comment(text: &str, indent: usize) -> String {
     let mut start: String = text.chars().take(MAX_DESCRIPTION).collect();
     if start.len() < text.len() {
         start.push('…');

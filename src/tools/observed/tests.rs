@@ -16,10 +16,10 @@ fn shapes_are_remembered_by_later_processes_without_a_value() {
         &server,
         Some("id"),
         "find",
-        Shape::of(&json!({ "name": "sesame-hunter2", "age": 48_151_623 }))
+        Shape::from_value(&json!({ "name": "sesame-hunter2", "age": 48_151_623 }))
     ));
-    assert!(!first.record(&server, Some("id"), "find", Shape::of(&json!({ "name": "x", "age": 2 }))));
-    assert!(first.record(&server, Some("id"), "find", Shape::of(&json!({ "name": null }))));
+    assert!(!first.record(&server, Some("id"), "find", Shape::from_value(&json!({ "name": "x", "age": 2 }))));
+    assert!(first.record(&server, Some("id"), "find", Shape::from_value(&json!({ "name": null }))));
     first.save();
     let second = observed(&directory);
     let shape = second.shape(&server, Some("id"), "find").unwrap();
@@ -40,7 +40,12 @@ fn processes_add_to_what_others_have_seen() {
     let processes = [observed(&directory), observed(&directory)];
     for (position, process) in processes.iter().enumerate() {
         assert_eq!(process.shape(&server, Some("id"), "t"), None);
-        process.record(&server, Some("id"), "t", Shape::of(&json!({ (format!("field{position}")): 1 })));
+        process.record(
+            &server,
+            Some("id"),
+            "t",
+            Shape::from_value(&json!({ (format!("field{position}")): 1 })),
+        );
     }
     processes.iter().for_each(Observed::save);
     // A second save counts nothing twice.

@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::tools::Schema;
 
 fn tool(name: &str, description: &str, schema: Value) -> ToolDefinition {
     ToolDefinition {

@@ -4,8 +4,8 @@ use super::*;
 use crate::tools::shape::Shape;
 
 fn check(schema: &Value, expected: &Value) {
-    assert_eq!(of_schema(Some(schema)), *expected, "{schema}");
-    assert_eq!(of_schema(Some(schema)), *expected, "the same again");
+    assert_eq!(from_schema(Some(schema)), *expected, "{schema}");
+    assert_eq!(from_schema(Some(schema)), *expected, "the same again");
 }
 
 #[test]
@@ -47,13 +47,44 @@ fn every_kind_of_value() {
     for nothing in [json!({}), json!(true), json!({ "type": "object" }), json!({ "$ref": "http://x/y" })] {
         check(&nothing, &json!({ "dry run": true }));
     }
-    assert_eq!(of_schema(None), json!({ "dry run": true }));
+    assert_eq!(from_schema(None), json!({ "dry run": true }));
+}
+
+/// Whoever reads the sample may check it against the schema.
+#[test]
+fn numbers_are_within_their_limits() {
+    for (schema, expected) in [
+        (json!({ "type": "integer", "maximum": 2, "multipleOf": 3 }), json!(0)),
+        (json!({ "type": "integer", "maximum": 0.5 }), json!(0)),
+        (json!({ "type": "number", "maximum": 0.5 }), json!(0.5)),
+        (json!({ "type": "integer", "minimum": -7, "maximum": -5, "multipleOf": 4 }), Value::Null),
+        (json!({ "type": "integer", "minimum": -9, "maximum": -5, "multipleOf": 4 }), json!(-8)),
+        (json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5 }), json!(0.25)),
+        (json!({ "type": "number", "exclusiveMinimum": 1, "maximum": 1.5 }), json!(1.25)),
+        (json!({ "type": "integer", "exclusiveMinimum": 1, "maximum": 2 }), json!(2)),
+        (json!({ "type": "integer", "minimum": 2, "exclusiveMinimum": 1 }), json!(2)),
+        (json!({ "type": "integer", "minimum": 1.5, "exclusiveMaximum": 2.5 }), json!(2)),
+        (json!({ "type": "number", "minimum": 1.2, "maximum": 1.3, "multipleOf": 0.25 }), json!(1.25)),
+    ] {
+        let sample = from_schema(Some(&schema));
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        if expected.is_null() {
+            // No number satisfies the schema.
+            assert!(sample.as_f64().unwrap() <= schema["maximum"].as_f64().unwrap(), "{schema}: {sample}");
+        } else {
+            assert_eq!(sample, expected, "{schema}");
+            assert!(validator.is_valid(&sample), "{schema}: {sample}");
+        }
+    }
+    // In draft 4, whether a limit is exclusive is a boolean.
+    check(&json!({ "type": "integer", "minimum": 5, "exclusiveMinimum": true }), &json!(6));
+    check(&json!({ "type": "number", "maximum": 0, "exclusiveMaximum": true }), &json!(-1));
 }
 
 #[test]
 fn an_observed_shape() {
     let seen = json!({ "items": [{ "id": 5, "name": "geheim", "tags": [] }], "next": null });
-    let sample = of_schema(Some(&Shape::of(&seen).to_schema()));
+    let sample = from_schema(Some(&Shape::from_value(&seen).to_schema()));
     assert_eq!(sample, json!({ "items": [{ "id": 1, "name": "dry run", "tags": [] }], "next": null }));
 }
 
@@ -78,7 +109,7 @@ fn hostile_schemas_have_small_samples() {
         json!({ "type": "number", "maximum": -1e308, "multipleOf": 1e308 }),
         json!({ "type": "string", "default": long, "examples": [long], "enum": [long] }),
     ] {
-        let text = of_schema(Some(&schema)).to_string();
+        let text = from_schema(Some(&schema)).to_string();
         assert!(text.len() < 64 << 10, "{} bytes of {schema:.100}", text.len());
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tools::ToolError;
 use crate::tools::catalog::{Catalog, ResolvedTool};
+use crate::tools::error::ToolError;
 use crate::tools::native::{NativeTools, definition, erase};
 
 /// The tools that match at least one word of `query`, best first. Ties keep their order. For a
@@ -17,7 +17,7 @@ fn rank(tools: &[ResolvedTool], query: &str) -> Vec<ResolvedTool> {
     if query.trim_ascii().is_empty() {
         return tools.to_vec();
     }
-    let index = index_of(tools.iter().map(|tool| (&*tool.server, tool.definition())));
+    let index = build_index(tools.iter().map(|tool| (&*tool.server, tool.definition())));
     index.search(query, |_| true).into_iter().map(|position| tools[position].clone()).collect()
 }
 

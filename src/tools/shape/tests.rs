@@ -1,11 +1,15 @@
 use std::time::Instant;
 
+use serde_json::Map;
+
+use super::node::MAX_NODES;
+use super::sampling::MAX_DEPTH;
 use super::*;
 
 fn shape(results: &[Value]) -> Shape {
     let mut shape = Shape::default();
     for result in results {
-        shape.merge(Shape::of(result));
+        shape.merge(Shape::from_value(result));
     }
     shape
 }
@@ -143,12 +147,12 @@ fn no_value_is_kept() {
 #[test]
 fn says_whether_anything_new_was_learned() {
     let mut shape = shape(&[json!({"a": 1})]);
-    assert!(!shape.merge(Shape::of(&json!({"a": 2}))));
+    assert!(!shape.merge(Shape::from_value(&json!({"a": 2}))));
     assert_eq!(shape.calls(), 2);
-    assert!(shape.merge(Shape::of(&json!({"a": null}))));
-    assert!(!shape.merge(Shape::of(&json!({"a": 3}))));
-    assert!(shape.merge(Shape::of(&json!({}))));
-    assert!(!shape.merge(Shape::of(&json!({}))));
+    assert!(shape.merge(Shape::from_value(&json!({"a": null}))));
+    assert!(!shape.merge(Shape::from_value(&json!({"a": 3}))));
+    assert!(shape.merge(Shape::from_value(&json!({}))));
+    assert!(!shape.merge(Shape::from_value(&json!({}))));
     assert_eq!(shape.calls(), 6);
 }
 
@@ -205,7 +209,7 @@ fn merged(one: &Shape, other: &Shape) -> Shape {
 fn merging_is_commutative_associative_and_idempotent() {
     let mut generator = Generator(0x9E37_79B9_7F4A_7C15);
     for _ in 0..2_000 {
-        let [a, b, c] = [(); 3].map(|()| Shape::of(&generator.value(4)));
+        let [a, b, c] = [(); 3].map(|()| Shape::from_value(&generator.value(4)));
         assert_eq!(merged(&a, &b), merged(&b, &a));
         assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
         assert!(merged(&a, &a).is_same_as(&a));
@@ -220,7 +224,7 @@ fn the_elements_of_an_array_are_as_results_one_by_one() {
     let mut generator = Generator(42);
     for _ in 0..500 {
         let items: Vec<Value> = (0..generator.below(6) + 1).map(|_| generator.value(3)).collect();
-        let array = Shape::of(&json!(items));
+        let array = Shape::from_value(&json!(items));
         assert_eq!(*array.root.elements.unwrap(), shape(&items).root);
     }
 }
@@ -241,7 +245,7 @@ fn every_result_satisfies_the_schema_of_its_shape() {
 #[test]
 fn a_shape_is_bounded_whatever_it_is_made_of() {
     let deep = (0..120).fold(json!(1), |inner, _| json!({ "a": inner }));
-    let text = Shape::of(&deep).to_schema().to_string();
+    let text = Shape::from_value(&deep).to_schema().to_string();
     assert!(text.matches("properties").count() <= MAX_DEPTH, "{text}");
 
     let name = |at: usize| {
@@ -253,9 +257,9 @@ fn a_shape_is_bounded_whatever_it_is_made_of() {
     };
     let wide =
         |inner: Value| -> Value { (0..60).map(|at| (name(at), inner.clone())).collect::<Map<_, _>>().into() };
-    let mut shape = Shape::of(&wide(wide(wide(json!(1)))));
+    let mut shape = Shape::from_value(&wide(wide(wide(json!(1)))));
     assert!(shape.root.count() <= MAX_NODES);
-    shape.merge(Shape::of(&wide(wide(json!(2)))));
+    shape.merge(Shape::from_value(&wide(wide(json!(2)))));
     assert!(shape.root.count() <= MAX_NODES);
     assert!(serde_json::to_string(&shape).unwrap().len() < 64 << 10);
 }
@@ -266,7 +270,7 @@ fn a_large_result_costs_no_more_than_a_small_one() {
     let time = |result: &Value| {
         let started = Instant::now();
         for _ in 0..20 {
-            std::hint::black_box(Shape::of(std::hint::black_box(result)));
+            std::hint::black_box(Shape::from_value(std::hint::black_box(result)));
         }
         started.elapsed() / 20
     };
@@ -302,13 +306,13 @@ fn v_291_a_shape_of_text_is_that_of_its_tree() {
     for value in values {
         let text = Json::from(value.clone());
         assert_eq!(
-            Shape::of_text(&text),
-            Shape::of(&value),
+            Shape::from_text(&text),
+            Shape::from_value(&value),
             "{}",
             text.text().get(..200).unwrap_or(text.text())
         );
     }
     // The size of the surrounding text does not matter.
     let many = Json::parse(&format!("[{}]", vec![r#"{"":0}"#; 500_000].join(","))).unwrap();
-    assert_eq!(Shape::of_text(&many).to_schema()["items"]["additionalProperties"]["type"], "integer");
+    assert_eq!(Shape::from_text(&many).to_schema()["items"]["additionalProperties"]["type"], "integer");
 }

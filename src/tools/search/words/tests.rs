@@ -41,14 +41,7 @@ fn of_many_words_the_first_are_taken() {
 #[test]
 fn forms_of_a_word_have_one_stem() {
     let check = |forms: &[&str]| {
-        let stems: Vec<String> = forms
-            .iter()
-            .map(|form| {
-                let mut stem = (*form).to_owned();
-                super::stem(&mut stem);
-                stem
-            })
-            .collect();
+        let stems: Vec<String> = forms.iter().map(|form| stem(form)).collect();
         assert!(stems.iter().all(|stem| *stem == stems[0]), "{forms:?}: {stems:?}");
     };
     check(&["create", "creates", "created", "creating", "creation"]);
@@ -63,9 +56,7 @@ fn forms_of_a_word_have_one_stem() {
     check(&["url", "urls"]);
     for same in ["string", "ping", "status", "analysis", "access", "is", "k8s", "für", "文件", "need", ""]
     {
-        let mut stem = same.to_owned();
-        super::stem(&mut stem);
-        assert_eq!(stem, same);
+        assert_eq!(stem(same), same);
     }
 }
 

@@ -1,0 +1,28 @@
+//! The stores and options that all servers of a catalog share.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::checks::ArgumentChecks;
+use crate::tools::cache::ListCache;
+use crate::tools::observed::Observed;
+use crate::tools::pins::Pins;
+
+/// The stores and options of a catalog.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CatalogOptions {
+    /// The cache of tool lists on disk. Without it, each process has to ask every server.
+    pub(crate) cache: Option<ListCache>,
+    /// The pinned definitions. Without them, changed definitions are not detected.
+    pub(crate) pins: Option<Pins>,
+    /// The inferred output schemas.
+    pub(crate) observed: Arc<Observed>,
+    /// The compiled argument schemas.
+    pub(crate) checks: Arc<ArgumentChecks>,
+    /// Strict mode: tools whose definition differs from the pinned one are refused.
+    pub(crate) strict: bool,
+    /// The runtime for background refreshes. Without it, lists are refreshed only while a caller
+    /// waits.
+    pub(crate) runtime: Option<Handle>,
+}

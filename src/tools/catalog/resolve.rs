@@ -1,0 +1,119 @@
+//! Resolution of the names that scripts write to tools.
+
+use std::time::Instant;
+
+use super::Catalog;
+use super::list::preview_name;
+use super::resolved::ResolvedTool;
+use crate::tools::error::{ToolError, ToolErrorCode};
+use crate::tools::names::{split_full_name, suggestion};
+
+impl Catalog {
+    /// Resolves a server's and a tool's name: as exact names, else as identifiers in either
+    /// language. If the name is not in a cached list, the list is fetched again.
+    ///
+    /// # Errors
+    ///
+    /// `ToolNotFound` with the nearest valid names; the error that prevented the server from
+    /// listing its tools; or, in strict mode, `ToolDenied` for a tool whose definition differs from
+    /// the pinned one.
+    pub(crate) async fn resolve(
+        &self,
+        server: &str,
+        tool: &str,
+        deadline: Instant,
+    ) -> Result<ResolvedTool, ToolError> {
+        let server = self.server(server).map_err(|error| error.for_tool(server, tool))?;
+        let named = |error: ToolError| error.for_tool(&server.name, tool);
+        let mut tools = server.tools(deadline).await.map_err(named)?;
+        let may_be_outdated = match tools.position(&server.name, tool) {
+            Ok(position) => !server.is_usable(&tools, position),
+            Err(_) => !server.is_verified(),
+        };
+        if may_be_outdated && server.may_refresh() {
+            tools = server.refreshed(deadline).await.map_err(named)?;
+        }
+        let position = tools.position(&server.name, tool)?;
+        let resolved = ResolvedTool::new(server, &tools, position);
+        if !server.is_usable(&tools, position) {
+            let message = format!(
+                "the definition of `{}.{}` differs from the pinned one; look at the difference with \
+                 `cx tools changed` and accept it with `cx tools accept {}.{}`",
+                server.name, resolved.tool, server.name, resolved.tool
+            );
+            return Err(named(ToolError::new(ToolErrorCode::ToolDenied, message)));
+        }
+        Ok(resolved)
+    }
+
+    /// Resolves the same tool again in a list fetched from its server, after a cached list has led
+    /// the caller to an error. `None` if the tool's list already came from the server, or if the
+    /// server may not be asked again yet.
+    pub(crate) async fn resolve_again(
+        &self,
+        tool: &ResolvedTool,
+        deadline: Instant,
+    ) -> Result<Option<ResolvedTool>, ToolError> {
+        let server = self.server(&tool.server)?;
+        if server.is_verified() || !server.may_refresh() {
+            return Ok(None);
+        }
+        server.refreshed(deadline).await?;
+        self.resolve(&tool.server, &tool.tool, deadline).await.map(Some)
+    }
+
+    /// Resolves `mcp__server__tool` among the tools for which `is_out_of_reach` is false.
+    ///
+    /// # Errors
+    ///
+    /// As [`Catalog::resolve`]; also `ToolNotFound` if the name can be read as two tools that both
+    /// exist, because the intended one cannot be known.
+    pub(crate) async fn resolve_full_name(
+        &self,
+        name: &str,
+        is_out_of_reach: impl Fn(&str, &str) -> bool,
+        deadline: Instant,
+    ) -> Result<ResolvedTool, ToolError> {
+        let known = |server: &str| self.by_name.contains_key(server);
+        let (denied, candidates): (Vec<_>, Vec<_>) = split_full_name(name)
+            .filter(|(server, _)| known(server))
+            .partition(|(server, tool)| is_out_of_reach(server, tool));
+        let mut found: Vec<ResolvedTool> = Vec::new();
+        let mut failure = None;
+        for (server, tool) in &candidates {
+            match self.resolve(server, tool, deadline).await {
+                Ok(resolved) => found.push(resolved),
+                // It is unknown whether this server has the tool, so the name may be ambiguous.
+                Err(error) if error.code != ToolErrorCode::ToolNotFound => return Err(error),
+                Err(error) => failure = Some(error),
+            }
+        }
+        match (found.pop(), failure) {
+            (Some(resolved), _) if found.is_empty() => Ok(resolved),
+            (Some(_), _) => Err(ToolError::new(
+                ToolErrorCode::ToolNotFound,
+                format!("`{name}` means more than one tool; use `tools[server][tool]`"),
+            )),
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(match denied.first() {
+                Some((server, tool)) => ToolError::new(
+                    ToolErrorCode::ToolDenied,
+                    format!("this run may not call `{server}.{tool}`"),
+                )
+                .for_tool(server, tool),
+                None => self.unknown_full_name(name),
+            }),
+        }
+    }
+
+    fn unknown_full_name(&self, name: &str) -> ToolError {
+        let names = self.server_names().map(AsRef::as_ref);
+        let message = match split_full_name(name).next() {
+            Some((server, _)) => {
+                format!("no server `{}`{}", preview_name(server), suggestion(server, "servers", names))
+            }
+            None => format!("expected a full name as `mcp__server__tool`: `{}`", preview_name(name)),
+        };
+        ToolError::new(ToolErrorCode::ToolNotFound, message)
+    }
+}

@@ -1,0 +1,157 @@
+//! A tool that a name was resolved to, with what is known about it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::list::IndexedList;
+use super::server::CatalogServer;
+use crate::json::Json;
+use crate::tools::approval::Effects;
+use crate::tools::arguments::ArgumentCheck;
+use crate::tools::declarations::{self, ToolTypes};
+use crate::tools::dispatch::{ToolDefinition, ToolDispatcher};
+use crate::tools::error::ToolError;
+use crate::tools::names::full_name;
+use crate::tools::result::ToolResult;
+use crate::tools::sample;
+use crate::tools::schema::Schema;
+use crate::tools::shape::Shape;
+
+/// A tool that a name was resolved to.
+#[derive(Clone)]
+pub(crate) struct ResolvedTool {
+    pub(crate) server: Arc<str>,
+    pub(crate) tool: Arc<str>,
+    listed_by: Arc<CatalogServer>,
+    tools: Arc<IndexedList>,
+    position: usize,
+}
+
+impl ResolvedTool {
+    /// The tool at `position` of a list of `server`.
+    pub(crate) fn new(server: &Arc<CatalogServer>, tools: &Arc<IndexedList>, position: usize) -> Self {
+        Self {
+            server: Arc::clone(&server.name),
+            tool: Arc::clone(&tools.names[position]),
+            listed_by: Arc::clone(server),
+            tools: Arc::clone(tools),
+            position,
+        }
+    }
+
+    pub(crate) fn definition(&self) -> &ToolDefinition {
+        &self.tools.list.tools[self.position]
+    }
+
+    pub(crate) fn dispatcher(&self) -> &Arc<dyn ToolDispatcher> {
+        &self.listed_by.dispatcher
+    }
+
+    /// The inferred output schema, if the server declares none.
+    pub(crate) fn observed(&self) -> Option<Shape> {
+        let is_unknown = self.definition().output_schema.is_none();
+        let shape = || {
+            self.listed_by.options.observed.shape(
+                &self.server,
+                self.listed_by.identity.as_deref(),
+                &self.tool,
+            )
+        };
+        is_unknown.then(shape).flatten()
+    }
+
+    /// Records the shape of a result, if the server declares no output schema.
+    pub(crate) fn observe(&self, result: &Json) {
+        if self.definition().output_schema.is_some() {
+            return;
+        }
+        let observed = &self.listed_by.options.observed;
+        let identity = self.listed_by.identity.as_deref();
+        // The result is parsed outside the lock, so that other callers do not wait.
+        if observed.wants(&self.server, identity, &self.tool)
+            && observed.record(&self.server, identity, &self.tool, Shape::from_text(result))
+        {
+            observed.save_soon(self.listed_by.options.runtime.as_ref());
+        }
+    }
+
+    /// The tool as a TypeScript function, on one line.
+    pub(crate) fn signature(&self) -> String {
+        let observed = self.observed();
+        declarations::signature(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+    }
+
+    /// The tool as a TypeScript function, with the descriptions of the tool and its fields.
+    pub(crate) fn declaration(&self) -> String {
+        let observed = self.observed();
+        declarations::declaration(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+    }
+
+    /// The compiled check of the tool's arguments; `None` if its schema cannot be used for one.
+    pub(crate) fn argument_check(&self) -> Option<Arc<ArgumentCheck>> {
+        self.listed_by.options.checks.get(&self.tools, self.position, &self.server)
+    }
+
+    /// The effects of a call by the tool's annotations. If the tool's definition differs from the
+    /// pinned one, its annotations are ignored. May read a file.
+    pub(crate) fn effects(&self) -> Effects {
+        if self.listed_by.matches_pin(&self.tools, self.position) {
+            Effects::from_annotations(self.definition().annotations.as_ref())
+        } else {
+            Effects::UNKNOWN
+        }
+    }
+
+    /// A sample of the tool's result, for a dry run.
+    pub(crate) fn sample(&self) -> Result<Json, ToolError> {
+        match &self.definition().output_schema {
+            Some(schema) => {
+                ToolResult::structured(sample::from_schema(Some(&schema.to_value()))).into_value(Some(schema))
+            }
+            None => Ok(sample::from_schema(self.observed().map(|shape| shape.to_schema()).as_ref()).into()),
+        }
+    }
+
+    /// The `ToolSchema` object that scripts receive, as JSON text.
+    pub(crate) fn schema(&self) -> Json {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ToolSchema<'a> {
+            name: String,
+            server: &'a str,
+            description: &'a str,
+            parameters: &'a Schema,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            output_schema: Option<&'a Schema>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            observed: Option<Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            annotations: Option<&'a Value>,
+        }
+        let definition = self.definition();
+        let output_schema = definition.output_schema.as_ref();
+        let observed = if output_schema.is_none() { self.observed() } else { None };
+        let schema = ToolSchema {
+            name: full_name(&self.server, &self.tool),
+            server: &self.server,
+            description: definition.description.as_deref().unwrap_or_default(),
+            parameters: &definition.input_schema,
+            output_schema,
+            observed: observed.map(|shape| shape.to_schema()),
+            annotations: definition.annotations.as_ref(),
+        };
+        // Strings, and schemas that are JSON, can always be serialized.
+        Json::of(&schema).unwrap_or_else(|_| Value::Null.into())
+    }
+
+    /// Name, server and description only.
+    pub(crate) fn summary(&self) -> Value {
+        json!({
+            "name": full_name(&self.server, &self.tool),
+            "server": &*self.server,
+            "description": self.definition().description.clone().unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,87 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn references_lead_into_the_document_and_nowhere_else() {
+    let document = json!({
+        "$defs": {"a": {"const": 1}, "List<a b>": {"const": 2}},
+        "definitions": {"c": {"const": 3}},
+    });
+    let target = |reference: Value| {
+        let schema = json!({ "$ref": reference });
+        match (SchemaView { document: &document, schema: &schema }).reference() {
+            Ok(target) => target.unwrap().get("const").unwrap().to_string(),
+            Err(ReferenceError::Missing(reference)) => format!("missing {reference}"),
+            Err(ReferenceError::Outside(reference)) => format!("outside {reference}"),
+            Err(ReferenceError::Invalid) => "invalid".to_owned(),
+        }
+    };
+    for (reference, expected) in [
+        (json!("#/$defs/a"), "1"),
+        (json!("#/%24defs/a"), "1"),
+        (json!("#/$defs/List%3Ca%20b%3E"), "2"),
+        (json!("#/definitions/c"), "3"),
+        (json!("#/$defs/none"), "missing #/$defs/none"),
+        (json!("#anchor"), "missing #anchor"),
+        (json!("#/%ff%"), "missing #/%ff%"),
+        (json!("other.json#/a"), "outside other.json#/a"),
+        (json!(5), "invalid"),
+    ] {
+        assert_eq!(target(reference), expected);
+    }
+    assert!(SchemaView::root(&document).reference().unwrap().is_none());
+}
+
+#[test]
+fn tuples_are_the_same_in_every_draft() {
+    let check = |schema: Value, tuple: Option<usize>, rest: Option<Value>| {
+        let elements = SchemaView::root(&schema).elements();
+        assert_eq!(elements.tuple.map(<[Value]>::len), tuple, "{schema}");
+        assert_eq!(elements.rest.map(|rest| rest.schema.clone()), rest, "{schema}");
+    };
+    check(json!({"prefixItems": [{}, {}], "items": false}), Some(2), Some(json!(false)));
+    check(
+        json!({"items": [{}, {}], "additionalItems": {"type": "null"}}),
+        Some(2),
+        Some(json!({"type": "null"})),
+    );
+    check(json!({"items": [{}]}), Some(1), None);
+    check(json!({"items": {"type": "null"}}), None, Some(json!({"type": "null"})));
+    check(json!(true), None, None);
+}
+
+#[test]
+fn limits_are_the_same_in_every_draft() {
+    let check = |schema: Value, expected: Option<(f64, bool)>| {
+        let limit = SchemaView::root(&schema).minimum();
+        assert_eq!(limit.map(|limit| (limit.value, limit.is_exclusive)), expected, "{schema}");
+    };
+    check(json!({"minimum": 1}), Some((1.0, false)));
+    check(json!({"exclusiveMinimum": 1}), Some((1.0, true)));
+    check(json!({"minimum": 1, "exclusiveMinimum": true}), Some((1.0, true)));
+    check(json!({"minimum": 1, "exclusiveMinimum": false}), Some((1.0, false)));
+    check(json!({"minimum": 1, "exclusiveMinimum": 1}), Some((1.0, true)));
+    check(json!({"minimum": 2, "exclusiveMinimum": 1}), Some((2.0, false)));
+    check(json!({"exclusiveMinimum": true}), None);
+    let both = json!({"maximum": 2, "exclusiveMaximum": 1});
+    let maximum = SchemaView::root(&both).maximum().unwrap();
+    assert_eq!((maximum.value, maximum.is_exclusive), (1.0, true));
+}
+
+#[test]
+fn every_schema_of_a_schema_is_visited() {
+    let schema = json!({
+        "not": {"const": 1}, "allOf": [{"const": 2}], "dependentSchemas": {"x": {"const": 3}},
+        "dependencies": {"x": ["y"], "z": {"const": 4}},
+        "items": [{"const": 5}], "additionalItems": {"const": 6}, "properties": {"x": {"const": 7}},
+        "$defs": {"unused": {"const": 8}}, "enum": [{"const": 9}],
+    });
+    let view = SchemaView::root(&schema);
+    let constants = |schemas: &mut dyn Iterator<Item = SchemaView<'_>>| -> Vec<u64> {
+        schemas.filter_map(|schema| schema.get("const")?.as_u64()).collect()
+    };
+    assert_eq!(constants(&mut view.in_place()), [1, 2, 3, 4]);
+    assert_eq!(constants(&mut view.parts()), [6, 5, 7]);
+    assert_eq!(view.longest_keyword(), 2);
+}
