@@ -24,11 +24,11 @@ use crate::run::result::{ErrorCode, ExecuteResult, ScriptError};
 use crate::run::result_json::in_order;
 
 /// Error code of answers to calls with invalid arguments. Tools use the same code.
-pub(super) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
+pub(crate) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
 
 /// Maximum characters of printed output, of the value, and of emitted text in one answer. Clients
 /// truncate answers of about 25,000 tokens, and their truncation breaks the structure.
-pub(super) const MAX_CHARACTERS: usize = 25_000;
+pub(crate) const MAX_CHARACTERS: usize = 25_000;
 
 /// Tenths of a truncated text that are kept from its end. The end shows how the run went.
 const TAIL_TENTHS: usize = 4;
@@ -67,15 +67,15 @@ pub enum Format {
 
 /// An answer to a tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
-    pub(super) structured: Value,
+pub(crate) struct Answer {
+    pub(crate) structured: Value,
     /// The text first, then the emitted content.
-    pub(super) content: Vec<ContentBlock>,
-    pub(super) is_error: bool,
+    pub(crate) content: Vec<ContentBlock>,
+    pub(crate) is_error: bool,
 }
 
 /// A result whose texts have been measured.
-pub(super) struct Draft<'a> {
+pub(crate) struct Draft<'a> {
     result: &'a ExecuteResult,
     output: String,
     value: Option<&'a Json>,
@@ -83,7 +83,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(result: &'a ExecuteResult) -> Self {
+    pub(crate) fn new(result: &'a ExecuteResult) -> Self {
         Self {
             result,
             output: result.printed(),
@@ -93,7 +93,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether the answer will be incomplete, so that the run should be recorded.
-    pub(super) fn leaves_out(&self) -> bool {
+    pub(crate) fn leaves_out(&self) -> bool {
         let emitted_text = self.emitted.iter().filter_map(|block| block.string_field("text"));
         is_longer(&self.output, MAX_CHARACTERS)
             || self.value.is_some_and(|value| is_longer(value.text(), MAX_CHARACTERS))
@@ -104,7 +104,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Makes the answer. `run` is the id of the run record, if there is one.
-    pub(super) fn answer(&self, format: Format, run: Option<&str>) -> Answer {
+    pub(crate) fn answer(&self, format: Format, run: Option<&str>) -> Answer {
         let structured = self.structured(run);
         let text = match format {
             Format::Text => self.text(&structured, run),
@@ -257,7 +257,7 @@ impl<'a> Draft<'a> {
 }
 
 /// Converts an answer to the protocol's type.
-pub(super) fn respond(answer: Answer) -> CallToolResult {
+pub(crate) fn respond(answer: Answer) -> CallToolResult {
     let mut result = CallToolResult::success(answer.content);
     result.structured_content = Some(answer.structured);
     result.is_error = Some(answer.is_error);
@@ -265,7 +265,7 @@ pub(super) fn respond(answer: Answer) -> CallToolResult {
 }
 
 /// The answer to a call that was refused before it became a run.
-pub(super) fn refusal(format: Format, code: &str, message: &str, hint: Option<&str>) -> Answer {
+pub(crate) fn refusal(format: Format, code: &str, message: &str, hint: Option<&str>) -> Answer {
     let mut error = json!({ "code": code, "message": message });
     if let Some(hint) = hint {
         error["hint"] = hint.into();
@@ -286,7 +286,7 @@ pub(super) fn refusal(format: Format, code: &str, message: &str, hint: Option<&s
 }
 
 /// The answer to a call that is not a run: `health`.
-pub(super) fn data(format: Format, structured: Value) -> Answer {
+pub(crate) fn data(format: Format, structured: Value) -> Answer {
     let text = match format {
         Format::Text | Format::Json => structured.to_string(),
         Format::Toon => toon(&structured),

@@ -22,7 +22,7 @@ const REASON: &str = "reason";
 type Approver = Box<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync>;
 
 /// How the user behind a request can be asked.
-pub(super) enum Person {
+pub(crate) enum Person {
     /// During the request, by a request of the server: clients of the handshake revisions.
     AtOnce(Approver),
     /// By a result that asks, after which the client repeats the request with the answer: clients
@@ -33,7 +33,7 @@ pub(super) enum Person {
 impl Person {
     /// Returns how to ask the user behind this request, if the client has declared that it shows
     /// forms.
-    pub(super) fn behind(context: &RequestContext<RoleServer>) -> Option<Self> {
+    pub(crate) fn behind(context: &RequestContext<RoleServer>) -> Option<Self> {
         if let Some(capabilities) = context.meta.client_capabilities() {
             if !shows_forms(&capabilities) {
                 return None;
@@ -70,24 +70,24 @@ fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 
 /// An approval prompt that is open until it is answered, times out, or its run ends. Dropping it
 /// means that the user cannot be asked.
-pub(super) struct Question {
+pub(crate) struct Question {
     asked: ApprovalRequest,
     answer: oneshot::Sender<Approval>,
 }
 
 impl Question {
     /// The form that the client shows. `None` only if rmcp refuses this module's form.
-    pub(super) fn request(&self) -> Option<InputRequest> {
+    pub(crate) fn request(&self) -> Option<InputRequest> {
         Some(InputRequest::Elicitation(ElicitRequest::new(form(&self.asked)?)))
     }
 
     /// Completes when nobody waits for the answer any more.
-    pub(super) async fn over(&mut self) {
+    pub(crate) async fn over(&mut self) {
         self.answer.closed().await;
     }
 
     /// Passes on the client's answer. An answer that cannot be parsed is a denial.
-    pub(super) fn answer(self, response: Value) {
+    pub(crate) fn answer(self, response: Value) {
         let approval = serde_json::from_value(response)
             .map_or(Approval::Deny { reason: None }, |answer: ElicitResult| approval(&answer));
         // An answer that comes too late is ignored: the run has continued without it.

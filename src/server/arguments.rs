@@ -12,14 +12,14 @@ use crate::text::preview;
 use crate::tools::names::{self, kind};
 
 /// Maximum timeout of a run.
-pub(super) const MAX_TIMEOUT: Duration = Limits::CEILING.wall_time;
+pub(crate) const MAX_TIMEOUT: Duration = Limits::CEILING.wall_time;
 
 /// Maximum characters of a value that an error message shows.
 const MAX_SHOWN: usize = 60;
 
 /// A parameter of the tools that run scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunParameter {
+pub(crate) enum RunParameter {
     Code,
     Input,
     AllowedTools,
@@ -30,7 +30,7 @@ pub(super) enum RunParameter {
 }
 
 impl RunParameter {
-    pub(super) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Code,
         Self::Input,
         Self::AllowedTools,
@@ -40,7 +40,7 @@ impl RunParameter {
         Self::DryRun,
     ];
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Code => "code",
             Self::Input => "input",
@@ -55,14 +55,14 @@ impl RunParameter {
 
 /// The validated arguments of a call.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct RunArguments {
-    pub(super) code: String,
-    pub(super) input: Option<Json>,
-    pub(super) allowed_tools: Option<Vec<String>>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) max_tool_calls: Option<u32>,
-    pub(super) session: Option<String>,
-    pub(super) is_dry_run: bool,
+pub(crate) struct RunArguments {
+    pub(crate) code: String,
+    pub(crate) input: Option<Json>,
+    pub(crate) allowed_tools: Option<Vec<String>>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_tool_calls: Option<u32>,
+    pub(crate) session: Option<String>,
+    pub(crate) is_dry_run: bool,
 }
 
 impl RunArguments {
@@ -73,7 +73,7 @@ impl RunArguments {
     ///
     /// All problems of the arguments. Each names the field, the expected type and the received
     /// value.
-    pub(super) fn read(arguments: Map<String, Value>, input: Option<Json>) -> Result<Self, String> {
+    pub(crate) fn read(arguments: Map<String, Value>, input: Option<Json>) -> Result<Self, String> {
         let mut read = Self::default();
         let mut problems = Vec::new();
         let mut has_code = false;

@@ -40,12 +40,12 @@ const TASK_POLL: Duration = Duration::from_secs(1);
 const MAX_TASKS: usize = 64;
 
 /// A run in flight, with its notifications and approval prompts.
-pub(super) struct Underway {
+pub(crate) struct Underway {
     run: BoxFuture<'static, Result<ExecuteResult, Error>>,
     cancel: CancellationToken,
     _stop_on_drop: DropGuard,
     language: Language,
-    pub(super) limits: Limits,
+    pub(crate) limits: Limits,
     notifications: RunNotifications,
     /// Approval prompts that are sent in a result; closed if the client is not asked that way.
     questions: mpsc::Receiver<Question>,
@@ -57,7 +57,7 @@ pub(super) struct Underway {
 impl Underway {
     /// Stops counting the run as a call in flight, because no request waits for it until the client
     /// comes back.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.guard = None;
     }
 }
@@ -69,7 +69,7 @@ impl Handler {
     /// # Errors
     ///
     /// If the client has cancelled the call. It ignores the answer then.
-    pub(super) async fn run_script(
+    pub(crate) async fn run_script(
         &self,
         language: Language,
         request: CallToolRequestParams,

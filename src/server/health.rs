@@ -12,7 +12,7 @@ use crate::text::preview;
 const MAX_ERROR_CHARACTERS: usize = 200;
 
 /// The answer of the tool `health`.
-pub(super) fn report(shared: &Shared) -> Value {
+pub(crate) fn report(shared: &Shared) -> Value {
     let executor = &shared.executor;
     let runs = executor.run_stats();
     let servers = executor.server_stats();
@@ -73,7 +73,7 @@ fn server_report(server: &ServerStats) -> Value {
 }
 
 /// Resident memory of the process in bytes. `None` where the system does not report it in `/proc`.
-pub(super) fn resident_bytes() -> Option<u64> {
+pub(crate) fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -60,7 +60,7 @@ pub fn describe_metrics() {
 }
 
 /// Records the current values of the gauges.
-pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
+pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     let executor = &shared.executor;
     let runs = executor.run_stats();
     gauge!("cx_runs_active").set(count(runs.running));
@@ -92,7 +92,7 @@ pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
 }
 
 /// Counts an eviction of a `session` or a `connection`.
-pub(super) fn count_evicted(kind: &'static str) {
+pub(crate) fn count_evicted(kind: &'static str) {
     counter!("cx_http_evicted_total", "kind" => kind).increment(1);
 }
 

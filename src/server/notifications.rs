@@ -21,7 +21,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
 use crate::run::result::{LogLevel, Output, Script, ToolCallRecord};
 
 /// The protocol's log levels.
-pub(super) type Severity = rmcp::model::LoggingLevel;
+pub(crate) type Severity = rmcp::model::LoggingLevel;
 
 /// Interval of progress notifications that say that the script still runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -37,14 +37,14 @@ const MAX_SEND: Duration = Duration::from_millis(200);
 const MAX_LINE_BYTES: usize = 4_096;
 
 /// The notifications that a client asked for.
-pub(super) struct Wanted {
-    pub(super) progress: Option<ProgressToken>,
+pub(crate) struct Wanted {
+    pub(crate) progress: Option<ProgressToken>,
     /// The minimum severity of lines to send.
-    pub(super) log: Option<Severity>,
+    pub(crate) log: Option<Severity>,
 }
 
 /// An event of a run.
-pub(super) enum RunNotification {
+pub(crate) enum RunNotification {
     /// A tool call has ended.
     CallEnded(String),
     /// The script has printed a line.
@@ -54,7 +54,7 @@ pub(super) enum RunNotification {
 }
 
 /// Sends the notifications of one call to its client.
-pub(super) struct RunNotifications {
+pub(crate) struct RunNotifications {
     wanted: Wanted,
     peer: Peer<RoleServer>,
     /// Over HTTP, a notification is sent on the stream of this request's answer.
@@ -71,7 +71,7 @@ pub(super) struct RunNotifications {
 
 impl RunNotifications {
     /// Adds listeners to `script` for the wanted events, and returns the object that sends them.
-    pub(super) fn attach(
+    pub(crate) fn attach(
         wanted: Wanted,
         context: &RequestContext<RoleServer>,
         mut script: Script,
@@ -118,7 +118,7 @@ impl RunNotifications {
 
     /// Sends further notifications for this request, as its client wants them, and no longer for
     /// the request before.
-    pub(super) fn tell(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
+    pub(crate) fn tell(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
         // Progress values start again with each progress token.
         (self.wanted, self.sent) = (wanted, 0.0);
         (self.peer, self.request) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
@@ -126,7 +126,7 @@ impl RunNotifications {
 
     /// Waits for the next event. Never completes if nothing is wanted. Cancel-safe: dropping it
     /// loses no event.
-    pub(super) async fn next(&mut self) -> RunNotification {
+    pub(crate) async fn next(&mut self) -> RunNotification {
         tokio::select! {
             Some(notification) = self.notifications.recv() => notification,
             _ = self.heartbeat.tick(), if self.wanted.progress.is_some() => RunNotification::StillRunning,
@@ -136,7 +136,7 @@ impl RunNotifications {
     }
 
     /// Sends the remaining events when the run has ended.
-    pub(super) async fn finish(&mut self) {
+    pub(crate) async fn finish(&mut self) {
         while let Ok(notification) = self.notifications.try_recv() {
             self.send(notification).await;
         }
@@ -148,7 +148,7 @@ impl RunNotifications {
 
     /// Sends an event to the client. Must not be dropped before it completes: the notification
     /// could then be sent after the call's answer.
-    pub(super) async fn send(&mut self, notification: RunNotification) {
+    pub(crate) async fn send(&mut self, notification: RunNotification) {
         match notification {
             RunNotification::StillRunning => {
                 let seconds = self.started.elapsed().as_secs();

@@ -24,11 +24,11 @@ const MOST: usize = 64;
 const KEPT: Duration = Duration::from_secs(10);
 
 /// The key of the prompt in the result, and of the answer in the repeated request.
-pub(super) const KEY: &str = "approval";
+pub(crate) const KEY: &str = "approval";
 
 /// Suspended runs, by a random name that cannot be guessed.
 #[derive(Default)]
-pub(super) struct PendingRuns {
+pub(crate) struct PendingRuns {
     runs: Mutex<HashMap<String, Waiting>>,
 }
 
@@ -52,11 +52,11 @@ impl Drop for Expiry {
 
 /// Hash of a call: of its tool and the exact bytes of its arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fingerprint([u8; 32]);
+pub(crate) struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
     /// `input` is the input that was detached from the arguments.
-    pub(super) fn new(tool: &str, arguments: &JsonObject, input: Option<&Json>) -> Self {
+    pub(crate) fn new(tool: &str, arguments: &JsonObject, input: Option<&Json>) -> Self {
         let arguments = serde_json::to_vec(arguments).unwrap_or_default();
         let input = input.map_or("", Json::text);
         // JSON text contains no zero bytes, so a zero byte separates the parts.
@@ -67,7 +67,7 @@ impl Fingerprint {
 }
 
 /// Why a run is not resumed.
-pub(super) enum NotResumed {
+pub(crate) enum NotResumed {
     /// There is no run of this name for this client, or it was dropped.
     Unknown,
     /// The name belongs to another call.
@@ -81,7 +81,7 @@ impl PendingRuns {
     ///
     /// Returns the run, without asking, if too many runs are suspended or the system provides no
     /// random numbers.
-    pub(super) fn add(
+    pub(crate) fn add(
         self: &Arc<Self>,
         owner: &str,
         call: Fingerprint,
@@ -114,7 +114,7 @@ impl PendingRuns {
     }
 
     /// Removes a run and its prompt, for the client that was asked and repeats the call.
-    pub(super) fn take(
+    pub(crate) fn take(
         &self,
         owner: &str,
         call: Fingerprint,
@@ -130,7 +130,7 @@ impl PendingRuns {
     }
 
     /// Ends all runs of `owner`, a client that does not come back.
-    pub(super) fn forget(&self, owner: &str) {
+    pub(crate) fn forget(&self, owner: &str) {
         // Collected first, so that the runs are dropped after the lock is released.
         let _forgotten: Vec<_> = self.runs.lock().extract_if(|_, waiting| waiting.owner == owner).collect();
     }

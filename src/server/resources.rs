@@ -6,7 +6,7 @@ use super::guide;
 use crate::run::history::{History, KeptRun};
 
 /// The URI of the guide.
-pub(super) const GUIDE: &str = "cx://guide";
+pub(crate) const GUIDE: &str = "cx://guide";
 
 /// Prefix of the URIs of run records.
 const RUNS: &str = "cx://runs/";
@@ -51,7 +51,7 @@ impl Part {
 }
 
 /// Lists everything that `owner` can read, newest runs first. The run history bounds the number.
-pub(super) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
+pub(crate) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
     let guide = Resource::new(GUIDE, "guide")
         .with_title("How to write scripts for cx")
         .with_mime_type(MARKDOWN)
@@ -70,7 +70,7 @@ pub(super) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
 }
 
 /// The URI templates.
-pub(super) fn templates() -> Vec<ResourceTemplate> {
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let description = "What a run left behind; part is output, value or calls. \
         Answers that leave something out say the id.";
     vec![ResourceTemplate::new(format!("{RUNS}{{id}}/{{part}}"), "run").with_description(description)]
@@ -81,7 +81,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 /// # Errors
 ///
 /// If there is no such resource, or none of `owner`'s.
-pub(super) fn read(
+pub(crate) fn read(
     uri: &str,
     history: Option<&History>,
     owner: &str,

@@ -31,16 +31,16 @@ const HUNG_GRACE: Duration = Duration::from_secs(10);
 const HUNG_LOOK: Duration = Duration::from_millis(250);
 
 /// How long the runs in flight may continue when the server ends because of hung workers.
-pub(super) const MAX_DRAIN: Duration = Duration::from_secs(10);
+pub(crate) const MAX_DRAIN: Duration = Duration::from_secs(10);
 
 /// How long cancelled runs have to return their results. The executor needs half a second at most.
-pub(super) const MAX_GOODBYE: Duration = Duration::from_millis(700);
+pub(crate) const MAX_GOODBYE: Duration = Duration::from_millis(700);
 
 /// How long closing the connection may take when no request is in flight.
 const MAX_CLOSE: Duration = Duration::from_millis(300);
 
 /// How long writing the last answers may take.
-pub(super) const MAX_LAST_WRITE: Duration = Duration::from_millis(500);
+pub(crate) const MAX_LAST_WRITE: Duration = Duration::from_millis(500);
 
 /// Options of a [`Server`].
 #[derive(Clone, Debug, Default)]
@@ -67,28 +67,28 @@ pub enum Ended {
 /// all clones use the same executor.
 #[derive(Clone)]
 pub struct Server {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// State that all sessions share.
-pub(super) struct Shared {
-    pub(super) executor: Executor,
-    pub(super) options: ServerOptions,
-    pub(super) started: Instant,
+pub(crate) struct Shared {
+    pub(crate) executor: Executor,
+    pub(crate) options: ServerOptions,
+    pub(crate) started: Instant,
     /// The list of tools. It is made once, because it is the same for every client and never
     /// changes.
-    pub(super) tools: Vec<Tool>,
+    pub(crate) tools: Vec<Tool>,
     /// Why engines did not start, by language.
-    pub(super) broken: Mutex<BTreeMap<&'static str, String>>,
+    pub(crate) broken: Mutex<BTreeMap<&'static str, String>>,
     /// Suspended runs: their clients were sent an approval prompt and have not repeated the call
     /// yet.
-    pub(super) pending: Arc<PendingRuns>,
+    pub(crate) pending: Arc<PendingRuns>,
     /// Number of clients there ever were. Gives each client a different name.
     owners: AtomicUsize,
     /// Cancelled when an engine has had too many hung workers for [`HUNG_GRACE`].
-    pub(super) threads_lost: CancellationToken,
+    pub(crate) threads_lost: CancellationToken,
     /// Whether a task is checking for hung workers.
-    pub(super) is_looking: AtomicBool,
+    pub(crate) is_looking: AtomicBool,
 }
 
 impl Server {
@@ -206,17 +206,17 @@ impl fmt::Debug for Server {
 impl Shared {
     /// Returns a name for a new client, which the run history uses to tell clients apart. The name
     /// is not a secret: clients never send it.
-    pub(super) fn next_owner(&self) -> String {
+    pub(crate) fn next_owner(&self) -> String {
         format!("client {}", self.owners.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Whether the server is about to end and accepts no more calls.
-    pub(super) fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.threads_lost.is_cancelled()
     }
 
     /// Drops what is kept for a client that is gone, and ends its suspended runs.
-    pub(super) fn forget(&self, owner: &str) {
+    pub(crate) fn forget(&self, owner: &str) {
         self.pending.forget(owner);
         if let Some(history) = self.executor.history() {
             history.forget(owner);
@@ -224,7 +224,7 @@ impl Shared {
     }
 
     /// Records whether an engine could be started.
-    pub(super) fn note_start(&self, language: Language, failure: Option<&Error>) {
+    pub(crate) fn note_start(&self, language: Language, failure: Option<&Error>) {
         let name = health_name(language);
         match failure {
             Some(error @ Error::Start { .. }) => {
@@ -240,7 +240,7 @@ impl Shared {
 
     /// Ends the server if an engine has too many hung workers and they do not return. Must be
     /// called in a tokio runtime.
-    pub(super) fn look_for_hung_workers(self: &Arc<Self>) {
+    pub(crate) fn look_for_hung_workers(self: &Arc<Self>) {
         if self.takes_runs() || self.is_looking.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -269,14 +269,14 @@ impl Shared {
 
 /// Returns a name that cannot be guessed: 128 random bits. `None` if the system provides no random
 /// numbers.
-pub(super) fn random_name() -> Option<String> {
+pub(crate) fn random_name() -> Option<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 /// The name of a language in the `health` report.
-pub(super) const fn health_name(language: Language) -> &'static str {
+pub(crate) const fn health_name(language: Language) -> &'static str {
     match language {
         Language::TypeScript => "typescript",
         Language::Python => "python",
@@ -284,7 +284,7 @@ pub(super) const fn health_name(language: Language) -> &'static str {
 }
 
 /// Formats an error and its sources in one line.
-pub(super) fn with_sources(error: &Error) -> String {
+pub(crate) fn with_sources(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -297,7 +297,7 @@ pub(super) fn with_sources(error: &Error) -> String {
 
 /// The calls in flight: of one session, or of several sessions together.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(crate) struct Calls {
     count: AtomicUsize,
     one_ended: Notify,
     /// The group of calls that these are also counted in.
@@ -305,15 +305,15 @@ pub(super) struct Calls {
 }
 
 /// A call that counts as in flight until this is dropped.
-pub(super) struct CallGuard(Arc<Calls>);
+pub(crate) struct CallGuard(Arc<Calls>);
 
 impl Calls {
     /// Makes a counter whose calls are also counted in `all`.
-    pub(super) fn among(all: &Arc<Self>) -> Self {
+    pub(crate) fn among(all: &Arc<Self>) -> Self {
         Self { all: Some(Arc::clone(all)), ..Self::default() }
     }
 
-    pub(super) fn begin(self: &Arc<Self>) -> CallGuard {
+    pub(crate) fn begin(self: &Arc<Self>) -> CallGuard {
         for calls in self.with_all() {
             calls.count.fetch_add(1, Ordering::Relaxed);
         }
@@ -321,7 +321,7 @@ impl Calls {
     }
 
     /// Whether any call is in flight.
-    pub(super) fn are_under_way(&self) -> bool {
+    pub(crate) fn are_under_way(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
@@ -330,7 +330,7 @@ impl Calls {
     }
 
     /// Waits until no call is in flight, for at most `longest`.
-    pub(super) async fn end(&self, longest: Duration) {
+    pub(crate) async fn end(&self, longest: Duration) {
         let ended = async {
             loop {
                 // Registered before the count is read. Otherwise a call that ends between the two

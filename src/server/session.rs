@@ -53,35 +53,35 @@ const KNOWN_METHODS: &[&str] = &[
 
 /// A session as rmcp serves it. A panic in a handler becomes an error of its request and affects
 /// nothing else.
-pub(super) struct Session {
+pub(crate) struct Session {
     /// Handles messages that carry no handler of their own. Messages of HTTP sessions carry one.
     handler: Arc<Handler>,
 }
 
 /// Handles a client's requests.
-pub(super) struct Handler {
-    pub(super) shared: Arc<Shared>,
+pub(crate) struct Handler {
+    pub(crate) shared: Arc<Shared>,
     /// The client's name in the run history.
-    pub(super) owner: String,
+    pub(crate) owner: String,
     /// Whether this serves several clients that cannot be told apart. A setting of one of them does
     /// not apply to the others, and resources are not listed to them: a run is found only by its
     /// id, which is random.
     is_of_many: bool,
     /// The state scope of runs that name no session.
-    pub(super) default_scope: DefaultScope,
+    pub(crate) default_scope: DefaultScope,
     /// Cancels all runs of this session.
-    pub(super) runs: CancellationToken,
-    pub(super) calls: Arc<Calls>,
-    pub(super) tasks: TaskManager,
+    pub(crate) runs: CancellationToken,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) tasks: TaskManager,
     /// When the tasks expire.
-    pub(super) task_ends: Mutex<Vec<Instant>>,
+    pub(crate) task_ends: Mutex<Vec<Instant>>,
     /// The minimum severity of lines that the client wants, as set by a client of a handshake
     /// revision.
     log: Mutex<Option<Severity>>,
 }
 
 impl Session {
-    pub(super) fn new(handler: Arc<Handler>) -> Self {
+    pub(crate) fn new(handler: Arc<Handler>) -> Self {
         Self { handler }
     }
 
@@ -146,7 +146,7 @@ impl ServerHandler for Session {
 impl Handler {
     /// Makes the handler of a session. Its runs are cancelled by `runs`, counted in `calls`, and
     /// recorded for `owner`.
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: Arc<Shared>,
         owner: String,
         runs: CancellationToken,
@@ -166,17 +166,17 @@ impl Handler {
     }
 
     /// The same handler, for several clients that cannot be told apart.
-    pub(super) fn of_many(self) -> Self {
+    pub(crate) fn of_many(self) -> Self {
         Self { is_of_many: true, default_scope: DefaultScope::Unavailable, ..self }
     }
 
     /// The same handler with a state scope of its own. No other session ever has the same id.
-    pub(super) fn with_own_state(self, id: &str) -> Self {
+    pub(crate) fn with_own_state(self, id: &str) -> Self {
         Self { default_scope: DefaultScope::Of(StateScope::client(id)), ..self }
     }
 
     /// Drops everything that is kept for a client that does not come back.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.shared.forget(&self.owner);
         if let DefaultScope::Of(scope) = &self.default_scope {
             self.shared.executor.forget_state(scope.clone());
@@ -185,7 +185,7 @@ impl Handler {
 
     /// The minimum severity of printed lines to send during `context`'s request. A client of the
     /// stateless revision sends it with each request, other clients set it once.
-    pub(super) fn wanted_lines(&self, context: &RequestContext<RoleServer>) -> Option<Severity> {
+    pub(crate) fn wanted_lines(&self, context: &RequestContext<RoleServer>) -> Option<Severity> {
         context.meta.log_level().or_else(|| self.log.lock().filter(|_| !self.is_of_many))
     }
 }

@@ -40,7 +40,7 @@ use crate::lines::{IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Pi
 const MAX_ID: usize = 256;
 
 /// One client's stdio connection. Lives as long as the connection.
-pub(super) struct ClientLines<R> {
+pub(crate) struct ClientLines<R> {
     lines: LineReader<R>,
     outgoing: Option<LineQueue>,
     /// The requests that were passed to rmcp and are not answered yet, by this module's ids.
@@ -115,7 +115,7 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
     /// Makes a connection and the task that writes to `writer`. The caller must run the task, and
     /// must cancel `gone` when the task ends. The connection also cancels `gone` when the client
     /// has closed its end or violates the protocol too badly.
-    pub(super) fn new<W: AsyncWrite + Send + Unpin + 'static>(
+    pub(crate) fn new<W: AsyncWrite + Send + Unpin + 'static>(
         reader: R,
         writer: W,
         gone: CancellationToken,

@@ -10,13 +10,13 @@ use super::arguments::RunParameter;
 use crate::run::limits::Limits;
 
 /// Runs TypeScript.
-pub(super) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
+pub(crate) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
 /// Runs Python.
-pub(super) const EXECUTE_PYTHON: &str = "executePython";
+pub(crate) const EXECUTE_PYTHON: &str = "executePython";
 /// Reports the state of the server.
-pub(super) const HEALTH: &str = "health";
+pub(crate) const HEALTH: &str = "health";
 /// The names of all tools.
-pub(super) const NAMES: [&str; 3] = [EXECUTE_TYPESCRIPT, EXECUTE_PYTHON, HEALTH];
+pub(crate) const NAMES: [&str; 3] = [EXECUTE_TYPESCRIPT, EXECUTE_PYTHON, HEALTH];
 
 /// Maximum tokens of the server names in the list of tools, as estimated by [`most_tokens`].
 const SERVER_NAMES: usize = 30;
@@ -31,7 +31,7 @@ const PYTHON: &str = "The same in Python 3.14: await search_tools(\"words\"), \
 await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
 
 /// Returns the list of tools. Its order and its bytes are the same for every client.
-pub(super) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
+pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
     let typescript = format!("{TYPESCRIPT}{}", servers_sentence(servers));
     let run = |name, title: &str, description: String, input: &Value| {
         tool(name, title, description, input, &result_schema())

@@ -74,14 +74,14 @@ impl fmt::Debug for HttpToken {
 }
 
 /// Checks each request before its body is read.
-pub(super) struct Authentication {
+pub(crate) struct Authentication {
     is_loopback: bool,
     origins: Vec<url::Origin>,
     token: Option<HttpToken>,
 }
 
 /// Why a request is refused.
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// The host is not allowed, or the page's origin is not.
     Forbidden(&'static str),
     /// The token is missing or wrong.
@@ -95,7 +95,7 @@ impl Authentication {
     ///
     /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token or
     /// only a short one, or if an entry of `origins` is not an origin.
-    pub(super) fn new(address: IpAddr, origins: &[String], token: Option<HttpToken>) -> Result<Self, Error> {
+    pub(crate) fn new(address: IpAddr, origins: &[String], token: Option<HttpToken>) -> Result<Self, Error> {
         let is_loopback = address.to_canonical().is_loopback();
         if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
             let problem = format!(
@@ -109,12 +109,12 @@ impl Authentication {
     }
 
     /// Whether only processes of this machine can reach the server.
-    pub(super) const fn is_loopback(&self) -> bool {
+    pub(crate) const fn is_loopback(&self) -> bool {
         self.is_loopback
     }
 
     /// Checks the host and the origin of a request. Returns the origin if a page sent the request.
-    pub(super) fn check_source(
+    pub(crate) fn check_source(
         &self,
         uri: &Uri,
         headers: &HeaderMap,
@@ -138,7 +138,7 @@ impl Authentication {
     }
 
     /// Checks the token, if one is required.
-    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let Some(token) = &self.token else { return Ok(()) };
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let credentials = values.next().map(HeaderValue::as_bytes).and_then(|value| {
@@ -153,14 +153,14 @@ impl Authentication {
 }
 
 /// Adds the CORS headers that let the page read the answer.
-pub(super) fn allow_reading(headers: &mut HeaderMap, origin: HeaderValue) {
+pub(crate) fn allow_reading(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, RESPONSE_HEADERS);
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }
 
 /// Adds the CORS headers that say what a page may send.
-pub(super) fn allow_sending(headers: &mut HeaderMap) {
+pub(crate) fn allow_sending(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
     headers.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_SECONDS);

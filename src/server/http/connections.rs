@@ -21,7 +21,7 @@ use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
 const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// All open connections.
-pub(super) struct Connections {
+pub(crate) struct Connections {
     most: usize,
     open: Mutex<Open>,
 }
@@ -33,7 +33,7 @@ struct Open {
 }
 
 /// One connection, as long as it is open.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     peer: PeerKey,
     state: Mutex<State>,
     /// Cancelled when the connection has to end for a new one.
@@ -64,8 +64,8 @@ enum Phase {
 }
 
 /// A connection that is counted until this is dropped.
-pub(super) struct OpenConnection {
-    pub(super) connection: Arc<Connection>,
+pub(crate) struct OpenConnection {
+    pub(crate) connection: Arc<Connection>,
     connections: Arc<Connections>,
     number: u64,
     /// `None` only while this is dropped.
@@ -74,17 +74,17 @@ pub(super) struct OpenConnection {
 
 impl Connections {
     /// Starts with no connections; there are never more than `most`.
-    pub(super) fn new(most: usize) -> Arc<Self> {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
     /// The number of open connections.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.open.lock().by_number.len()
     }
 
     /// Counts a new connection.
-    pub(super) fn open(self: &Arc<Self>, peer: PeerKey, permit: OwnedSemaphorePermit) -> OpenConnection {
+    pub(crate) fn open(self: &Arc<Self>, peer: PeerKey, permit: OwnedSemaphorePermit) -> OpenConnection {
         let connection = Arc::new(Connection {
             peer,
             state: Mutex::new(State {
@@ -106,7 +106,7 @@ impl Connections {
     /// Evicts a connection for `newcomer`, if one may be evicted. When it has ended, the receiver
     /// gets its permit directly: if it went back to the semaphore, another connection could take
     /// it.
-    pub(super) fn make_room(&self, newcomer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
+    pub(crate) fn make_room(&self, newcomer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
         let open = self.open.lock();
         let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
         let held = staying.map(Connection::held).collect();
@@ -132,40 +132,40 @@ impl Drop for OpenConnection {
 }
 
 impl Connection {
-    pub(super) fn peer(&self) -> PeerKey {
+    pub(crate) fn peer(&self) -> PeerKey {
         self.peer
     }
 
     /// Completes when the connection is evicted. Returns whether the end of an answer may not have
     /// been written yet.
-    pub(super) async fn evicted(&self) -> bool {
+    pub(crate) async fn evicted(&self) -> bool {
         self.evicted.cancelled().await;
         let state = self.state.lock();
         state.phase == Phase::Head && state.has_answered
     }
 
     /// The head of a request was read.
-    pub(super) fn begin_request(&self) {
+    pub(crate) fn begin_request(&self) {
         self.enter(Phase::Request);
     }
 
     /// The request has passed authentication.
-    pub(super) fn admit(&self) {
+    pub(crate) fn admit(&self) {
         self.state.lock().is_admitted = true;
     }
 
     /// The request is complete and is handled.
-    pub(super) fn begin_answer(&self) {
+    pub(crate) fn begin_answer(&self) {
         self.enter(Phase::Answering);
     }
 
     /// The request opens a listening stream.
-    pub(super) fn begin_listening(&self) {
+    pub(crate) fn begin_listening(&self) {
         self.enter(Phase::Listening);
     }
 
     /// Wraps an answer so that its end is noticed.
-    pub(super) fn watch(self: Arc<Self>, response: Response) -> Response {
+    pub(crate) fn watch(self: Arc<Self>, response: Response) -> Response {
         response.map(|body| Body::new(AnswerBody { body, _end: AnswerEnd(self) }))
     }
 

@@ -59,21 +59,21 @@ const EXPIRY: Duration = Duration::from_secs(15);
 tokio::task_local! {
     /// Whether the request of this task could not start a session because there are too many. rmcp
     /// returns one error for all reasons, and a client that may retry has to be told.
-    pub(super) static REFUSED: Cell<bool>;
+    pub(crate) static REFUSED: Cell<bool>;
 
     /// The peer of this task's request.
-    pub(super) static PEER: PeerKey;
+    pub(crate) static PEER: PeerKey;
 }
 
 /// Maximum number of sessions, and their maximum idle time.
 #[derive(Clone, Copy)]
-pub(super) struct SessionBounds {
-    pub(super) most: usize,
-    pub(super) idle: Duration,
+pub(crate) struct SessionBounds {
+    pub(crate) most: usize,
+    pub(crate) idle: Duration,
 }
 
 /// All sessions over HTTP.
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     shared: Arc<Shared>,
     bounds: SessionBounds,
     /// Cancels the runs of all sessions.
@@ -120,7 +120,7 @@ struct RequestStream {
 
 /// Why a session operation fails.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SessionError {
+pub(crate) enum SessionError {
     /// There is no session of this id, or it has ended.
     #[error("the session is over")]
     Over,
@@ -138,10 +138,10 @@ pub(super) enum SessionError {
 /// The client does not read, or is gone.
 #[derive(Debug, thiserror::Error)]
 #[error("the client does not read")]
-pub(super) struct NotRead;
+pub(crate) struct NotRead;
 
 impl Sessions {
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: Arc<Shared>,
         bounds: SessionBounds,
         runs: CancellationToken,
@@ -151,28 +151,28 @@ impl Sessions {
     }
 
     /// The number of sessions.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.open.lock().len()
     }
 
     /// Whether there is a session of this id.
-    pub(super) fn knows(&self, id: &str) -> bool {
+    pub(crate) fn knows(&self, id: &str) -> bool {
         self.open.lock().contains_key(id)
     }
 
     /// Whether the session's client has a standalone stream open.
-    pub(super) fn is_listening(&self, id: &str) -> bool {
+    pub(crate) fn is_listening(&self, id: &str) -> bool {
         let session = self.open.lock().get(id).cloned();
         session.is_some_and(|session| session.streams.lock().standalone().is_some())
     }
 
     /// Interval of the checks for expired sessions.
-    pub(super) fn expiry_interval(&self) -> Duration {
+    pub(crate) fn expiry_interval(&self) -> Duration {
         self.bounds.idle.clamp(Duration::from_millis(10), EXPIRY)
     }
 
     /// Ends the sessions that were idle for too long.
-    pub(super) fn expire(&self) {
+    pub(crate) fn expire(&self) {
         let idle = self.bounds.idle;
         let mut open = self.open.lock();
         open.retain(|_, session| {
@@ -185,7 +185,7 @@ impl Sessions {
     }
 
     /// Ends all standalone streams, so that their connections can end.
-    pub(super) fn end_listening(&self) {
+    pub(crate) fn end_listening(&self) {
         for session in self.open.lock().values() {
             session.streams.lock().standalone = None;
         }
@@ -574,7 +574,7 @@ impl Drop for SessionStream {
 }
 
 /// A session as rmcp serves it.
-pub(super) struct SessionTransport {
+pub(crate) struct SessionTransport {
     messages: mpsc::Receiver<ClientJsonRpcMessage>,
     ended: CancellationToken,
     handler: Arc<Handler>,
