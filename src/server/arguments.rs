@@ -1,4 +1,4 @@
-//! The arguments of a call of a tool that runs a script.
+//! The arguments of a call of a tool that runs a script: parsed, checked, and made a script.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::json::Json;
 use crate::run::limits::Limits;
+use crate::run::result::{Language, Script};
 use crate::storage::state::StateScope;
 use crate::text::preview;
 use crate::tools::names::{self, kind};
@@ -83,7 +84,7 @@ impl RunArguments {
                 continue;
             };
             has_code |= parameter == RunParameter::Code;
-            if let Err(problem) = read.take(parameter, value) {
+            if let Err(problem) = read.set(parameter, value) {
                 problems.push(problem);
             }
         }
@@ -96,7 +97,43 @@ impl RunArguments {
         if problems.is_empty() { Ok(read) } else { Err(problems.join("; ")) }
     }
 
-    fn take(&mut self, parameter: RunParameter, value: Value) -> Result<(), String> {
+    /// The limits that the client requested, or `default`, capped by the operator's `max`.
+    pub(crate) fn limits(&self, default: Limits, max: &Limits) -> Limits {
+        let tool_calls = self.max_tool_calls.unwrap_or(default.tool_calls);
+        Limits {
+            wall_time: self.timeout.unwrap_or(default.wall_time).min(max.wall_time),
+            // 0 means no limit, in both the request and the maximum.
+            tool_calls: match (tool_calls, max.tool_calls) {
+                (asked, 0) => asked,
+                (0, max) => max,
+                (asked, max) => asked.min(max),
+            },
+            ..default
+        }
+    }
+
+    /// The script, without its limits.
+    pub(crate) fn into_script(self, language: Language) -> Script {
+        let mut script = match language {
+            Language::TypeScript => Script::typescript(self.code),
+            Language::Python => Script::python(self.code),
+        };
+        if let Some(input) = self.input {
+            script = script.input(input);
+        }
+        if let Some(patterns) = self.allowed_tools {
+            script = script.allow(patterns);
+        }
+        if let Some(handle) = self.session {
+            script = script.session(handle);
+        }
+        if self.is_dry_run {
+            script = script.dry_run();
+        }
+        script
+    }
+
+    fn set(&mut self, parameter: RunParameter, value: Value) -> Result<(), String> {
         let expected = |what: &str, value: &Value| {
             Err(format!("`{}`: expected {what}: {}", parameter.name(), shown(value)))
         };

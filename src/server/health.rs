@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::serve::{Shared, health_name};
+use super::languages::{LANGUAGES, report_name};
+use super::shared::Shared;
 use crate::mcp::{ServerState, ServerStats};
-use crate::run::result::Language;
 use crate::run::result_json::milliseconds;
 use crate::text::preview;
 
@@ -17,17 +17,17 @@ pub(crate) fn report(shared: &Shared) -> Value {
     let runs = executor.run_stats();
     let servers = executor.server_stats();
     let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
-    let broken = shared.broken.lock().clone();
-    let mut healthy = !shared.is_ending();
+    let start_failures = shared.start_failures.lock().clone();
+    let mut healthy = !shared.hung_workers.server_must_end();
     let mut engines = Map::new();
-    for language in [Language::TypeScript, Language::Python] {
+    for language in LANGUAGES {
         let pool = executor.pool_stats(language);
-        let name = health_name(language);
+        let name = report_name(language);
         let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.lost });
-        if let Some(error) = broken.get(name) {
+        if let Some(error) = start_failures.get(name) {
             engine["error"] = preview(error, MAX_ERROR_CHARACTERS).into();
         }
-        healthy &= pool.takes_runs() && !broken.contains_key(name);
+        healthy &= pool.takes_runs() && !start_failures.contains_key(name);
         engines.insert(name.to_owned(), engine);
     }
     let mut report = json!({

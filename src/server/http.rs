@@ -45,9 +45,12 @@ use self::authentication::{Authentication, Refusal};
 use self::connections::{Connection, Connections, OpenConnection};
 use self::sessions::{PEER, REFUSED, SessionBounds, Sessions};
 use self::shares::PeerKey;
+use super::calls::CallsInFlight;
+use super::handler::RequestHandler;
 use super::incoming::{self, Incoming as IncomingMessage};
-use super::serve::{Calls, Ended, MAX_DRAIN, MAX_GOODBYE, MAX_LAST_WRITE, Server, Shared};
-use super::session::{Handler, Session};
+use super::session::McpSession;
+use super::shared::Shared;
+use super::shutdown::{Ended, MAX_DRAIN, MAX_GOODBYE, MAX_LAST_WRITE};
 use super::{health, metrics};
 use crate::error::Error;
 use crate::lines::{IdScan, MAX_LINE, MAX_SKIPPED_LINE};
@@ -180,126 +183,112 @@ struct Http {
     metrics: Option<MetricsPrinter>,
     sessions: Arc<Sessions>,
     connections: Arc<Connections>,
-    mcp: StreamableHttpService<Session, Sessions>,
+    mcp: StreamableHttpService<RequestHandler, Sessions>,
     body_bytes: Arc<Semaphore>,
     /// Cancelled when no more requests are accepted.
     closing: CancellationToken,
 }
 
-impl Server {
-    /// Serves any number of clients over HTTP until `stop` is cancelled or too many workers are
-    /// hung. MCP is at `/mcp`, the answer of the tool `health` is at `/healthz` as JSON, and the
-    /// metrics are at `/metrics` if there is a printer for them.
-    ///
-    /// Each session of a client of a handshake revision has its own runs and can read only their
-    /// records. Clients of the stateless revision (2026-07-28) cannot be told apart: their run
-    /// records and tasks are found only by their ids, which are random. If the connection of a
-    /// request is closed, the request and its run are cancelled.
-    ///
-    /// If too many workers are hung, the calls in flight may continue for up to 10 s. At the end
-    /// all runs are cancelled, and their answers are written if the clients read them; that takes
-    /// at most 1.5 s. Dropping the future ends all connections and runs.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOptions`] if other machines can reach the address and the options have no
-    /// token of at least 32 characters, or if an entry of `allow_origins` is not an origin;
-    /// [`Error::Start`] if the listener has no local address.
-    pub async fn serve_http(
-        &self,
-        listener: TcpListener,
-        options: HttpOptions,
-        stop: &CancellationToken,
-    ) -> Result<Ended, Error> {
-        let address =
-            listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
-        let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
-        let runs = CancellationToken::new();
-        let _runs_end_with_this = runs.clone().drop_guard();
-        // Everything that rmcp runs ends with this token.
-        let open = CancellationToken::new();
-        let _rmcp_ends_with_this = open.clone().drop_guard();
-        let calls = Arc::<Calls>::default();
-        let bounds = SessionBounds { most: options.most_sessions, idle: options.session_idle };
-        let sessions =
-            Arc::new(Sessions::new(Arc::clone(&self.shared), bounds, runs.clone(), Arc::clone(&calls)));
-        let mcp = self.mcp_service(&sessions, &open, &runs, &calls);
-        let connections = Connections::new(MAX_CONNECTIONS);
-        let http = Arc::new(Http {
-            shared: Arc::clone(&self.shared),
-            authentication,
-            metrics: options.metrics,
-            sessions: Arc::clone(&sessions),
-            connections: Arc::clone(&connections),
-            mcp,
-            body_bytes: Arc::new(Semaphore::new(MAX_BODY_BYTES)),
-            closing: CancellationToken::new(),
-        });
-        let closing = http.closing.clone();
-        let _connections_end_with_this = closing.clone().drop_guard();
-        let mut serving_each = JoinSet::new();
-        let ended = {
-            let endpoint = Endpoint { router: router(http), connections, closing: closing.clone() };
-            let serving = accept(&listener, &endpoint, &sessions, &mut serving_each);
-            let mut serving = pin!(serving);
-            tokio::select! {
-                never = &mut serving => match never {},
-                () = stop.cancelled() => Ended::Stopped,
-                () = self.shared.threads_lost.cancelled() => {
-                    tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
-                    tokio::select! {
-                        // Requests are still answered: clients may poll their tasks and read the
-                        // health report.
-                        never = &mut serving => match never {},
-                        () = calls.end(MAX_DRAIN) => {}
-                        () = stop.cancelled() => {}
-                    }
-                    Ended::ThreadsLost
+/// Serves any number of clients until `stop` is cancelled or too many workers are hung. See
+/// [`Server::serve_http`](super::Server::serve_http).
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if the options do not allow the listener's address; [`Error::Start`] if
+/// the listener has no local address.
+pub(crate) async fn serve(
+    shared: &Arc<Shared>,
+    listener: TcpListener,
+    options: HttpOptions,
+    stop: &CancellationToken,
+) -> Result<Ended, Error> {
+    let address =
+        listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
+    let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
+    let runs = CancellationToken::new();
+    let _runs_end_with_this = runs.clone().drop_guard();
+    // Everything that rmcp runs ends with this token.
+    let open = CancellationToken::new();
+    let _rmcp_ends_with_this = open.clone().drop_guard();
+    let calls = Arc::<CallsInFlight>::default();
+    let bounds = SessionBounds { most: options.most_sessions, idle: options.session_idle };
+    let sessions =
+        Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
+    let mcp = mcp_service(shared, &sessions, &open, &runs, &calls);
+    let connections = Connections::new(MAX_CONNECTIONS);
+    let http = Arc::new(Http {
+        shared: Arc::clone(shared),
+        authentication,
+        metrics: options.metrics,
+        sessions: Arc::clone(&sessions),
+        connections: Arc::clone(&connections),
+        mcp,
+        body_bytes: Arc::new(Semaphore::new(MAX_BODY_BYTES)),
+        closing: CancellationToken::new(),
+    });
+    let closing = http.closing.clone();
+    let _connections_end_with_this = closing.clone().drop_guard();
+    let mut serving_each = JoinSet::new();
+    let ended = {
+        let endpoint = Endpoint { router: router(http), connections, closing: closing.clone() };
+        let serving = accept(&listener, &endpoint, &sessions, &mut serving_each);
+        let mut serving = pin!(serving);
+        tokio::select! {
+            never = &mut serving => match never {},
+            () = stop.cancelled() => Ended::Stopped,
+            () = shared.hung_workers.end_of_server() => {
+                tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
+                tokio::select! {
+                    // Requests are still answered: clients may poll their tasks and read the
+                    // health report.
+                    never = &mut serving => match never {},
+                    () = calls.wait_until_empty(MAX_DRAIN) => {}
+                    () = stop.cancelled() => {}
                 }
+                Ended::ThreadsLost
             }
-        };
-        drop(listener);
-        closing.cancel();
-        sessions.end_listening();
-        runs.cancel();
-        // The calls are awaited before rmcp is stopped, because stopping drops the streams, and the
-        // calls should be answered.
-        calls.end(MAX_GOODBYE).await;
-        let written = async { while serving_each.join_next().await.is_some() {} };
-        if timeout(MAX_LAST_WRITE, written).await.is_err() {
-            tracing::debug!("some clients did not read their last answers");
         }
-        serving_each.shutdown().await;
-        Ok(ended)
+    };
+    drop(listener);
+    closing.cancel();
+    sessions.end_listening();
+    runs.cancel();
+    // The calls are awaited before rmcp is stopped, because stopping drops the streams, and the
+    // calls should be answered.
+    calls.wait_until_empty(MAX_GOODBYE).await;
+    let written = async { while serving_each.join_next().await.is_some() {} };
+    if timeout(MAX_LAST_WRITE, written).await.is_err() {
+        tracing::debug!("some clients did not read their last answers");
     }
+    serving_each.shutdown().await;
+    Ok(ended)
+}
 
-    /// The MCP service of rmcp. Its checks of hosts and origins are disabled; [`Authentication`]
-    /// does them.
-    fn mcp_service(
-        &self,
-        sessions: &Arc<Sessions>,
-        open: &CancellationToken,
-        runs: &CancellationToken,
-        calls: &Arc<Calls>,
-    ) -> StreamableHttpService<Session, Sessions> {
-        let owner = self.shared.next_owner();
-        let handler = Handler::new(Arc::clone(&self.shared), owner, runs.child_token(), Arc::clone(calls));
-        // The handler of all clients without a session. Messages of a session carry their own.
-        let handler = Arc::new(handler.of_many());
-        let config = StreamableHttpServerConfig::default()
-            .disable_allowed_hosts()
-            .with_max_request_body_bytes(MAX_LINE)
-            .with_json_response(true)
-            .with_sse_keep_alive(Some(SIGN_OF_LIFE))
-            // Streams cannot be resumed, so clients need no retry interval.
-            .with_sse_retry(None)
-            .with_cancellation_token(open.clone());
-        StreamableHttpService::new(
-            move || Ok(Session::new(Arc::clone(&handler))),
-            Arc::clone(sessions),
-            config,
-        )
-    }
+/// The MCP service of rmcp. Its checks of hosts and origins are disabled; [`Authentication`]
+/// does them.
+fn mcp_service(
+    shared: &Arc<Shared>,
+    sessions: &Arc<Sessions>,
+    open: &CancellationToken,
+    runs: &CancellationToken,
+    calls: &Arc<CallsInFlight>,
+) -> StreamableHttpService<RequestHandler, Sessions> {
+    // The session of all clients that have none. Messages of the others carry theirs.
+    let session = McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(calls));
+    let session = Arc::new(session.of_many_clients());
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(MAX_LINE)
+        .with_json_response(true)
+        .with_sse_keep_alive(Some(SIGN_OF_LIFE))
+        // Streams cannot be resumed, so clients need no retry interval.
+        .with_sse_retry(None)
+        .with_cancellation_token(open.clone());
+    StreamableHttpService::new(
+        move || Ok(RequestHandler::new(Arc::clone(&session))),
+        Arc::clone(sessions),
+        config,
+    )
 }
 
 /// State that all connections share.

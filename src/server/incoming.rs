@@ -49,7 +49,7 @@ pub(crate) enum TooLarge {
 
 impl DetachedInput {
     /// Returns the input that was detached from a request over stdio or HTTP.
-    pub(crate) fn of(extensions: &Extensions) -> Option<Json> {
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Option<Json> {
         let over_http = || extensions.get::<http::request::Parts>()?.extensions.get::<Self>();
         extensions.get::<Self>().or_else(over_http).map(|Self(input)| input.clone())
     }

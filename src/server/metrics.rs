@@ -3,9 +3,10 @@
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
-use super::serve::{Shared, health_name};
+use super::health::resident_bytes;
+use super::languages::{LANGUAGES, report_name};
+use super::shared::Shared;
 use crate::mcp::ServerState;
-use crate::run::result::Language;
 
 /// Describes every metric of cx to the process's [`metrics`](https://docs.rs/metrics) recorder.
 /// Must be called after the recorder is installed.
@@ -66,9 +67,9 @@ pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     gauge!("cx_runs_active").set(count(runs.running));
     gauge!("cx_runs_queued").set(count(runs.queued));
     gauge!("cx_runs_limit").set(count(runs.most_running));
-    for language in [Language::TypeScript, Language::Python] {
+    for language in LANGUAGES {
         let pool = executor.pool_stats(language);
-        let name = health_name(language);
+        let name = report_name(language);
         gauge!("cx_engine_ready_instances", "language" => name).set(count(pool.ready));
         gauge!("cx_engine_queued_runs", "language" => name).set(count(pool.waiting));
         gauge!("cx_engine_lost_threads", "language" => name).set(count(pool.lost));
@@ -85,7 +86,7 @@ pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     gauge!("cx_http_sessions").set(count(sessions));
     gauge!("cx_http_connections").set(count(connections));
     gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
-    if let Some(bytes) = super::health::resident_bytes() {
+    if let Some(bytes) = resident_bytes() {
         #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
         gauge!("process_resident_memory_bytes").set(bytes as f64);
     }

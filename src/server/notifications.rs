@@ -28,7 +28,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Maximum number of notifications that wait to be sent. Further ones are dropped, and dropped
 /// lines are counted: the answer contains everything.
-const MAX_WAITING_NOTES: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// How long the connection may take to queue a notification.
 const MAX_SEND: Duration = Duration::from_millis(200);
@@ -77,7 +77,7 @@ impl RunNotifications {
         mut script: Script,
     ) -> (Script, Self) {
         let logger = script.name.clone();
-        let (sender, notifications) = mpsc::channel(MAX_WAITING_NOTES);
+        let (sender, notifications) = mpsc::channel(MAX_WAITING);
         let dropped = Arc::new(AtomicU64::new(0));
         if wanted.progress.is_some() {
             let sender = sender.clone();
@@ -116,9 +116,8 @@ impl RunNotifications {
         (script, notifications)
     }
 
-    /// Sends further notifications for this request, as its client wants them, and no longer for
-    /// the request before.
-    pub(crate) fn tell(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
+    /// Sends further notifications for this request instead of the previous one.
+    pub(crate) fn redirect(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
         // Progress values start again with each progress token.
         (self.wanted, self.sent) = (wanted, 0.0);
         (self.peer, self.request) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));

@@ -50,14 +50,14 @@ impl Part {
     }
 }
 
-/// Lists everything that `owner` can read, newest runs first. The run history bounds the number.
-pub(crate) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
+/// Lists everything that `client` can read, newest runs first. The run history bounds the number.
+pub(crate) fn list(history: Option<&History>, client: &str) -> Vec<Resource> {
     let guide = Resource::new(GUIDE, "guide")
         .with_title("How to write scripts for cx")
         .with_mime_type(MARKDOWN)
         .with_size(guide::GUIDE.len() as u64);
     let mut resources = vec![guide];
-    for run in history.map_or_else(Vec::new, |history| history.list(owner)) {
+    for run in history.map_or_else(Vec::new, |history| history.list(client)) {
         for part in Part::ALL {
             let Some(text) = part.of(&run).filter(|text| !text.is_empty()) else { continue };
             let uri = format!("{RUNS}{}/{}", run.id, part.name());
@@ -80,11 +80,11 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 ///
 /// # Errors
 ///
-/// If there is no such resource, or none of `owner`'s.
+/// If there is no such resource, or none of `client`'s.
 pub(crate) fn read(
     uri: &str,
     history: Option<&History>,
-    owner: &str,
+    client: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
     let contents = |text: &str, mime_type: &str| {
         let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
@@ -100,7 +100,7 @@ pub(crate) fn read(
     let Some(part) = Part::ALL.into_iter().find(|part| part.name() == name) else {
         return missing("the parts of a run are `output`, `value` and `calls`");
     };
-    let Some(run) = history.and_then(|history| history.get(owner, id)) else {
+    let Some(run) = history.and_then(|history| history.get(client, id)) else {
         return missing("this run is not kept, or no longer");
     };
     match part.of(&run) {

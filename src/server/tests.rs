@@ -1,7 +1,6 @@
 //! Behaviour that only a test inside the process can provoke.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -73,11 +72,11 @@ async fn an_engine_that_does_not_start_is_not_healthy() {
         true
     );
     let failure = Error::Start { what: "Python", source: std::io::Error::other("no memory") };
-    server.shared.note_start(Language::Python, Some(&failure));
+    server.shared.record_start(Language::Python, Some(&failure));
     let sick = client.request("tools/call", health.clone()).await["result"]["structuredContent"].clone();
     assert_eq!(sick["healthy"], false, "{sick}");
     assert_eq!(sick["engines"]["python"]["error"], "failed to start Python: no memory");
-    server.shared.note_start(Language::Python, None);
+    server.shared.record_start(Language::Python, None);
     assert_eq!(client.request("tools/call", health).await["result"]["structuredContent"]["healthy"], true);
 }
 
@@ -207,11 +206,11 @@ async fn v_262_a_server_whose_hung_workers_come_back_goes_on() {
     }
     let refused = client.request("tools/call", run("return 1", 1_000)).await;
     assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
-    assert!(server.shared.is_looking.load(Ordering::Relaxed));
+    assert!(server.shared.hung_workers.are_watched());
     *released.0.lock() = true;
     released.1.notify_all();
     let back = async {
-        while server.shared.is_looking.load(Ordering::Relaxed) {
+        while server.shared.hung_workers.are_watched() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

@@ -30,9 +30,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
+use crate::server::calls::CallsInFlight;
 use crate::server::metrics;
-use crate::server::serve::{Calls, Shared, random_name};
-use crate::server::session::Handler;
+use crate::server::random_name::random_name;
+use crate::server::session::McpSession;
+use crate::server::shared::Shared;
 
 /// Maximum number of messages that wait for the client to read a stream. Further notifications are
 /// dropped, as over stdio.
@@ -79,14 +81,14 @@ pub(crate) struct Sessions {
     /// Cancels the runs of all sessions.
     runs: CancellationToken,
     /// The calls of all sessions.
-    calls: Arc<Calls>,
+    calls: Arc<CallsInFlight>,
     open: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
 }
 
 /// One client's session.
 struct HttpSession {
-    /// Attached to each message, so that rmcp handles it in this session.
-    handler: Arc<Handler>,
+    /// Attached to each message, so that it is handled in this session.
+    session: Arc<McpSession>,
     /// The peer that sent its first request.
     peer: PeerKey,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
@@ -145,7 +147,7 @@ impl Sessions {
         shared: Arc<Shared>,
         bounds: SessionBounds,
         runs: CancellationToken,
-        calls: Arc<Calls>,
+        calls: Arc<CallsInFlight>,
     ) -> Self {
         Self { shared, bounds, runs, calls, open: Mutex::default() }
     }
@@ -226,14 +228,11 @@ impl SessionManager for Sessions {
             let _elsewhere = REFUSED.try_with(|is_refused| is_refused.set(true));
             return Err(refused);
         }
-        let owner = self.shared.next_owner();
-        let runs = self.runs.child_token();
-        let handler =
-            Handler::new(Arc::clone(&self.shared), owner, runs, Arc::new(Calls::among(&self.calls)))
-                .with_own_state(&id);
+        let calls = Arc::new(CallsInFlight::within(&self.calls));
+        let session = McpSession::new(Arc::clone(&self.shared), self.runs.child_token(), calls);
         let (incoming, messages) = mpsc::channel(MAX_INCOMING);
         let session = Arc::new(HttpSession {
-            handler: Arc::new(handler),
+            session: Arc::new(session.with_own_state(&id)),
             peer,
             incoming,
             ended: CancellationToken::new(),
@@ -242,7 +241,7 @@ impl SessionManager for Sessions {
         let transport = SessionTransport {
             messages,
             ended: session.ended.clone(),
-            handler: Arc::clone(&session.handler),
+            session: Arc::clone(&session.session),
             streams: Arc::clone(&session.streams),
         };
         open.insert(Arc::clone(&id), session);
@@ -328,7 +327,7 @@ impl HttpSession {
             number
         };
         let stream = SessionStream { receiver, request: Some(number), session: Arc::clone(&self) };
-        request.request.extensions_mut().insert(Arc::clone(&self.handler));
+        request.request.extensions_mut().insert(Arc::clone(&self.session));
         self.pass_on(JsonRpcMessage::Request(request)).await?;
         Ok(stream)
     }
@@ -353,7 +352,7 @@ impl HttpSession {
                             return Ok(());
                         }
                     } else {
-                        notification.notification.extensions_mut().insert(Arc::clone(&self.handler));
+                        notification.notification.extensions_mut().insert(Arc::clone(&self.session));
                     }
                 }
                 JsonRpcMessage::Response(response) => {
@@ -392,7 +391,7 @@ impl HttpSession {
 
     fn has_calls(&self, streams: &Streams) -> bool {
         // A task is a call without a stream.
-        !streams.requests.is_empty() || self.handler.calls.are_under_way()
+        !streams.requests.is_empty() || !self.session.calls.is_empty()
     }
 
     /// Determines for which peers the session may be evicted.
@@ -414,7 +413,7 @@ impl HttpSession {
     }
 
     fn end(&self) {
-        self.handler.runs.cancel();
+        self.session.runs.cancel();
         self.ended.cancel();
         self.streams.lock().standalone = None;
     }
@@ -577,7 +576,7 @@ impl Drop for SessionStream {
 pub(crate) struct SessionTransport {
     messages: mpsc::Receiver<ClientJsonRpcMessage>,
     ended: CancellationToken,
-    handler: Arc<Handler>,
+    session: Arc<McpSession>,
     streams: Arc<Mutex<Streams>>,
 }
 
@@ -601,14 +600,14 @@ impl Transport<RoleServer> for SessionTransport {
     }
 
     async fn close(&mut self) -> Result<(), NotRead> {
-        self.handler.runs.cancel();
+        self.session.runs.cancel();
         {
             let mut streams = self.streams.lock();
             streams.requests.clear();
             streams.standalone = None;
         }
         // The session is over, so nobody can read its records or use its state.
-        self.handler.forget();
+        self.session.forget();
         Ok(())
     }
 }

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::executor::Executor;
-use crate::server::{Server, ServerOptions};
+use crate::server::ServerOptions;
 
 fn sessions(most: usize) -> Sessions {
-    let server = Server::new(Executor::builder().build().unwrap(), ServerOptions::default());
+    let shared = Shared::new(Executor::builder().build().unwrap(), ServerOptions::default());
     let bounds = SessionBounds { most, idle: Duration::from_secs(600) };
-    Sessions::new(server.shared, bounds, CancellationToken::new(), Arc::default())
+    Sessions::new(Arc::new(shared), bounds, CancellationToken::new(), Arc::default())
 }
 
 /// Makes a session look as if it had been idle for this long.
@@ -53,7 +53,7 @@ async fn v_335_each_peer_has_a_share_of_the_sessions() {
     assert!(!sessions.knows(&listening[0].1), "the oldest");
     // A session with a call in flight is never evicted.
     let calls: Vec<_> =
-        listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().handler.calls.begin()).collect();
+        listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().session.calls.begin()).collect();
     assert!(PEER.scope(third, sessions.create_session()).await.is_err());
     drop(calls);
     PEER.scope(third, sessions.create_session()).await.unwrap();
@@ -79,7 +79,7 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
     // A session with a standalone stream is in use.
     let listening = sessions.create_standalone_stream(&ids[2]).await.unwrap();
     // So is a session with a task.
-    let task = sessions.session(&ids[0]).unwrap().handler.calls.begin();
+    let task = sessions.session(&ids[0]).unwrap().session.calls.begin();
     age(&sessions, &ids[0], Duration::from_secs(90));
     sessions.create_session().await.unwrap();
     drop(task);
