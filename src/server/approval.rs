@@ -21,41 +21,44 @@ const REASON: &str = "reason";
 /// Sends an approval prompt to the client and waits for the answer.
 type Approver = Box<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync>;
 
-/// How the user behind a request can be asked.
-pub(super) enum Person {
+/// The key of the prompt in a result that asks, and of the answer in the repeated request.
+pub(crate) const KEY: &str = "approval";
+
+/// How a client can ask its user.
+pub(crate) enum Elicitation {
     /// During the request, by a request of the server: clients of the handshake revisions.
-    AtOnce(Approver),
-    /// By a result that asks, after which the client repeats the request with the answer: clients
-    /// of the stateless revision.
-    ByResult(Approver, mpsc::Receiver<Question>),
+    DuringRequest(Approver),
+    /// In a result, after which the client repeats the request with the answer: clients of the
+    /// stateless revision.
+    InResult(Approver, mpsc::Receiver<ApprovalPrompt>),
 }
 
-impl Person {
+impl Elicitation {
     /// Returns how to ask the user behind this request, if the client has declared that it shows
     /// forms.
-    pub(super) fn behind(context: &RequestContext<RoleServer>) -> Option<Self> {
+    pub(crate) fn from_context(context: &RequestContext<RoleServer>) -> Option<Self> {
         if let Some(capabilities) = context.meta.client_capabilities() {
             if !shows_forms(&capabilities) {
                 return None;
             }
             // There is one prompt at a time.
-            let (sender, questions) = mpsc::channel(1);
-            let approver = move |asked: ApprovalRequest| -> BoxFuture<'static, Approval> {
+            let (sender, prompts) = mpsc::channel(1);
+            let approver = move |request: ApprovalRequest| -> BoxFuture<'static, Approval> {
                 let sender = sender.clone();
                 Box::pin(async move {
-                    let (answer, said) = oneshot::channel();
+                    let (answer, approval) = oneshot::channel();
                     // The receiver is dropped only with the run.
-                    let _gone = sender.send(Question { asked, answer }).await;
-                    said.await.unwrap_or(Approval::Unavailable)
+                    let _gone = sender.send(ApprovalPrompt { request, answer }).await;
+                    approval.await.unwrap_or(Approval::Unavailable)
                 })
             };
-            return Some(Self::ByResult(Box::new(approver), questions));
+            return Some(Self::InResult(Box::new(approver), prompts));
         }
         if !shows_forms(&context.peer.peer_info()?.capabilities) {
             return None;
         }
         let (peer, of) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
-        Some(Self::AtOnce(Box::new(move |request| {
+        Some(Self::DuringRequest(Box::new(move |request| {
             let (peer, of) = (peer.clone(), of.clone());
             Box::pin(async move { ask(peer, of, &request).await })
         })))
@@ -70,24 +73,24 @@ fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 
 /// An approval prompt that is open until it is answered, times out, or its run ends. Dropping it
 /// means that the user cannot be asked.
-pub(super) struct Question {
-    asked: ApprovalRequest,
+pub(crate) struct ApprovalPrompt {
+    request: ApprovalRequest,
     answer: oneshot::Sender<Approval>,
 }
 
-impl Question {
+impl ApprovalPrompt {
     /// The form that the client shows. `None` only if rmcp refuses this module's form.
-    pub(super) fn request(&self) -> Option<InputRequest> {
-        Some(InputRequest::Elicitation(ElicitRequest::new(form(&self.asked)?)))
+    pub(crate) fn request(&self) -> Option<InputRequest> {
+        Some(InputRequest::Elicitation(ElicitRequest::new(form(&self.request)?)))
     }
 
-    /// Completes when nobody waits for the answer any more.
-    pub(super) async fn over(&mut self) {
+    /// Completes when nothing waits for the answer any more.
+    pub(crate) async fn closed(&mut self) {
         self.answer.closed().await;
     }
 
     /// Passes on the client's answer. An answer that cannot be parsed is a denial.
-    pub(super) fn answer(self, response: Value) {
+    pub(crate) fn answer(self, response: Value) {
         let approval = serde_json::from_value(response)
             .map_or(Approval::Deny { reason: None }, |answer: ElicitResult| approval(&answer));
         // An answer that comes too late is ignored: the run has continued without it.
@@ -112,14 +115,15 @@ fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
 
 async fn ask(peer: Peer<RoleServer>, of: OriginatingRequestId, request: &ApprovalRequest) -> Approval {
     let Some(params) = form(request) else { return Approval::Unavailable };
-    let mut question = ElicitRequest::new(params);
+    let mut elicitation = ElicitRequest::new(params);
     // Over HTTP, the prompt is sent on the stream of this call's answer.
-    question.extensions.insert(of);
-    let question = ServerRequest::ElicitRequest(question);
-    let Ok(handle) = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await else {
+    elicitation.extensions.insert(of);
+    let elicitation = ServerRequest::ElicitRequest(elicitation);
+    let Ok(handle) = peer.send_cancellable_request(elicitation, PeerRequestOptions::no_options()).await
+    else {
         return Approval::Unavailable;
     };
-    let mut open = OpenQuestion(Some(handle));
+    let mut open = OpenPrompt(Some(handle));
     let Some(handle) = &mut open.0 else { return Approval::Unavailable };
     let answer = (&mut handle.rx).await;
     // The prompt was answered, so there is nothing to cancel.
@@ -133,16 +137,16 @@ async fn ask(peer: Peer<RoleServer>, of: OriginatingRequestId, request: &Approva
 
 /// A prompt that the client shows. If the run ends or the prompt times out first, dropping this
 /// cancels it at the client.
-struct OpenQuestion(Option<RequestHandle<RoleServer>>);
+struct OpenPrompt(Option<RequestHandle<RoleServer>>);
 
-impl Drop for OpenQuestion {
+impl Drop for OpenPrompt {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
         // Dropped in the executor's runtime, which outlives its runs. Without a runtime there is no
         // client to notify.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let _gone = handle.cancel(Some("the call is not waited for any more".to_owned())).await;
+                let _gone = handle.cancel(Some("the script no longer waits for this call".to_owned())).await;
             });
         }
     }

@@ -1,4 +1,4 @@
-//! The arguments of a call of a tool that runs a script.
+//! The arguments of a call of a tool that runs a script: parsed, checked, and made a script.
 
 use std::time::Duration;
 
@@ -7,19 +7,20 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::json::Json;
 use crate::run::limits::Limits;
+use crate::run::script::{Language, Script};
 use crate::storage::state::StateScope;
 use crate::text::preview;
 use crate::tools::names::{self, kind};
 
 /// Maximum timeout of a run.
-pub(super) const MAX_TIMEOUT: Duration = Limits::CEILING.wall_time;
+pub(crate) const MAX_TIMEOUT: Duration = Limits::CEILING.wall_time;
 
 /// Maximum characters of a value that an error message shows.
 const MAX_SHOWN: usize = 60;
 
 /// A parameter of the tools that run scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunParameter {
+pub(crate) enum RunParameter {
     Code,
     Input,
     AllowedTools,
@@ -30,7 +31,7 @@ pub(super) enum RunParameter {
 }
 
 impl RunParameter {
-    pub(super) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Code,
         Self::Input,
         Self::AllowedTools,
@@ -40,7 +41,7 @@ impl RunParameter {
         Self::DryRun,
     ];
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Code => "code",
             Self::Input => "input",
@@ -55,14 +56,14 @@ impl RunParameter {
 
 /// The validated arguments of a call.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct RunArguments {
-    pub(super) code: String,
-    pub(super) input: Option<Json>,
-    pub(super) allowed_tools: Option<Vec<String>>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) max_tool_calls: Option<u32>,
-    pub(super) session: Option<String>,
-    pub(super) is_dry_run: bool,
+pub(crate) struct RunArguments {
+    pub(crate) code: String,
+    pub(crate) input: Option<Json>,
+    pub(crate) allowed_tools: Option<Vec<String>>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_tool_calls: Option<u32>,
+    pub(crate) session: Option<String>,
+    pub(crate) is_dry_run: bool,
 }
 
 impl RunArguments {
@@ -73,7 +74,7 @@ impl RunArguments {
     ///
     /// All problems of the arguments. Each names the field, the expected type and the received
     /// value.
-    pub(super) fn read(arguments: Map<String, Value>, input: Option<Json>) -> Result<Self, String> {
+    pub(crate) fn read(arguments: Map<String, Value>, input: Option<Json>) -> Result<Self, String> {
         let mut read = Self::default();
         let mut problems = Vec::new();
         let mut has_code = false;
@@ -83,7 +84,7 @@ impl RunArguments {
                 continue;
             };
             has_code |= parameter == RunParameter::Code;
-            if let Err(problem) = read.take(parameter, value) {
+            if let Err(problem) = read.set(parameter, value) {
                 problems.push(problem);
             }
         }
@@ -96,7 +97,43 @@ impl RunArguments {
         if problems.is_empty() { Ok(read) } else { Err(problems.join("; ")) }
     }
 
-    fn take(&mut self, parameter: RunParameter, value: Value) -> Result<(), String> {
+    /// The limits that the client requested, or `default`, capped by the operator's `max`.
+    pub(crate) fn limits(&self, default: Limits, max: &Limits) -> Limits {
+        let tool_calls = self.max_tool_calls.unwrap_or(default.tool_calls);
+        Limits {
+            wall_time: self.timeout.unwrap_or(default.wall_time).min(max.wall_time),
+            // 0 means no limit, in both the request and the maximum.
+            tool_calls: match (tool_calls, max.tool_calls) {
+                (asked, 0) => asked,
+                (0, max) => max,
+                (asked, max) => asked.min(max),
+            },
+            ..default
+        }
+    }
+
+    /// The script, without its limits.
+    pub(crate) fn into_script(self, language: Language) -> Script {
+        let mut script = match language {
+            Language::TypeScript => Script::typescript(self.code),
+            Language::Python => Script::python(self.code),
+        };
+        if let Some(input) = self.input {
+            script = script.input(input);
+        }
+        if let Some(patterns) = self.allowed_tools {
+            script = script.allow(patterns);
+        }
+        if let Some(handle) = self.session {
+            script = script.session(handle);
+        }
+        if self.is_dry_run {
+            script = script.dry_run();
+        }
+        script
+    }
+
+    fn set(&mut self, parameter: RunParameter, value: Value) -> Result<(), String> {
         let expected = |what: &str, value: &Value| {
             Err(format!("`{}`: expected {what}: {}", parameter.name(), shown(value)))
         };
@@ -132,7 +169,7 @@ impl RunArguments {
             (RunParameter::MaxToolCalls, value) => match whole(&value).map(u32::try_from) {
                 Some(Ok(calls)) => self.max_tool_calls = Some(calls),
                 _ => {
-                    let what = format!("a whole number from 0 (no limit) to {}", u32::MAX);
+                    let what = format!("a whole number from 0 (as many as allowed) to {}", u32::MAX);
                     return expected(&what, &value);
                 }
             },

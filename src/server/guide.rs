@@ -3,11 +3,11 @@
 
 use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptMessage, Role};
 
-pub(super) use crate::run::guide::GUIDE;
+pub(crate) use crate::run::guide::GUIDE;
 
 /// The server's `instructions`. They are short, because clients add them to the model's context
 /// without being asked.
-pub(super) const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \
+pub(crate) const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \
 Write one script that finds its tools (searchTools), calls them (tools.<server>.<tool>), filters the answers \
 where they are, and returns only what is needed. Calls of a script cost no round trip: use loops and \
 Promise.all or asyncio.gather. help() in a script, or the resource cx://guide, has more.";
@@ -15,7 +15,7 @@ Promise.all or asyncio.gather. help() in a script, or the resource cx://guide, h
 const PROMPT: &str = "code-mode";
 
 /// The list of prompts.
-pub(super) fn prompts() -> Vec<Prompt> {
+pub(crate) fn prompts() -> Vec<Prompt> {
     vec![Prompt::new(PROMPT, Some("How to write scripts for cx"), None).with_title("Code mode")]
 }
 
@@ -24,7 +24,7 @@ pub(super) fn prompts() -> Vec<Prompt> {
 /// # Errors
 ///
 /// If there is no prompt of this name.
-pub(super) fn prompt(name: &str) -> Result<GetPromptResult, ErrorData> {
+pub(crate) fn prompt(name: &str) -> Result<GetPromptResult, ErrorData> {
     if name != PROMPT {
         return Err(ErrorData::invalid_params(format!("no prompt `{name}`: there is `{PROMPT}`"), None));
     }

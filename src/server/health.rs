@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::serve::{Shared, health_name};
+use super::languages::{LANGUAGES, report_name};
+use super::shared::Shared;
 use crate::mcp::{ServerState, ServerStats};
 use crate::run::result_json::milliseconds;
 use crate::run::script::Language;
@@ -12,22 +13,22 @@ use crate::text::preview;
 const MAX_ERROR_CHARACTERS: usize = 200;
 
 /// The answer of the tool `health`.
-pub(super) fn report(shared: &Shared) -> Value {
+pub(crate) fn report(shared: &Shared) -> Value {
     let executor = &shared.executor;
     let runs = executor.run_stats();
     let servers = executor.server_stats();
     let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
-    let broken = shared.broken.lock().clone();
-    let mut healthy = !shared.is_ending();
+    let start_failures = shared.start_failures.lock().clone();
+    let mut healthy = !shared.hung_workers.server_must_end();
     let mut engines = Map::new();
-    for language in [Language::TypeScript, Language::Python] {
+    for language in LANGUAGES {
         let pool = executor.pool_stats(language);
-        let name = health_name(language);
+        let name = report_name(language);
         let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.lost });
-        if let Some(error) = broken.get(name) {
+        if let Some(error) = start_failures.get(name) {
             engine["error"] = preview(error, MAX_ERROR_CHARACTERS).into();
         }
-        healthy &= pool.takes_runs() && !broken.contains_key(name);
+        healthy &= pool.takes_runs() && !start_failures.contains_key(name);
         engines.insert(name.to_owned(), engine);
     }
     let mut report = json!({
@@ -73,7 +74,7 @@ fn server_report(server: &ServerStats) -> Value {
 }
 
 /// Resident memory of the process in bytes. `None` where the system does not report it in `/proc`.
-pub(super) fn resident_bytes() -> Option<u64> {
+pub(crate) fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -14,7 +14,7 @@ use crate::json::{self, Json, TreeError};
 
 /// Maximum bytes of a message without its `input`. By default a source may have 1 MB, which escapes
 /// can double.
-pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Maximum bytes that such a message may take as a tree, in addition to its strings. This allows
 /// about 13,000 numbers or 2,000 small objects, far more than any request has. rmcp makes up to
@@ -26,19 +26,19 @@ const INPUT: &str = "input";
 
 /// A script's input that was detached from its request.
 #[derive(Clone, Debug)]
-pub(super) struct DetachedInput(Json);
+pub(crate) struct DetachedInput(Json);
 
 /// A message that is small enough to be parsed.
 #[derive(Debug)]
-pub(super) struct Incoming<'a> {
+pub(crate) struct Incoming<'a> {
     /// The message, with `null` in place of its input.
-    pub(super) message: Cow<'a, [u8]>,
-    pub(super) input: Option<DetachedInput>,
+    pub(crate) message: Cow<'a, [u8]>,
+    pub(crate) input: Option<DetachedInput>,
 }
 
 /// Why a message is not parsed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TooLarge {
+pub(crate) enum TooLarge {
     #[error(
         "the message is {bytes} bytes beside a script's `input`, at most {MAX_MESSAGE_BYTES} are read; pass data as `input`"
     )]
@@ -49,7 +49,7 @@ pub(super) enum TooLarge {
 
 impl DetachedInput {
     /// Returns the input that was detached from a request over stdio or HTTP.
-    pub(super) fn of(extensions: &Extensions) -> Option<Json> {
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Option<Json> {
         let over_http = || extensions.get::<http::request::Parts>()?.extensions.get::<Self>();
         extensions.get::<Self>().or_else(over_http).map(|Self(input)| input.clone())
     }
@@ -63,7 +63,7 @@ impl DetachedInput {
 /// # Errors
 ///
 /// If the rest is too large to be parsed.
-pub(super) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
+pub(crate) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
     let mut incoming = Incoming { message: Cow::Borrowed(message), input: None };
     let text = std::str::from_utf8(message).ok();
     if let Some(text) = text

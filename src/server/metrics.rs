@@ -3,9 +3,10 @@
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
-use super::serve::{Shared, health_name};
+use super::health::resident_bytes;
+use super::languages::{LANGUAGES, report_name};
+use super::shared::Shared;
 use crate::mcp::ServerState;
-use crate::run::script::Language;
 
 /// Describes every metric of cx to the process's [`metrics`](https://docs.rs/metrics) recorder.
 /// Must be called after the recorder is installed.
@@ -23,11 +24,11 @@ pub fn describe_metrics() {
         "Time from a script's arrival to its outcome"
     );
     describe_gauge!("cx_runs_active", "Scripts that run");
-    describe_gauge!("cx_runs_queued", "Scripts that wait for a place or for memory");
-    describe_gauge!("cx_runs_limit", "The most scripts that may run at once");
+    describe_gauge!("cx_runs_queued", "Scripts that wait for a slot or for memory");
+    describe_gauge!("cx_runs_limit", "Maximum number of scripts that run at the same time");
     describe_gauge!("cx_engine_ready_instances", "Isolates or interpreters that are ready, by language");
-    describe_gauge!("cx_engine_queued_runs", "Admitted scripts that wait for a thread, by language");
-    describe_gauge!("cx_engine_lost_threads", "Threads whose script cannot be stopped, by language");
+    describe_gauge!("cx_engine_queued_runs", "Admitted scripts that wait for a worker, by language");
+    describe_gauge!("cx_engine_lost_threads", "Hung workers, whose script cannot be stopped, by language");
     describe_gauge!("cx_servers_connected", "Upstream servers with a connection");
     describe_gauge!("cx_servers_configured", "Upstream servers");
     describe_gauge!("cx_http_sessions", "Sessions of clients over HTTP");
@@ -45,30 +46,30 @@ pub fn describe_metrics() {
     describe_histogram!(
         "cx_tool_call_duration_seconds",
         Unit::Seconds,
-        "Time of requests that were let through to a server"
+        "Time of requests that were sent to a server"
     );
     describe_gauge!("circuit_breaker_state", "0 closed, 1 open, 0.5 half open, by server");
     describe_counter!(
         "circuit_breaker_failures_total",
         "Failures that the circuit breaker has counted, by server"
     );
-    describe_gauge!("pool_active_connections", "Requests that are with a server");
-    describe_gauge!("pool_queue_depth", "Requests that wait for a place at a server");
-    describe_histogram!("pool_queue_wait_seconds", Unit::Seconds, "Time that requests waited for a place");
-    describe_counter!("pool_queue_full_total", "Requests refused because too many waited, or for too long");
+    describe_gauge!("pool_active_connections", "Requests in flight at a server, by server");
+    describe_gauge!("pool_queue_depth", "Requests that wait for a permit, by server");
+    describe_histogram!("pool_queue_wait_seconds", Unit::Seconds, "Time that requests waited for a permit");
+    describe_counter!("pool_queue_full_total", "Requests refused because of a full queue or a long wait");
     describe_counter!("rate_limited_total", "Requests refused because of a server's rate limit");
 }
 
 /// Records the current values of the gauges.
-pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
+pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     let executor = &shared.executor;
     let runs = executor.run_stats();
     gauge!("cx_runs_active").set(count(runs.running));
     gauge!("cx_runs_queued").set(count(runs.queued));
     gauge!("cx_runs_limit").set(count(runs.most_running));
-    for language in [Language::TypeScript, Language::Python] {
+    for language in LANGUAGES {
         let pool = executor.pool_stats(language);
-        let name = health_name(language);
+        let name = report_name(language);
         gauge!("cx_engine_ready_instances", "language" => name).set(count(pool.ready));
         gauge!("cx_engine_queued_runs", "language" => name).set(count(pool.waiting));
         gauge!("cx_engine_lost_threads", "language" => name).set(count(pool.lost));
@@ -85,14 +86,14 @@ pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     gauge!("cx_http_sessions").set(count(sessions));
     gauge!("cx_http_connections").set(count(connections));
     gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
-    if let Some(bytes) = super::health::resident_bytes() {
+    if let Some(bytes) = resident_bytes() {
         #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
         gauge!("process_resident_memory_bytes").set(bytes as f64);
     }
 }
 
 /// Counts an eviction of a `session` or a `connection`.
-pub(super) fn count_evicted(kind: &'static str) {
+pub(crate) fn count_evicted(kind: &'static str) {
     counter!("cx_http_evicted_total", "kind" => kind).increment(1);
 }
 

@@ -23,30 +23,48 @@
 //! runs of the executor. Clients of the handshake revisions (2024-11-05 to 2025-11-25) and of the
 //! stateless revision (2026-07-28) are served.
 
-mod http;
 mod serve;
+mod serve_stdio;
 
-mod session;
+mod http;
 mod stdio;
 
-mod approval;
+mod handler;
+mod requests;
+mod session;
+mod shared;
+
 mod call;
-mod notifications;
 mod pending;
+mod run_answer;
+mod run_in_flight;
+mod tasks;
+
+mod approval;
+mod arguments;
+mod incoming;
+mod notifications;
 
 mod answer;
-mod arguments;
 mod guide;
 mod health;
-mod incoming;
 mod metrics;
 mod resources;
 mod tools;
 
+mod calls;
+mod fingerprint;
+mod hung_workers;
+mod languages;
+mod random_name;
+mod shutdown;
+
 pub use answer::Format;
 pub use http::{HttpOptions, HttpToken, MetricsPrinter};
 pub use metrics::describe_metrics;
-pub use serve::{Ended, Server, ServerOptions};
+pub use serve::Server;
+pub use shared::ServerOptions;
+pub use shutdown::ShutdownReason;
 
 #[cfg(test)]
 mod tests;

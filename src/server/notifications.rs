@@ -22,14 +22,14 @@ use crate::run::result::{LogLevel, Output, ToolCallRecord};
 use crate::run::script::Script;
 
 /// The protocol's log levels.
-pub(super) type Severity = rmcp::model::LoggingLevel;
+pub(crate) type Severity = rmcp::model::LoggingLevel;
 
 /// Interval of progress notifications that say that the script still runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Maximum number of notifications that wait to be sent. Further ones are dropped, and dropped
 /// lines are counted: the answer contains everything.
-const MAX_WAITING_NOTES: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// How long the connection may take to queue a notification.
 const MAX_SEND: Duration = Duration::from_millis(200);
@@ -38,14 +38,14 @@ const MAX_SEND: Duration = Duration::from_millis(200);
 const MAX_LINE_BYTES: usize = 4_096;
 
 /// The notifications that a client asked for.
-pub(super) struct Wanted {
-    pub(super) progress: Option<ProgressToken>,
+pub(crate) struct Wanted {
+    pub(crate) progress: Option<ProgressToken>,
     /// The minimum severity of lines to send.
-    pub(super) log: Option<Severity>,
+    pub(crate) log: Option<Severity>,
 }
 
 /// An event of a run.
-pub(super) enum RunNotification {
+pub(crate) enum RunNotification {
     /// A tool call has ended.
     CallEnded(String),
     /// The script has printed a line.
@@ -55,7 +55,7 @@ pub(super) enum RunNotification {
 }
 
 /// Sends the notifications of one call to its client.
-pub(super) struct RunNotifications {
+pub(crate) struct RunNotifications {
     wanted: Wanted,
     peer: Peer<RoleServer>,
     /// Over HTTP, a notification is sent on the stream of this request's answer.
@@ -72,13 +72,13 @@ pub(super) struct RunNotifications {
 
 impl RunNotifications {
     /// Adds listeners to `script` for the wanted events, and returns the object that sends them.
-    pub(super) fn attach(
+    pub(crate) fn attach(
         wanted: Wanted,
         context: &RequestContext<RoleServer>,
         mut script: Script,
     ) -> (Script, Self) {
         let logger = script.name.clone();
-        let (sender, notifications) = mpsc::channel(MAX_WAITING_NOTES);
+        let (sender, notifications) = mpsc::channel(MAX_WAITING);
         let dropped = Arc::new(AtomicU64::new(0));
         if wanted.progress.is_some() {
             let sender = sender.clone();
@@ -88,12 +88,12 @@ impl RunNotifications {
                 let _full = sender.try_send(RunNotification::CallEnded(call_text(call)));
             });
         }
-        if let Some(least) = wanted.log {
+        if let Some(min) = wanted.log {
             let dropped = Arc::clone(&dropped);
             script = script.on_output(move |entry| {
                 let Output::Log { level, text } = entry else { return };
                 let severity = severity(*level);
-                if rank(severity) >= rank(least)
+                if rank(severity) >= rank(min)
                     && sender.try_send(RunNotification::Printed(severity, shortened(text))).is_err()
                 {
                     dropped.fetch_add(1, Ordering::Relaxed);
@@ -117,9 +117,8 @@ impl RunNotifications {
         (script, notifications)
     }
 
-    /// Sends further notifications for this request, as its client wants them, and no longer for
-    /// the request before.
-    pub(super) fn tell(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
+    /// Sends further notifications for this request instead of the previous one.
+    pub(crate) fn redirect(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
         // Progress values start again with each progress token.
         (self.wanted, self.sent) = (wanted, 0.0);
         (self.peer, self.request) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
@@ -127,7 +126,7 @@ impl RunNotifications {
 
     /// Waits for the next event. Never completes if nothing is wanted. Cancel-safe: dropping it
     /// loses no event.
-    pub(super) async fn next(&mut self) -> RunNotification {
+    pub(crate) async fn next(&mut self) -> RunNotification {
         tokio::select! {
             Some(notification) = self.notifications.recv() => notification,
             _ = self.heartbeat.tick(), if self.wanted.progress.is_some() => RunNotification::StillRunning,
@@ -137,7 +136,7 @@ impl RunNotifications {
     }
 
     /// Sends the remaining events when the run has ended.
-    pub(super) async fn finish(&mut self) {
+    pub(crate) async fn finish(&mut self) {
         while let Ok(notification) = self.notifications.try_recv() {
             self.send(notification).await;
         }
@@ -149,7 +148,7 @@ impl RunNotifications {
 
     /// Sends an event to the client. Must not be dropped before it completes: the notification
     /// could then be sent after the call's answer.
-    pub(super) async fn send(&mut self, notification: RunNotification) {
+    pub(crate) async fn send(&mut self, notification: RunNotification) {
         match notification {
             RunNotification::StillRunning => {
                 let seconds = self.started.elapsed().as_secs();
@@ -181,7 +180,7 @@ impl RunNotifications {
 
     async fn notify(&self, notification: ServerNotification) {
         // Sending only queues the message. It takes longer only while the connection is being
-        // closed, and then nobody receives it.
+        // closed, and then it is not received.
         match timeout(MAX_SEND, self.peer.send_notification(notification)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),

@@ -6,38 +6,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rmcp::model::{InputRequests, InputRequiredResult, JsonObject};
-use sha2::{Digest as _, Sha256};
+use rmcp::model::{InputRequests, InputRequiredResult};
 use tokio::task::AbortHandle;
 
-use super::approval::Question;
-use super::call::Underway;
-use super::serve::random_name;
-use crate::json::Json;
+use super::approval::{ApprovalPrompt, KEY};
+use super::fingerprint::Fingerprint;
+use super::random_name::random_name;
+use super::run_in_flight::RunInFlight;
 
 /// Maximum number of suspended runs of all clients together. A run beyond this number cannot ask
 /// for approval.
-const MOST: usize = 64;
+const MAX_SUSPENDED: usize = 64;
 
 /// A suspended run is dropped this long after its approval timeout. Until then it may have
 /// continued without an approval.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// The key of the prompt in the result, and of the answer in the repeated request.
-pub(super) const KEY: &str = "approval";
-
 /// Suspended runs, by a random name that cannot be guessed.
 #[derive(Default)]
-pub(super) struct PendingRuns {
-    runs: Mutex<HashMap<String, Waiting>>,
+pub(crate) struct PendingRuns {
+    runs: Mutex<HashMap<String, SuspendedRun>>,
 }
 
-struct Waiting {
-    owner: String,
+struct SuspendedRun {
+    client: String,
     /// Fingerprint of the call that the client has to repeat.
     call: Fingerprint,
-    underway: Underway,
-    question: Question,
+    run: RunInFlight,
+    prompt: ApprovalPrompt,
     _expiry: Expiry,
 }
 
@@ -50,27 +46,14 @@ impl Drop for Expiry {
     }
 }
 
-/// Hash of a call: of its tool and the exact bytes of its arguments.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fingerprint([u8; 32]);
-
-impl Fingerprint {
-    /// `input` is the input that was detached from the arguments.
-    pub(super) fn new(tool: &str, arguments: &JsonObject, input: Option<&Json>) -> Self {
-        let arguments = serde_json::to_vec(arguments).unwrap_or_default();
-        let input = input.map_or("", Json::text);
-        // JSON text contains no zero bytes, so a zero byte separates the parts.
-        let parts = [tool.as_bytes(), &arguments, input.as_bytes()].into_iter();
-        let hash = parts.fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
-        Self(hash.finalize().into())
-    }
-}
-
 /// Why a run is not resumed.
-pub(super) enum NotResumed {
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotResumed {
     /// There is no run of this name for this client, or it was dropped.
+    #[error("no run waits for this answer any more; run the script again")]
     Unknown,
     /// The name belongs to another call.
+    #[error("this answer belongs to a call with other arguments; send that call again, with it")]
     OtherCall,
 }
 
@@ -81,57 +64,61 @@ impl PendingRuns {
     ///
     /// Returns the run, without asking, if too many runs are suspended or the system provides no
     /// random numbers.
-    pub(super) fn add(
+    pub(crate) fn add(
         self: &Arc<Self>,
-        owner: &str,
+        client: &str,
         call: Fingerprint,
-        mut underway: Underway,
-        question: Question,
-    ) -> Result<InputRequiredResult, Box<Underway>> {
-        let (Some(name), Some(request)) = (random_name(), question.request()) else {
-            return Err(Box::new(underway));
+        mut run: RunInFlight,
+        prompt: ApprovalPrompt,
+    ) -> Result<InputRequiredResult, Box<RunInFlight>> {
+        let (Some(name), Some(request)) = (random_name(), prompt.request()) else {
+            return Err(Box::new(run));
         };
         let mut runs = self.runs.lock();
-        if runs.len() >= MOST {
-            tracing::warn!("too many runs wait for their clients; nobody is asked");
-            return Err(Box::new(underway));
+        if runs.len() >= MAX_SUSPENDED {
+            tracing::warn!("too many runs wait for approval; no prompt is sent");
+            return Err(Box::new(run));
         }
         // A suspended run does not delay those that wait for the end of all calls in flight.
-        underway.rest();
-        let longest = underway.limits.answer_time + KEPT;
+        run.guard = None;
+        let max = run.limits.answer_time + KEPT;
         let expiry = tokio::spawn({
             let (all, name) = (Arc::downgrade(self), name.clone());
             async move {
-                tokio::time::sleep(longest).await;
+                tokio::time::sleep(max).await;
                 // Dropping the entry ends the run.
                 let _forgotten = all.upgrade().and_then(|all| all.runs.lock().remove(&name));
             }
         });
         let expiry = Expiry(expiry.abort_handle());
-        let waiting = Waiting { owner: owner.to_owned(), call, underway, question, _expiry: expiry };
-        runs.insert(name.clone(), waiting);
+        let suspended = SuspendedRun { client: client.to_owned(), call, run, prompt, _expiry: expiry };
+        runs.insert(name.clone(), suspended);
         Ok(InputRequiredResult::new(Some(InputRequests::from([(KEY.to_owned(), request)])), Some(name)))
     }
 
     /// Removes a run and its prompt, for the client that was asked and repeats the call.
-    pub(super) fn take(
+    ///
+    /// # Errors
+    ///
+    /// If the client has no such run, or has called something else. The run is not removed then.
+    pub(crate) fn remove(
         &self,
-        owner: &str,
+        client: &str,
         call: Fingerprint,
         name: &str,
-    ) -> Result<(Underway, Question), NotResumed> {
+    ) -> Result<(RunInFlight, ApprovalPrompt), NotResumed> {
         let mut runs = self.runs.lock();
-        let waiting = runs.get(name).filter(|waiting| waiting.owner == owner).ok_or(NotResumed::Unknown)?;
-        if waiting.call != call {
+        let suspended = runs.get(name).filter(|run| run.client == client).ok_or(NotResumed::Unknown)?;
+        if suspended.call != call {
             return Err(NotResumed::OtherCall);
         }
-        let waiting = runs.remove(name).ok_or(NotResumed::Unknown)?;
-        Ok((waiting.underway, waiting.question))
+        let suspended = runs.remove(name).ok_or(NotResumed::Unknown)?;
+        Ok((suspended.run, suspended.prompt))
     }
 
-    /// Ends all runs of `owner`, a client that does not come back.
-    pub(super) fn forget(&self, owner: &str) {
+    /// Ends all runs of a client that does not come back.
+    pub(crate) fn forget(&self, client: &str) {
         // Collected first, so that the runs are dropped after the lock is released.
-        let _forgotten: Vec<_> = self.runs.lock().extract_if(|_, waiting| waiting.owner == owner).collect();
+        let _forgotten: Vec<_> = self.runs.lock().extract_if(|_, run| run.client == client).collect();
     }
 }

@@ -6,7 +6,7 @@ use super::guide;
 use crate::run::history::{History, KeptRun};
 
 /// The URI of the guide.
-pub(super) const GUIDE: &str = "cx://guide";
+pub(crate) const GUIDE: &str = "cx://guide";
 
 /// Prefix of the URIs of run records.
 const RUNS: &str = "cx://runs/";
@@ -41,7 +41,7 @@ impl Part {
         }
     }
 
-    fn of(self, run: &KeptRun) -> Option<&str> {
+    fn content(self, run: &KeptRun) -> Option<&str> {
         match self {
             Self::Output => Some(&run.output),
             Self::Value => run.value.as_deref(),
@@ -50,16 +50,16 @@ impl Part {
     }
 }
 
-/// Lists everything that `owner` can read, newest runs first. The run history bounds the number.
-pub(super) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
+/// Lists everything that `client` can read, newest runs first. The run history bounds the number.
+pub(crate) fn list(history: Option<&History>, client: &str) -> Vec<Resource> {
     let guide = Resource::new(GUIDE, "guide")
         .with_title("How to write scripts for cx")
         .with_mime_type(MARKDOWN)
         .with_size(guide::GUIDE.len() as u64);
     let mut resources = vec![guide];
-    for run in history.map_or_else(Vec::new, |history| history.list(owner)) {
+    for run in history.map_or_else(Vec::new, |history| history.list(client)) {
         for part in Part::ALL {
-            let Some(text) = part.of(&run).filter(|text| !text.is_empty()) else { continue };
+            let Some(text) = part.content(&run).filter(|text| !text.is_empty()) else { continue };
             let uri = format!("{RUNS}{}/{}", run.id, part.name());
             let name = format!("{} of run {}", part.name(), run.id);
             resources
@@ -70,9 +70,9 @@ pub(super) fn list(history: Option<&History>, owner: &str) -> Vec<Resource> {
 }
 
 /// The URI templates.
-pub(super) fn templates() -> Vec<ResourceTemplate> {
-    let description = "What a run left behind; part is output, value or calls. \
-        Answers that leave something out say the id.";
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    let description = "The record of a run; part is output, value or calls. \
+        Answers that leave something out have its id.";
     vec![ResourceTemplate::new(format!("{RUNS}{{id}}/{{part}}"), "run").with_description(description)]
 }
 
@@ -80,11 +80,11 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 ///
 /// # Errors
 ///
-/// If there is no such resource, or none of `owner`'s.
-pub(super) fn read(
+/// If there is no such resource, or none of `client`'s.
+pub(crate) fn read(
     uri: &str,
     history: Option<&History>,
-    owner: &str,
+    client: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
     let contents = |text: &str, mime_type: &str| {
         let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
@@ -100,10 +100,10 @@ pub(super) fn read(
     let Some(part) = Part::ALL.into_iter().find(|part| part.name() == name) else {
         return missing("the parts of a run are `output`, `value` and `calls`");
     };
-    let Some(run) = history.and_then(|history| history.get(owner, id)) else {
-        return missing("this run is not kept, or no longer");
+    let Some(run) = history.and_then(|history| history.get(client, id)) else {
+        return missing("there is no record of this run, or no longer");
     };
-    match part.of(&run) {
+    match part.content(&run) {
         Some(text) => contents(text, part.mime_type()),
         None => missing("this run failed and has no value"),
     }

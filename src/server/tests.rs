@@ -1,7 +1,6 @@
 //! Behaviour that only a test inside the process can provoke.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ended, Server, ServerOptions};
+use super::{Server, ServerOptions, ShutdownReason};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
@@ -25,7 +24,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(server: &Server, stop: &CancellationToken) -> (Self, tokio::task::JoinHandle<Ended>) {
+    fn new(server: &Server, stop: &CancellationToken) -> (Self, tokio::task::JoinHandle<ShutdownReason>) {
         let (ours, theirs) = duplex(1 << 16);
         let (reader, writer) = split(theirs);
         let (server, stop) = (server.clone(), stop.clone());
@@ -73,11 +72,11 @@ async fn an_engine_that_does_not_start_is_not_healthy() {
         true
     );
     let failure = Error::Start { what: "Python", source: std::io::Error::other("no memory") };
-    server.shared.note_start(Language::Python, Some(&failure));
+    server.shared.record_start(Language::Python, Some(&failure));
     let sick = client.request("tools/call", health.clone()).await["result"]["structuredContent"].clone();
     assert_eq!(sick["healthy"], false, "{sick}");
     assert_eq!(sick["engines"]["python"]["error"], "failed to start Python: no memory");
-    server.shared.note_start(Language::Python, None);
+    server.shared.record_start(Language::Python, None);
     assert_eq!(client.request("tools/call", health).await["result"]["structuredContent"]["healthy"], true);
 }
 
@@ -90,10 +89,10 @@ async fn clients_of_one_server_end_apart() {
     let run = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } });
     assert_eq!(first.request("tools/call", run.clone()).await["result"]["structuredContent"]["value"], 1);
     stop.cancel();
-    assert_eq!(first_ends.await.unwrap(), Ended::Stopped);
+    assert_eq!(first_ends.await.unwrap(), ShutdownReason::Stopped);
     assert_eq!(second.request("tools/call", run).await["result"]["structuredContent"]["value"], 1);
     drop(second);
-    assert_eq!(second_ends.await.unwrap(), Ended::ClientGone);
+    assert_eq!(second_ends.await.unwrap(), ShutdownReason::ClientGone);
 }
 
 #[tokio::test]
@@ -145,7 +144,7 @@ async fn a_stop_is_told_to_the_run_that_it_ends() {
     };
     let (answer, ()) = tokio::join!(call, stopping);
     assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "CANCELLED", "{answer}");
-    assert_eq!(ends.await.unwrap(), Ended::Stopped);
+    assert_eq!(ends.await.unwrap(), ShutdownReason::Stopped);
 }
 
 /// The run already has its slot, but still waits for memory.
@@ -207,11 +206,11 @@ async fn v_262_a_server_whose_hung_workers_come_back_goes_on() {
     }
     let refused = client.request("tools/call", run("return 1", 1_000)).await;
     assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
-    assert!(server.shared.is_looking.load(Ordering::Relaxed));
+    assert!(server.shared.hung_workers.are_watched());
     *released.0.lock() = true;
     released.1.notify_all();
     let back = async {
-        while server.shared.is_looking.load(Ordering::Relaxed) {
+        while server.shared.hung_workers.are_watched() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
-use crate::run::result::{LogLevel, Outcome, Output, ToolCallRecord, ToolCallStatus, Usage};
+use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError, ToolCallRecord, ToolCallStatus, Usage};
 use crate::tools::ToolErrorCode;
 
 fn returned(value: Value) -> ExecuteResult {
@@ -214,7 +215,7 @@ fn toon_as_its_specification_has_it() {
         ),
         (json!({ "mixed": [1, { "a": "true" }, [2, 3]] }), "mixed[3]:\n  - 1\n  - a: \"true\"\n  - [2]: 2,3"),
     ] {
-        assert_eq!(toon(&value), expected);
+        assert_eq!(Format::Toon.render(&value, String::new), expected);
     }
 }
 

@@ -3,10 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, HOST, ORIGIN, VARY,
-};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -17,17 +14,6 @@ use crate::error::Error;
 /// Minimum length of a token where other machines can reach the server. 32 characters of base64 are
 /// 192 bits.
 const MIN_TOKEN: usize = 32;
-
-/// How long a browser may cache the answer to a preflight request.
-const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
-
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
-
-const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
-);
-
-const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
 
 /// A secret that clients must send as `Authorization: Bearer`. Only its hash is kept.
 #[derive(Clone)]
@@ -61,7 +47,7 @@ impl HttpToken {
 
     /// Compares in constant time, so that the duration does not reveal how much of the token is
     /// right.
-    fn is(&self, token: &[u8]) -> bool {
+    fn matches(&self, token: &[u8]) -> bool {
         let fingerprint: [u8; 32] = Sha256::digest(token).into();
         self.fingerprint.ct_eq(&fingerprint).into()
     }
@@ -74,14 +60,14 @@ impl fmt::Debug for HttpToken {
 }
 
 /// Checks each request before its body is read.
-pub(super) struct Authentication {
+pub(crate) struct Authentication {
     is_loopback: bool,
     origins: Vec<url::Origin>,
     token: Option<HttpToken>,
 }
 
 /// Why a request is refused.
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// The host is not allowed, or the page's origin is not.
     Forbidden(&'static str),
     /// The token is missing or wrong.
@@ -95,12 +81,12 @@ impl Authentication {
     ///
     /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token or
     /// only a short one, or if an entry of `origins` is not an origin.
-    pub(super) fn new(address: IpAddr, origins: &[String], token: Option<HttpToken>) -> Result<Self, Error> {
+    pub(crate) fn new(address: IpAddr, origins: &[String], token: Option<HttpToken>) -> Result<Self, Error> {
         let is_loopback = address.to_canonical().is_loopback();
         if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
             let problem = format!(
-                "others can reach {address}: expected a token of at least {MIN_TOKEN} characters, or an address \
-                 such as 127.0.0.1"
+                "other machines can reach {address}: expected a token of at least {MIN_TOKEN} characters, or \
+                 an address such as 127.0.0.1"
             );
             return Err(Error::InvalidOptions { option: "token", problem });
         }
@@ -109,12 +95,12 @@ impl Authentication {
     }
 
     /// Whether only processes of this machine can reach the server.
-    pub(super) const fn is_loopback(&self) -> bool {
+    pub(crate) const fn is_loopback(&self) -> bool {
         self.is_loopback
     }
 
     /// Checks the host and the origin of a request. Returns the origin if a page sent the request.
-    pub(super) fn check_source(
+    pub(crate) fn check_source(
         &self,
         uri: &Uri,
         headers: &HeaderMap,
@@ -132,13 +118,14 @@ impl Authentication {
         let is_allowed = origins.next().is_none()
             && origin.is_some_and(|page| is_local(page.host()) || self.origins.contains(&page.origin()));
         if !is_allowed {
-            return Err(Refusal::Forbidden("pages of this `Origin` may not ask: see `--allow-origin`"));
+            let problem = "requests from pages of this `Origin` are not allowed: see `--allow-origin`";
+            return Err(Refusal::Forbidden(problem));
         }
         Ok(Some(header.clone()))
     }
 
     /// Checks the token, if one is required.
-    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let Some(token) = &self.token else { return Ok(()) };
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let credentials = values.next().map(HeaderValue::as_bytes).and_then(|value| {
@@ -146,24 +133,10 @@ impl Authentication {
             scheme.eq_ignore_ascii_case(b"Bearer ").then_some(credentials.trim_ascii())
         });
         match credentials {
-            Some(credentials) if values.next().is_none() && token.is(credentials) => Ok(()),
+            Some(credentials) if values.next().is_none() && token.matches(credentials) => Ok(()),
             _ => Err(Refusal::Unauthorized),
         }
     }
-}
-
-/// Adds the CORS headers that let the page read the answer.
-pub(super) fn allow_reading(headers: &mut HeaderMap, origin: HeaderValue) {
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, RESPONSE_HEADERS);
-    headers.append(VARY, HeaderValue::from_static("Origin"));
-}
-
-/// Adds the CORS headers that say what a page may send.
-pub(super) fn allow_sending(headers: &mut HeaderMap) {
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
-    headers.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_SECONDS);
 }
 
 fn allowed_origin(text: &str) -> Result<url::Origin, Error> {

@@ -21,8 +21,8 @@ use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
 const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// All open connections.
-pub(super) struct Connections {
-    most: usize,
+pub(crate) struct Connections {
+    max: usize,
     open: Mutex<Open>,
 }
 
@@ -33,7 +33,7 @@ struct Open {
 }
 
 /// One connection, as long as it is open.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     peer: PeerKey,
     state: Mutex<State>,
     /// Cancelled when the connection has to end for a new one.
@@ -63,9 +63,16 @@ enum Phase {
     Answering,
 }
 
+/// What an evicted connection may still have to write.
+pub(crate) enum Unwritten {
+    Nothing,
+    /// The end of an answer that was complete before the eviction.
+    EndOfAnswer,
+}
+
 /// A connection that is counted until this is dropped.
-pub(super) struct OpenConnection {
-    pub(super) connection: Arc<Connection>,
+pub(crate) struct OpenConnection {
+    pub(crate) connection: Arc<Connection>,
     connections: Arc<Connections>,
     number: u64,
     /// `None` only while this is dropped.
@@ -73,18 +80,18 @@ pub(super) struct OpenConnection {
 }
 
 impl Connections {
-    /// Starts with no connections; there are never more than `most`.
-    pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, open: Mutex::default() })
+    /// Starts with no connections; there are never more than `max`.
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { max, open: Mutex::default() })
     }
 
     /// The number of open connections.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.open.lock().by_number.len()
     }
 
     /// Counts a new connection.
-    pub(super) fn open(self: &Arc<Self>, peer: PeerKey, permit: OwnedSemaphorePermit) -> OpenConnection {
+    pub(crate) fn open(self: &Arc<Self>, peer: PeerKey, permit: OwnedSemaphorePermit) -> OpenConnection {
         let connection = Arc::new(Connection {
             peer,
             state: Mutex::new(State {
@@ -106,11 +113,11 @@ impl Connections {
     /// Evicts a connection for `newcomer`, if one may be evicted. When it has ended, the receiver
     /// gets its permit directly: if it went back to the semaphore, another connection could take
     /// it.
-    pub(super) fn make_room(&self, newcomer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
+    pub(crate) fn make_room(&self, newcomer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
         let open = self.open.lock();
         let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
         let held = staying.map(Connection::held).collect();
-        let connection = select_for_eviction(held, newcomer, self.most)?;
+        let connection = select_for_eviction(held, newcomer, self.max)?;
         let (sender, permit) = oneshot::channel();
         // Set before the connection is removed from the list, which takes the same lock. So the
         // connection finds its successor when it ends.
@@ -132,40 +139,43 @@ impl Drop for OpenConnection {
 }
 
 impl Connection {
-    pub(super) fn peer(&self) -> PeerKey {
+    pub(crate) fn peer(&self) -> PeerKey {
         self.peer
     }
 
-    /// Completes when the connection is evicted. Returns whether the end of an answer may not have
-    /// been written yet.
-    pub(super) async fn evicted(&self) -> bool {
+    /// Completes when the connection is evicted. Returns what it may still have to write.
+    pub(crate) async fn evicted(&self) -> Unwritten {
         self.evicted.cancelled().await;
         let state = self.state.lock();
-        state.phase == Phase::Head && state.has_answered
+        if state.phase == Phase::Head && state.has_answered {
+            Unwritten::EndOfAnswer
+        } else {
+            Unwritten::Nothing
+        }
     }
 
     /// The head of a request was read.
-    pub(super) fn begin_request(&self) {
+    pub(crate) fn begin_request(&self) {
         self.enter(Phase::Request);
     }
 
     /// The request has passed authentication.
-    pub(super) fn admit(&self) {
+    pub(crate) fn admit(&self) {
         self.state.lock().is_admitted = true;
     }
 
     /// The request is complete and is handled.
-    pub(super) fn begin_answer(&self) {
+    pub(crate) fn begin_answer(&self) {
         self.enter(Phase::Answering);
     }
 
     /// The request opens a listening stream.
-    pub(super) fn begin_listening(&self) {
+    pub(crate) fn begin_listening(&self) {
         self.enter(Phase::Listening);
     }
 
     /// Wraps an answer so that its end is noticed.
-    pub(super) fn watch(self: Arc<Self>, response: Response) -> Response {
+    pub(crate) fn watch(self: Arc<Self>, response: Response) -> Response {
         response.map(|body| Body::new(AnswerBody { body, _end: AnswerEnd(self) }))
     }
 

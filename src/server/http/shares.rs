@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The peer that a connection is counted for. The token is not part of the key, because all clients
 /// use the same one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum PeerKey {
+pub(crate) enum PeerKey {
     /// Any loopback address: processes of this machine, or a proxy on it.
     #[default]
     Local,
@@ -38,7 +38,7 @@ impl From<IpAddr> for PeerKey {
 
 /// For which peers a session or connection may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Eviction {
+pub(crate) enum Eviction {
     /// For its own peer, and for peers that hold less. Lower numbers are evicted first.
     Allowed(u8),
     /// Only for a peer below its share, and only if its own peer is above its share. Lower numbers
@@ -48,22 +48,22 @@ pub(super) enum Eviction {
 }
 
 /// A session or connection that a peer holds.
-pub(super) struct Held<K> {
-    pub(super) key: K,
-    pub(super) peer: PeerKey,
-    pub(super) eviction: Eviction,
+pub(crate) struct Held<K> {
+    pub(crate) key: K,
+    pub(crate) peer: PeerKey,
+    pub(crate) eviction: Eviction,
     /// When it was last used. Among equals the oldest is evicted first.
-    pub(super) since: Instant,
+    pub(crate) since: Instant,
 }
 
-/// Selects what to evict so that `newcomer` can hold one more, when all of `most` are held. `None`
+/// Selects what to evict so that `newcomer` can hold one more, when all of `max` are held. `None`
 /// if nothing may be evicted for it.
-pub(super) fn select_for_eviction<K>(held: Vec<Held<K>>, newcomer: PeerKey, most: usize) -> Option<K> {
+pub(crate) fn select_for_eviction<K>(held: Vec<Held<K>>, newcomer: PeerKey, max: usize) -> Option<K> {
     let mut counts = HashMap::<PeerKey, usize>::from([(newcomer, 0)]);
     for each in &held {
         *counts.entry(each.peer).or_default() += 1;
     }
-    let share = (most / counts.len()).max(1);
+    let share = (max / counts.len()).max(1);
     let held_by_newcomer = counts[&newcomer];
     let candidates = held.into_iter().filter_map(|each| {
         let count = counts[&each.peer];

@@ -18,7 +18,7 @@ const MAX_IN_FLIGHT_BYTES: usize = 64 << 20;
 
 /// Bytes of unread answers beyond which no more requests are handled. A client that writes some
 /// thousand requests before it reads the answers does not reach it.
-pub(super) const MAX_UNREAD_BYTES: usize = 4 << 20;
+pub(crate) const MAX_UNREAD_BYTES: usize = 4 << 20;
 
 /// Maximum number of lines in the look-ahead. It equals the number of requests in flight, so that a
 /// cancellation that follows that many requests is seen.
@@ -30,11 +30,11 @@ const MAX_PARKED_BYTES: usize = 8 << 20;
 /// How long a client may read nothing while nothing is read from it. Longer than a client is busy
 /// with other work, and short enough that a server does not keep running for long after its client
 /// has stopped working.
-pub(super) const MAX_STALL: Duration = Duration::from_secs(120);
+pub(crate) const MAX_STALL: Duration = Duration::from_secs(120);
 
 /// Counts the requests of one client that are being handled.
 #[derive(Default)]
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     counts: Arc<Counts>,
 }
 
@@ -46,21 +46,21 @@ struct Counts {
 }
 
 /// Counts one request until it is dropped.
-pub(super) struct Slot {
+pub(crate) struct Slot {
     counts: Arc<Counts>,
     bytes: usize,
 }
 
 impl InFlight {
     /// Whether one more request of this many bytes may be handled. If none is in flight, always.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let requests = self.counts.requests.load(Ordering::Relaxed);
         let all_bytes = self.counts.bytes.load(Ordering::Relaxed) + bytes;
         requests == 0 || (requests < MAX_IN_FLIGHT && all_bytes <= MAX_IN_FLIGHT_BYTES)
     }
 
     /// Counts a request.
-    pub(super) fn enter(&self, bytes: usize) -> Slot {
+    pub(crate) fn enter(&self, bytes: usize) -> Slot {
         self.counts.requests.fetch_add(1, Ordering::Relaxed);
         self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
         Slot { counts: Arc::clone(&self.counts), bytes }
@@ -68,7 +68,7 @@ impl InFlight {
 
     /// Completes when a slot is freed, or at once if one was freed since the last completion. For
     /// one task only.
-    pub(super) async fn freed(&self) {
+    pub(crate) async fn freed(&self) {
         self.counts.freed.notified().await;
     }
 }
@@ -83,47 +83,47 @@ impl Drop for Slot {
 
 /// Lines that wait until a request may be handled, in the order in which they were read.
 #[derive(Default)]
-pub(super) struct LookAhead {
+pub(crate) struct LookAhead {
     lines: VecDeque<ParkedLine>,
     bytes: usize,
 }
 
 /// A line that is handled in its turn.
-pub(super) struct ParkedLine {
-    pub(super) line: Vec<u8>,
+pub(crate) struct ParkedLine {
+    pub(crate) line: Vec<u8>,
     /// The request's id as JSON, for cancellations.
-    pub(super) id: Option<Box<str>>,
+    pub(crate) id: Option<Box<str>>,
 }
 
 impl LookAhead {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
     /// Whether no more lines may be read.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.lines.len() >= MAX_PARKED || self.bytes >= MAX_PARKED_BYTES
     }
 
     /// The size of the first line in bytes.
-    pub(super) fn first_bytes(&self) -> Option<usize> {
+    pub(crate) fn first_bytes(&self) -> Option<usize> {
         self.lines.front().map(|parked| parked.line.len())
     }
 
-    pub(super) fn push(&mut self, mut parked: ParkedLine) {
+    pub(crate) fn push(&mut self, mut parked: ParkedLine) {
         parked.line.shrink_to_fit();
         self.bytes += parked.line.len();
         self.lines.push_back(parked);
     }
 
-    pub(super) fn pop(&mut self) -> Option<ParkedLine> {
+    pub(crate) fn pop(&mut self) -> Option<ParkedLine> {
         let parked = self.lines.pop_front()?;
         self.bytes -= parked.line.len();
         Some(parked)
     }
 
     /// Drops the requests with this id. They get no answer.
-    pub(super) fn cancel(&mut self, id: &str) {
+    pub(crate) fn cancel(&mut self, id: &str) {
         self.lines.retain(|parked| {
             let is_kept = parked.id.as_deref() != Some(id);
             if !is_kept {

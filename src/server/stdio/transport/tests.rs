@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rmcp::model::ServerResult;
+use rmcp::model::{JsonRpcMessage, RequestId, ServerResult};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::time::timeout;
 

@@ -1,0 +1,196 @@
+//! Converts a run's result to an answer: structured content, a text rendering of it, and content
+//! blocks. Pure.
+//!
+//! The structured content is [`ExecuteResult::to_json`] with five differences:
+//!
+//! - `output` beyond 25,000 characters keeps its head and tail, and `outputOmitted` counts the
+//!   omitted characters.
+//! - A `value` whose JSON is longer than that is replaced by `valueTruncated`: `{characters, head,
+//!   tail}`.
+//! - Emitted content is not repeated: it follows as content blocks, and `emittedBlocks` counts it.
+//! - The first 25,000 bytes of `plannedCalls` are kept, and `plannedCallsOmitted` counts the other
+//!   calls.
+//! - `runId` is the id of the run record, where the rest can be read: `cx://runs/<runId>/output`,
+//!   `/value` and `/calls`.
+
+use rmcp::model::ContentBlock;
+use serde_json::{Value, json};
+
+use super::Answer;
+use super::format::Format;
+use super::text;
+use super::truncation::{cut, first, is_longer, last, record_note, shorten, whole_or_cut};
+use crate::json::{self, Json};
+use crate::run::result::ExecuteResult;
+use crate::run::result_json::in_order;
+
+/// Maximum characters of printed output, of the value, and of emitted text in one answer. Clients
+/// truncate answers of about 25,000 tokens, and their truncation breaks the structure.
+pub(crate) const MAX_CHARACTERS: usize = 25_000;
+
+/// Characters that are kept of a value that is too long: enough to see its structure.
+const VALUE_HEAD: usize = 4_000;
+const VALUE_TAIL: usize = 1_000;
+
+/// Maximum characters of an error's message, and of its stack.
+const MAX_ERROR_CHARACTERS: usize = 4_000;
+
+/// Maximum characters of the source line of an error. One line may be a whole minified program.
+const MAX_SOURCE_CHARACTERS: usize = 400;
+
+/// Maximum number of tools in the summary of calls.
+const MAX_TOOLS: usize = 50;
+
+/// Maximum bytes of JSON of the calls that a dry run did not make.
+const MAX_PLANNED_BYTES: usize = 25_000;
+
+/// Maximum number of content blocks in addition to the text.
+const MAX_BLOCKS: usize = 100;
+
+/// A result whose texts have been measured.
+pub(crate) struct Draft<'a> {
+    result: &'a ExecuteResult,
+    output: String,
+    value: Option<&'a Json>,
+    emitted: Vec<&'a Json>,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(result: &'a ExecuteResult) -> Self {
+        Self {
+            result,
+            output: result.printed(),
+            value: result.value_json(),
+            emitted: result.emitted().collect(),
+        }
+    }
+
+    /// Whether the answer will be incomplete, so that the run should be recorded.
+    pub(crate) fn leaves_out(&self) -> bool {
+        let emitted_text = self.emitted.iter().filter_map(|block| block.string_field("text"));
+        is_longer(&self.output, MAX_CHARACTERS)
+            || self.value.is_some_and(|value| is_longer(value.text(), MAX_CHARACTERS))
+            || emitted_text.map(|text| text.len()).sum::<usize>() > MAX_CHARACTERS
+            || self.emitted.len() > MAX_BLOCKS
+            // After a failure, the client needs to know which of the calls had taken effect.
+            || (self.result.error().is_some() && !self.result.tool_calls.is_empty())
+    }
+
+    /// Makes the answer. `run` is the id of the run record, if there is one.
+    pub(crate) fn answer(&self, format: Format, run: Option<&str>) -> Answer {
+        let structured = self.structured(run);
+        let text = format.render(&structured, || {
+            text::render(self.result, &structured, self.shown_value(run).as_deref(), run)
+        });
+        let mut content = vec![ContentBlock::text(text)];
+        self.push_blocks(&mut content, run);
+        Answer { structured, content, is_error: self.result.error().is_some() }
+    }
+
+    fn structured(&self, run: Option<&str>) -> Value {
+        let mut report = self.result.without_values();
+        if let Some((kept, omitted)) = cut(&self.output, MAX_CHARACTERS, &record_note(run, "output")) {
+            report.insert("output".to_owned(), kept.into());
+            report.insert("outputOmitted".to_owned(), omitted.into());
+        }
+        // A text that is short enough for an answer is small enough to be parsed into a tree.
+        let whole = self.value.filter(|value| !is_longer(value.text(), MAX_CHARACTERS)).and_then(Json::value);
+        match (whole, self.value.map(Json::text)) {
+            (Some(value), _) => {
+                report.insert("value".to_owned(), value.clone());
+            }
+            (None, Some(value)) => {
+                let truncated = json!({
+                    "characters": value.chars().count(),
+                    "head": first(value, VALUE_HEAD),
+                    "tail": last(value, VALUE_TAIL),
+                });
+                report.insert("valueTruncated".to_owned(), truncated);
+            }
+            (None, None) => {}
+        }
+        if !self.emitted.is_empty() {
+            report.insert("emittedBlocks".to_owned(), self.emitted.len().into());
+        }
+        if let Some(Value::Object(error)) = report.get_mut("error") {
+            shorten(error, "message", MAX_ERROR_CHARACTERS);
+            shorten(error, "stack", MAX_ERROR_CHARACTERS);
+            shorten(error, "sourceLine", MAX_SOURCE_CHARACTERS);
+        }
+        if let Some(Value::Array(tools)) = report.get_mut("toolCallSummary") {
+            let more = tools.len().saturating_sub(MAX_TOOLS);
+            tools.truncate(MAX_TOOLS);
+            if more > 0 {
+                report.insert("toolCallSummaryOmitted".to_owned(), more.into());
+            }
+        }
+        if let Some(planned) = self.result.planned() {
+            let mut room = MAX_PLANNED_BYTES;
+            let fitting = planned.iter().take_while(|call| {
+                let bytes = call.text().len();
+                let fits = bytes <= room;
+                room = room.saturating_sub(bytes);
+                fits
+            });
+            // A text that is short enough for an answer is small enough to be parsed into a tree.
+            let fitting: Vec<Value> = fitting.map(|call| call.value().cloned().unwrap_or_default()).collect();
+            let more = planned.len() - fitting.len();
+            report.insert("plannedCalls".to_owned(), fitting.into());
+            if more > 0 {
+                report.insert("plannedCallsOmitted".to_owned(), more.into());
+            }
+        }
+        if let Some(run) = run {
+            report.insert("runId".to_owned(), run.into());
+        }
+        in_order(report)
+    }
+
+    /// The value as the text shows it. `None` if it says nothing beside the output.
+    fn shown_value(&self, run: Option<&str>) -> Option<String> {
+        let shows_something = !self.output.is_empty() || !self.emitted.is_empty();
+        let value = self.value.filter(|value| !(value.is_null() && shows_something))?;
+        let string = value.as_string();
+        let value = string.as_deref().unwrap_or(value.text());
+        Some(whole_or_cut(value, MAX_CHARACTERS, &record_note(run, "value")).into_owned())
+    }
+
+    /// Appends the emitted content: images, audio and resources unchanged, text up to the character
+    /// limit.
+    fn push_blocks(&self, content: &mut Vec<ContentBlock>, run: Option<&str>) {
+        let mut room = MAX_CHARACTERS;
+        // Memory budget of all blocks together.
+        let mut budget = json::budget(self.emitted.iter().map(|block| block.text().len()).sum());
+        for &block in self.emitted.iter().take(MAX_BLOCKS) {
+            // A block that would take far more memory than its text is replaced by a description of
+            // it. So is a block of a type that the protocol does not have.
+            let read = json::check(block.text(), budget).and_then(|cost| {
+                budget -= cost;
+                Ok(serde_json::from_str(block.text())?)
+            });
+            content.push(match read {
+                Ok(ContentBlock::Text(mut text)) => {
+                    let length = text.text.chars().count();
+                    if let Some((kept, _)) = cut(&text.text, room, &record_note(run, "output")) {
+                        text.text = kept;
+                    }
+                    room = room.saturating_sub(length);
+                    ContentBlock::Text(text)
+                }
+                Ok(block) => block,
+                Err(_) => {
+                    let json = block.text();
+                    let shown = whole_or_cut(json, room, &record_note(run, "output")).into_owned();
+                    room = room.saturating_sub(json.chars().count());
+                    ContentBlock::text(shown)
+                }
+            });
+        }
+        if let Some(more) = self.emitted.len().checked_sub(MAX_BLOCKS).filter(|&more| more > 0) {
+            content.push(ContentBlock::text(format!(
+                "{more} more blocks were emitted{}",
+                record_note(run, "output")
+            )));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The text of an answer for models: the value or the error, then the output, then the calls.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::run::result::{ErrorCode, ExecuteResult, ScriptError};
+
+/// Renders a result. The text contains the same information as the structured content. `value` is
+/// the value as it is shown, `run` is the id of the run record.
+pub(crate) fn render(
+    result: &ExecuteResult,
+    structured: &Value,
+    value: Option<&str>,
+    run: Option<&str>,
+) -> String {
+    let mut text = String::new();
+    if let Some(error) = result.error() {
+        push_error(&mut text, error, &structured["error"]);
+    } else if let Some(value) = value {
+        text.push_str(value);
+    }
+    if let Some(output) = structured["output"].as_str() {
+        push_section(&mut text, "output", output);
+    }
+    if result.usage.output_bytes_dropped > 0 {
+        let dropped = result.usage.output_bytes_dropped;
+        push_section(&mut text, "output", &format!("{dropped} bytes were printed beyond what is kept"));
+    }
+    if let Some(calls) = render_calls(structured) {
+        push_section(&mut text, "calls", &calls);
+    }
+    if let Some(planned) = render_planned(structured) {
+        push_section(&mut text, "dry run", &planned);
+    }
+    if let Some(run) = run {
+        push_section(&mut text, "more", &format!("cx://runs/{run}/output, /value, /calls"));
+    }
+    if text.is_empty() {
+        text.push_str("null");
+    }
+    text
+}
+
+fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
+    let code = error.tool_code.map_or(error.code.as_str(), |code| code.as_str());
+    let message = shown["message"].as_str().unwrap_or_default();
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{code}: {message}");
+    if let Some(line) = error.line {
+        let column = error.column.unwrap_or(1);
+        let _ = write!(text, "\nat line {line}, column {column}");
+        if let Some(source) = shown["sourceLine"].as_str() {
+            let _ = write!(text, ": {}", source.trim());
+        }
+    }
+    if let Some(hint) = &error.hint {
+        let _ = write!(text, "\nhint: {hint}");
+    }
+    if let Some(retry) = shown["retryAfterMs"].as_f64() {
+        let _ = write!(text, "\ntry again after {retry} ms");
+    }
+    if error.code == ErrorCode::RuntimeError
+        && let Some(stack) = shown["stack"].as_str()
+    {
+        let _ = write!(text, "\n{stack}");
+    }
+}
+
+fn push_section(text: &mut String, name: &str, content: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let separator = if content.contains('\n') { '\n' } else { ' ' };
+    // Writing to a string cannot fail.
+    let _ = write!(text, "[{name}]{separator}{content}");
+}
+
+/// Summarizes the calls of each tool: `mcp__files__read ×2 (1 failed, 12 ms)`.
+fn render_calls(structured: &Value) -> Option<String> {
+    let tools = structured["toolCallSummary"].as_array()?;
+    let tool = |summary: &Value| {
+        let mut text = summary["tool"].as_str().unwrap_or_default().to_owned();
+        let _ = write!(text, " ×{} (", summary["calls"]);
+        for (field, label) in [
+            ("failed", "failed"),
+            ("inFlight", "in flight"),
+            ("notApproved", "not approved"),
+            ("stubbed", "simulated"),
+        ] {
+            if let Some(count) = summary[field].as_u64() {
+                let _ = write!(text, "{count} {label}, ");
+            }
+        }
+        let _ = write!(text, "{} ms)", summary["totalMs"]);
+        text
+    };
+    let mut text = tools.iter().map(tool).collect::<Vec<_>>().join(", ");
+    if let Some(more) = structured["toolCallSummaryOmitted"].as_u64() {
+        let _ = write!(text, " and {more} more tools");
+    }
+    // All calls may have been refused before they were recorded.
+    if text.is_empty() { None } else { Some(text) }
+}
+
+/// Lists the calls that a dry run did not make, one per line.
+fn render_planned(structured: &Value) -> Option<String> {
+    let planned = structured["plannedCalls"].as_array()?;
+    let mut lines: Vec<String> = planned
+        .iter()
+        .map(|call| format!("{} {}", call["tool"].as_str().unwrap_or_default(), call["arguments"]))
+        .collect();
+    let more =
+        ["plannedCallsOmitted", "plannedCallsDropped"].map(|field| structured[field].as_u64().unwrap_or(0));
+    if let Some(more) = Some(more.iter().sum::<u64>()).filter(|&more| more > 0) {
+        lines.push(format!("and {more} more"));
+    }
+    Some(if lines.is_empty() {
+        "it would have called nothing that writes".to_owned()
+    } else {
+        lines.join("\n")
+    })
+}

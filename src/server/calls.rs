@@ -1,0 +1,69 @@
+//! Counts the calls in flight: of one session, or of several sessions together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// The calls in flight of one session or of several.
+#[derive(Default)]
+pub(crate) struct CallsInFlight {
+    count: AtomicUsize,
+    one_ended: Notify,
+    /// The group of calls that these are also counted in.
+    group: Option<Arc<Self>>,
+}
+
+/// A call that counts as in flight until this is dropped.
+pub(crate) struct CallGuard(Arc<CallsInFlight>);
+
+impl CallsInFlight {
+    /// Makes a counter whose calls are also counted in `group`.
+    pub(crate) fn within(group: &Arc<Self>) -> Self {
+        Self { group: Some(Arc::clone(group)), ..Self::default() }
+    }
+
+    /// Counts a call.
+    pub(crate) fn begin(self: &Arc<Self>) -> CallGuard {
+        for calls in self.with_groups() {
+            calls.count.fetch_add(1, Ordering::Relaxed);
+        }
+        CallGuard(Arc::clone(self))
+    }
+
+    /// Whether no call is in flight.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Waits until no call is in flight, for at most `max`.
+    pub(crate) async fn wait_until_empty(&self, max: Duration) {
+        let ended = async {
+            loop {
+                // Registered before the count is read. Otherwise a call that ends between the two
+                // would be missed.
+                let next = self.one_ended.notified();
+                if self.is_empty() {
+                    return;
+                }
+                next.await;
+            }
+        };
+        let _late = timeout(max, ended).await;
+    }
+
+    fn with_groups(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |calls| calls.group.as_deref())
+    }
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        for calls in self.0.with_groups() {
+            calls.count.fetch_sub(1, Ordering::Relaxed);
+            calls.one_ended.notify_waiters();
+        }
+    }
+}

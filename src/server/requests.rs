@@ -1,0 +1,201 @@
+//! Handles the requests of a session, by method.
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+
+use super::session::McpSession;
+use super::{answer, call, guide, health, resources, tools};
+use crate::run::script::Language;
+
+/// How long a client may cache the list of tools, in milliseconds. The list never changes during
+/// the life of the process, but the next process may have other servers.
+const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
+
+/// The methods whose parameters rmcp parses. If it cannot parse them, it treats the request as a
+/// custom one.
+const KNOWN_METHODS: &[&str] = &[
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+];
+
+impl ServerHandler for McpSession {
+    #[expect(
+        deprecated,
+        reason = "the latest revision deprecates logging, which earlier ones and their clients use"
+    )]
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_prompts()
+            .enable_resources()
+            .enable_tools()
+            .enable_tasks()
+            .build();
+        let implementation =
+            Implementation::new("cx", env!("CARGO_PKG_VERSION")).with_title("cx code executor");
+        ServerConfig::new(capabilities)
+            .with_server_info(implementation)
+            .with_instructions(guide::INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let result = self.negotiate_initialize(&request)?;
+        // The negotiated revision, not the requested one: later answers have to use its format.
+        context.peer.set_peer_info(request.with_protocol_version(result.protocol_version.clone()));
+        Ok(result)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.shared.tools.clone()).with_ttl_ms(TOOLS_FRESH_MS))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match &*request.name {
+            tools::EXECUTE_TYPESCRIPT => {
+                call::run_script(self, Language::TypeScript, request, &context).await
+            }
+            tools::EXECUTE_PYTHON => call::run_script(self, Language::Python, request, &context).await,
+            tools::HEALTH => {
+                let format = self.shared.options.format;
+                let answer = match request.arguments.unwrap_or_default().keys().next() {
+                    Some(name) => {
+                        let problem = format!("`health` takes no parameters: `{name}`");
+                        answer::refusal(format, answer::INVALID_ARGUMENTS, &problem, None)
+                    }
+                    None => answer::data(format, health::report(&self.shared)),
+                };
+                Ok(answer.into())
+            }
+            other => {
+                let suggestion = crate::tools::names::suggestion(other, "tools", tools::NAMES.into_iter());
+                Err(ErrorData::invalid_params(format!("no tool `{other}`{suggestion}"), None))
+            }
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(guide::prompts()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        guide::prompt(&request.name).map(Into::into)
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let history = self.shared.executor.history().filter(|_| !self.has_many_clients);
+        Ok(ListResourcesResult::with_all_items(resources::list(history, &self.client)))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(&request.uri, self.shared.executor.history(), &self.client).map(Into::into)
+    }
+
+    #[expect(
+        deprecated,
+        reason = "the latest revision deprecates logging, which earlier ones and their clients use"
+    )]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        *self.log.lock() = Some(request.level);
+        Ok(())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.manager.get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.manager.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.manager.cancel_task(&request.task_id)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        #[cfg(test)]
+        assert!(request.method != "test/panic", "a handler that panics");
+        if KNOWN_METHODS.contains(&&*request.method) {
+            let problem = format!("the parameters are not those of `{}`", request.method);
+            return Err(ErrorData::invalid_params(problem, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{}`", request.method), None))
+    }
+}

@@ -1,0 +1,100 @@
+//! The state that all clients of a server share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use rmcp::model::Tool;
+
+use super::answer::Format;
+use super::hung_workers::HungWorkers;
+use super::languages::report_name;
+use super::pending::PendingRuns;
+use super::tools;
+use crate::error::Error;
+use crate::executor::Executor;
+use crate::run::script::Language;
+
+/// Options of a [`Server`](super::Server).
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// Format of the text of answers. The structured content is the same in all formats.
+    pub format: Format,
+}
+
+/// State that all clients share. Lives as long as the server.
+pub(crate) struct Shared {
+    pub(crate) executor: Executor,
+    pub(crate) options: ServerOptions,
+    pub(crate) started: Instant,
+    /// The list of tools. It is made once, because it is the same for every client and never
+    /// changes.
+    pub(crate) tools: Vec<Tool>,
+    /// Why engines did not start, by language.
+    pub(crate) start_failures: Mutex<BTreeMap<&'static str, String>>,
+    /// Suspended runs: their clients were sent an approval prompt and have not repeated the call
+    /// yet.
+    pub(crate) pending: Arc<PendingRuns>,
+    pub(crate) hung_workers: Arc<HungWorkers>,
+    /// Number of clients there ever were. Gives each client a different name.
+    clients: AtomicUsize,
+}
+
+impl Shared {
+    pub(crate) fn new(executor: Executor, options: ServerOptions) -> Self {
+        Self {
+            options,
+            started: Instant::now(),
+            tools: tools::all(&executor.server_names(), &executor.max_limits()),
+            start_failures: Mutex::default(),
+            pending: Arc::default(),
+            hung_workers: Arc::new(HungWorkers::new(executor.clone())),
+            clients: AtomicUsize::new(0),
+            executor,
+        }
+    }
+
+    /// Returns a name for a new client, which the run history uses to tell clients apart. The name
+    /// is not a secret: clients never send it.
+    pub(crate) fn next_client(&self) -> String {
+        format!("client {}", self.clients.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Drops what is kept for a client that is gone, and ends its suspended runs.
+    pub(crate) fn forget(&self, client: &str) {
+        self.pending.forget(client);
+        if let Some(history) = self.executor.history() {
+            history.forget(client);
+        }
+    }
+
+    /// Records whether an engine could be started.
+    pub(crate) fn record_start(&self, language: Language, failure: Option<&Error>) {
+        let name = report_name(language);
+        match failure {
+            Some(error @ Error::Start { .. }) => {
+                tracing::error!(language = name, error = %with_sources(error), "the engine does not start");
+                self.start_failures.lock().insert(name, with_sources(error));
+            }
+            Some(_) => {}
+            None => {
+                self.start_failures.lock().remove(name);
+            }
+        }
+    }
+}
+
+/// Formats an error and its sources in one line.
+pub(crate) fn with_sources(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
