@@ -1,6 +1,6 @@
 //! Run errors whose messages are the same for every engine.
 
-use crate::engine::watchdog::StopReason;
+use crate::engine::stop::StopReason;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Language, ScriptError};
 

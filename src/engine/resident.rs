@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::engine::watchdog::{Stop, StopReason};
+use crate::engine::stop::{Stop, StopReason};
 
 /// Memory that all runs together may use beyond their limits before one is stopped: code, stacks,
 /// the engines' own structures, and copies of values in transit through the host.

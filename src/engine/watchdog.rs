@@ -6,10 +6,10 @@
 //! stopped after [`GRACE`], the watchdog sends the reply.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::engine::resident;
+use crate::engine::stop::{Stop, StopReason};
 use crate::run::context::ExecutionContext;
 use crate::sync::{self, Condvar, Mutex};
 
@@ -26,65 +26,6 @@ const TICK: Duration = Duration::from_millis(10);
 /// back-to-back runs should not pay for it.
 const LINGER_TICKS: u32 = 100;
 
-/// Why a run has to stop. The first reason is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum StopReason {
-    Timeout = 1,
-    Cpu = 2,
-    Memory = 3,
-    Cancelled = 4,
-}
-
-/// The stop request, shared by the engine's callbacks, the watchdog and the run's thread.
-#[derive(Default)]
-pub(crate) struct Stop {
-    reason: AtomicU8,
-    interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
-    measure: Mutex<Option<Box<dyn Fn() + Send>>>,
-}
-
-impl Stop {
-    /// Sets the function that interrupts the engine. An engine that polls [`reason`](Self::reason)
-    /// often enough needs none.
-    pub(crate) fn attach(&self, interrupt: impl Fn() + Send + 'static) {
-        *self.interrupt.lock() = Some(Box::new(interrupt));
-    }
-
-    /// Sets the function that makes the engine measure its memory, for engines that can do so only
-    /// on their own thread.
-    pub(crate) fn attach_measure(&self, measure: impl Fn() + Send + 'static) {
-        *self.measure.lock() = Some(Box::new(measure));
-    }
-
-    /// Makes the engine measure its memory as soon as it can.
-    fn measure(&self) {
-        if let Some(measure) = &*self.measure.lock() {
-            measure();
-        }
-    }
-
-    /// Requests that the run stops. Safe to call from the engine's callbacks: it only sets flags
-    /// that the engine checks later.
-    pub(crate) fn request(&self, reason: StopReason) {
-        let _ = self.reason.compare_exchange(0, reason as u8, Ordering::Relaxed, Ordering::Relaxed);
-        if let Some(interrupt) = &*self.interrupt.lock() {
-            interrupt();
-        }
-    }
-
-    /// Why the run has to stop, or `None` if it need not.
-    pub(crate) fn reason(&self) -> Option<StopReason> {
-        match self.reason.load(Ordering::Relaxed) {
-            1 => Some(StopReason::Timeout),
-            2 => Some(StopReason::Cpu),
-            3 => Some(StopReason::Memory),
-            4 => Some(StopReason::Cancelled),
-            _ => None,
-        }
-    }
-}
-
 /// A run that the watchdog supervises.
 pub(crate) struct Watched {
     pub(crate) context: Arc<ExecutionContext>,
@@ -92,30 +33,35 @@ pub(crate) struct Watched {
     /// CPU time of the run's thread since the run started.
     pub(crate) cpu: CpuMeter,
     /// Called once, by the watchdog, when the run's thread is abandoned.
-    pub(crate) give_up: Box<dyn Fn(StopReason) + Send + Sync>,
-    pub(crate) state: Mutex<WatchedState>,
+    pub(crate) abandon: Box<dyn Fn(StopReason) + Send + Sync>,
+    pub(crate) progress: Mutex<Progress>,
 }
 
 /// The watchdog's progress with a run.
 #[derive(Default)]
-pub(crate) struct WatchedState {
-    done: bool,
-    stopping_since: Option<Instant>,
-    given_up: bool,
+pub(crate) enum Progress {
+    #[default]
+    Running,
+    /// The run was asked to stop.
+    Stopping { since: Instant },
+    /// The run is done, or its thread is abandoned: the watchdog ignores it.
+    Ended,
 }
 
 impl Watched {
     /// Called by the run's thread when it is done. From here on the watchdog ignores the run.
     pub(crate) fn done(&self) {
-        self.state.lock().done = true;
+        *self.progress.lock() = Progress::Ended;
     }
 
     /// Checks the run. Returns whether it must be checked again.
     fn check(&self, now: Instant) -> bool {
-        let mut state = self.state.lock();
-        if state.done {
-            return false;
-        }
+        let mut progress = self.progress.lock();
+        let stopping_since = match *progress {
+            Progress::Running => None,
+            Progress::Stopping { since } => Some(since),
+            Progress::Ended => return false,
+        };
         self.context.turn.reclaim(now);
         self.stop.measure();
         let reason = self.stop.reason().or_else(|| {
@@ -137,11 +83,12 @@ impl Watched {
         self.stop.request(reason);
         // A script that waits for a tool is woken only by this.
         self.context.cancel.cancel();
-        let since = *state.stopping_since.get_or_insert(now);
-        if now.duration_since(since) >= GRACE && !state.given_up {
-            state.given_up = true;
+        let since = stopping_since.unwrap_or(now);
+        *progress = Progress::Stopping { since };
+        if now.duration_since(since) >= GRACE {
+            *progress = Progress::Ended;
             self.context.turn.abandon();
-            (self.give_up)(reason);
+            (self.abandon)(reason);
             return false;
         }
         true

@@ -133,7 +133,7 @@ impl PythonEngine {
     /// Idle trim: releases the memories that are kept for later interpreters, and the pages of
     /// CPython's code if they are backed by a file. Interpreters that run meanwhile read those
     /// pages again.
-    pub(super) fn rest(&self) {
+    pub(super) fn trim_idle(&self) {
         self.memories.forget_idle();
         let code = self.component.image_range();
         let length = code.end as usize - code.start as usize;

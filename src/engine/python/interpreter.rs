@@ -14,7 +14,7 @@ use super::memory::Place;
 use super::report::{self, Ending};
 use super::wasi::State;
 use crate::engine::pool::{Engine, Instance};
-use crate::engine::watchdog::Stop;
+use crate::engine::stop::Stop;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -160,8 +160,8 @@ impl Instance<Interpreters> for Interpreter {
         self.store.data().memory.used()
     }
 
-    fn rest(&mut self) {
-        self.engine.rest();
+    fn trim(&mut self) {
+        self.engine.trim_idle();
         if let Some(Err(error)) = self.place.as_deref().map(Place::give_back) {
             tracing::debug!(%error, "an idle interpreter keeps its memory");
         }

@@ -7,7 +7,7 @@
 use serde::Deserialize;
 
 use crate::engine::failure;
-use crate::engine::watchdog::StopReason;
+use crate::engine::stop::StopReason;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};

@@ -13,7 +13,7 @@ use super::report::{Evidence, set_place, transpile_failed};
 use super::transpile::{TranspileErrorKind, Transpiled, transpile};
 use crate::engine::failure;
 use crate::engine::pool::{Engine, Instance};
-use crate::engine::watchdog::{Stop, StopReason};
+use crate::engine::stop::{Stop, StopReason};
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::names::nearest;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::isolate::RawOutcome;
 use super::transpile::{Place, Positions, TranspileError, TranspileErrorKind};
 use crate::engine::failure;
-use crate::engine::watchdog::StopReason;
+use crate::engine::stop::StopReason;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
