@@ -11,10 +11,12 @@ use swc_ecma_ast::{
     VarDeclarator,
 };
 
+use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
-use super::positions::PlaceIndex;
+use super::output::{Import, ImportedName};
+use super::positions::{Place, PlaceIndex};
+use super::refuse;
 use super::value::{Value, begins_at, is_function};
-use super::{Import, ImportedName, Place, TranspileError, TranspileErrorKind, refuse};
 
 /// The statements of the function body, and the properties that the wrapper depends on.
 #[derive(Debug)]

@@ -11,9 +11,10 @@ use swc_ecma_parser::error::SyntaxError;
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
+use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
+use super::messages;
 use super::positions::{FIRST_BYTE, place_of};
-use super::{TranspileError, TranspileErrorKind, messages};
 
 /// The author's module, and whether its top level returns.
 #[derive(Debug)]

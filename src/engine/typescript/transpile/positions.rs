@@ -4,10 +4,17 @@ use std::cell::OnceCell;
 
 use swc_common::{BytePos, LineCol};
 
-use super::Place;
-
 /// Byte position of the first byte of the source in the parser: swc reserves 0 for generated nodes.
 pub(super) const FIRST_BYTE: BytePos = BytePos(1);
+
+/// A source location in the author's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Line, from 1.
+    pub(crate) line: u32,
+    /// Column, from 1, in UTF-16 units as V8 counts.
+    pub(crate) column: u32,
+}
 
 /// The source positions of the tokens of the generated code.
 ///

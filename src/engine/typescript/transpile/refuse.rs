@@ -7,9 +7,9 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
+use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
 use super::positions::place_of;
-use super::{TranspileError, TranspileErrorKind};
 
 /// The scheme with which servers are imported.
 pub(super) const SERVER_PREFIX: &str = "mcp:";
