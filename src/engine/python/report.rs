@@ -121,7 +121,7 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
         ..ScriptError::new(code, message)
     };
     if let Some(line) = report.line {
-        failure::set_place(&mut error, evidence.source, line, report.column.unwrap_or(1));
+        failure::set_location(&mut error, evidence.source, line, report.column.unwrap_or(1));
     }
     error
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::isolate::Isolate;
 use super::loader::export_names;
 use super::platform;
-use super::report::{Evidence, set_place, transpile_failed};
+use super::report::{Evidence, set_location, transpile_failed};
 use super::transpile::{TranspileErrorKind, Transpiled, transpile};
 use crate::engine::failure;
 use crate::engine::pool::{Engine, Instance};
@@ -110,7 +110,7 @@ async fn check_imports(
                 let tools = tools.map_err(|error| {
                     let mut failed = ScriptError::new(ErrorCode::SyntaxError, error.message);
                     failed.tool_code = Some(error.code);
-                    set_place(&mut failed, source, Some(import.place));
+                    set_location(&mut failed, source, Some(import.location));
                     failed
                 })?;
                 unknown.insert(tools.iter().flat_map(export_names).collect())
@@ -126,7 +126,7 @@ async fn check_imports(
                 format!("server `{server}` has no tool `{}`", name.name),
             );
             failed.hint = (!near.is_empty()).then(|| format!("did you mean `{}`?", near.join("`, `")));
-            set_place(&mut failed, source, Some(name.place));
+            set_location(&mut failed, source, Some(name.location));
             return Err(failed);
         }
     }

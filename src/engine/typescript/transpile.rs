@@ -41,8 +41,8 @@ use cancellation::Cancellation;
 pub(crate) use error::{TranspileError, TranspileErrorKind};
 use fence::Part;
 pub(crate) use output::Transpiled;
-use positions::{FIRST_BYTE, place_of};
-pub(crate) use positions::{Place, Positions};
+use positions::{FIRST_BYTE, location_of};
+pub(crate) use positions::{Location, Positions};
 use swc_common::BytePos;
 
 /// Stack in bytes that [`transpile`] needs for the deepest source that `bounds` accepts, in an
@@ -68,7 +68,7 @@ pub(crate) fn transpile(
         return Err(TranspileError {
             kind: TranspileErrorKind::Syntax,
             message: format!("the source has {} bytes, more than the limit of {max_bytes}", source.len()),
-            place: None,
+            location: None,
             hint: Some("pass large data as `input`, not as source".to_owned()),
         });
     }
@@ -83,7 +83,7 @@ pub(crate) fn transpile(
     if error.kind != TranspileErrorKind::Syntax {
         return whole;
     }
-    let line = error.place.map_or(0, |place| place.line);
+    let line = error.location.map_or(0, |location| location.line);
     let parts = fence::fenced(source).into_iter().take(MAX_FENCES);
     let mut fenced = parts.map(|part| (part.lines_before, transpile_part(part, cancellation)));
     let first = fenced.next();
@@ -118,7 +118,7 @@ fn transpile_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Tran
         Err(TranspileError {
             kind: TranspileErrorKind::Transpile,
             message: "this source cannot be made into JavaScript".to_owned(),
-            place: None,
+            location: None,
             hint: Some("write the unusual part of it in a simpler way".to_owned()),
         })
     })
@@ -146,7 +146,7 @@ fn refused(part: Part<'_>, refusal: Refusal) -> TranspileError {
     TranspileError {
         kind,
         message: message.to_owned(),
-        place: Some(place_of(part.text, part.lines_before, byte)),
+        location: Some(location_of(part.text, part.lines_before, byte)),
         hint: Some(hint.to_owned()),
     }
 }

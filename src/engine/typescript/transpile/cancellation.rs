@@ -21,7 +21,7 @@ impl<'a> Cancellation<'a> {
         Err(TranspileError {
             kind: TranspileErrorKind::Stopped,
             message: "the run was stopped".to_owned(),
-            place: None,
+            location: None,
             hint: None,
         })
     }

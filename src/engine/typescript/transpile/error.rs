@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::positions::Place;
+use super::positions::Location;
 
 /// The cause of a transpilation failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct TranspileError {
     /// A lowercase fragment.
     pub(crate) message: String,
     /// Location in the author's text, if the error has one.
-    pub(crate) place: Option<Place>,
+    pub(crate) location: Option<Location>,
     /// What the author can do about it.
     pub(crate) hint: Option<String>,
 }
@@ -31,8 +31,8 @@ pub(crate) struct TranspileError {
 impl fmt::Display for TranspileError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)?;
-        match self.place {
-            Some(Place { line, column }) => write!(formatter, " (line {line}, column {column})"),
+        match self.location {
+            Some(Location { line, column }) => write!(formatter, " (line {line}, column {column})"),
             None => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! What transpilation makes: JavaScript, and what the engine has to know about it.
 
-use super::positions::{Place, Positions};
+use super::positions::{Location, Positions};
 
 /// The code for V8, and the data that maps its locations back to the author's text.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Import {
     /// The imported names; empty for `import * as` and for an import without names.
     pub(crate) names: Vec<ImportedName>,
     /// Location of the specifier.
-    pub(crate) place: Place,
+    pub(crate) location: Location,
 }
 
 /// A name that is imported from a server.
@@ -31,5 +31,5 @@ pub(crate) struct ImportedName {
     /// The exported name: `default` for a default import.
     pub(crate) name: String,
     /// Location of the name.
-    pub(crate) place: Place,
+    pub(crate) location: Location,
 }

@@ -14,7 +14,7 @@ use swc_ecma_visit::{Visit, VisitWith};
 use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
 use super::messages;
-use super::positions::{FIRST_BYTE, place_of};
+use super::positions::{FIRST_BYTE, location_of};
 
 /// The author's module, and whether its top level returns.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ fn describe(part: Part<'_>, error: &swc_ecma_parser::error::Error) -> TranspileE
     TranspileError {
         kind: TranspileErrorKind::Syntax,
         message: messages::plain(error.kind()),
-        place: Some(place_of(part.text, part.lines_before, at)),
+        location: Some(location_of(part.text, part.lines_before, at)),
         hint: messages::hint(part.text, error.kind()),
     }
 }

@@ -97,7 +97,7 @@ fn too_long(max_bytes: usize) -> TranspileError {
     TranspileError {
         kind: TranspileErrorKind::Transpile,
         message: work::MESSAGE.to_owned(),
-        place: None,
+        location: None,
         hint: Some(format!(
             "its JavaScript would have more than {max_bytes} bytes: shorten the names and texts of enums and namespaces"
         )),

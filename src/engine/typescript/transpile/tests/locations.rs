@@ -6,13 +6,13 @@ use super::run;
 #[track_caller]
 fn check(source: &str, needle: &str) {
     let transpiled = run(source).expect("strips");
-    let (line, column) = place(&transpiled.code, needle);
-    let found = transpiled.positions.original(line, column).map(|place| (place.line, place.column));
-    assert_eq!(found, Some(place(source, needle)), "{needle} in {}", transpiled.code);
+    let (line, column) = location(&transpiled.code, needle);
+    let found = transpiled.positions.original(line, column).map(|location| (location.line, location.column));
+    assert_eq!(found, Some(location(source, needle)), "{needle} in {}", transpiled.code);
 }
 
 /// Line and column of the first `needle`, from 1, in UTF-16 units.
-fn place(text: &str, needle: &str) -> (u32, u32) {
+fn location(text: &str, needle: &str) -> (u32, u32) {
     let before = &text[..text.find(needle).unwrap_or_else(|| panic!("no {needle} in {text}"))];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |tail| tail.encode_utf16().count()) + 1;
@@ -42,6 +42,6 @@ fn fenced_code_counts_lines_of_the_whole_text() {
 fn the_wrapper_has_no_place() {
     let transpiled = run("main\nfunction d(v, c) { return v }\n@d class A {}").expect("strips");
     assert_eq!(transpiled.positions.original(1, 1), None);
-    let helper = place(&transpiled.code, "symbolMetadata");
+    let helper = location(&transpiled.code, "symbolMetadata");
     assert_eq!(transpiled.positions.original(helper.0, helper.1), None);
 }
