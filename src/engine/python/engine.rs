@@ -9,7 +9,8 @@ use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
 
 use super::compiled::{self, CompileError, CompileProgress, Runnable, Source};
-use super::memory::{self, Memories};
+use super::memories::Memories;
+use super::memory;
 use super::wasi::{self, State};
 
 /// Stack size of WebAssembly code, in bytes. It is large enough that CPython exhausts its own stack

@@ -10,7 +10,7 @@ use super::bindings::{Guest, GuestPre, Script};
 use super::compiled::{CompileError, CompileProgress, Source};
 use super::engine::PythonEngine;
 use super::host::Host;
-use super::memory::Place;
+use super::memories::MemoryLocation;
 use super::report::{self, Ending};
 use super::wasi::State;
 use crate::engine::pool::{Engine, Instance};
@@ -87,9 +87,13 @@ impl Engine for Interpreters {
             Ok::<_, wasmtime::Error>(guest)
         };
         match made.await {
-            Ok(guest) => {
-                Ok(Interpreter { store, guest, stop, engine: self.engine.clone(), place: Place::newest() })
-            }
+            Ok(guest) => Ok(Interpreter {
+                store,
+                guest,
+                stop,
+                engine: self.engine.clone(),
+                location: MemoryLocation::newest(),
+            }),
             Err(error) => Err(format!("{error:#}")),
         }
     }
@@ -115,7 +119,7 @@ pub(crate) struct Interpreter {
     engine: PythonEngine,
     /// The location of its memory, if that started from the image. No guest code runs unless
     /// `store` is borrowed.
-    place: Option<Arc<Place>>,
+    location: Option<Arc<MemoryLocation>>,
 }
 
 impl Instance<Interpreters> for Interpreter {
@@ -162,7 +166,7 @@ impl Instance<Interpreters> for Interpreter {
 
     fn trim(&mut self) {
         self.engine.trim_idle();
-        if let Some(Err(error)) = self.place.as_deref().map(Place::give_back) {
+        if let Some(Err(error)) = self.location.as_deref().map(MemoryLocation::give_back) {
             tracing::debug!(%error, "an idle interpreter keeps its memory");
         }
     }

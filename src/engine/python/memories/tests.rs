@@ -1,3 +1,9 @@
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::slice;
+
+use super::super::memory::{ENTRY, MAX_KEPT, PRESENT, written};
 use super::*;
 
 const PAGE: usize = 64 * 1024;
@@ -7,7 +13,7 @@ const GUARD: usize = 1 << 20;
 
 /// Memories whose initial image has no zero byte.
 fn memories() -> (Memories, Vec<u8>) {
-    let bytes: Vec<u8> = (0..IMAGE).map(|place| (place % 251) as u8 + 1).collect();
+    let bytes: Vec<u8> = (0..IMAGE).map(|at| (at % 251) as u8 + 1).collect();
     let memories = Memories::default();
     memories.set_image(Image::in_memory(&bytes).unwrap());
     (memories, bytes)
@@ -45,8 +51,8 @@ fn begins_as_the_image_and_is_the_image_again_for_the_next() {
     let mut memory = make(&memories);
     assert_eq!(bytes(&mut memory), image);
     let address = memory.as_ptr();
-    for place in [0, 1, 4095, 4096, 3 * PAGE, IMAGE - 1] {
-        bytes(&mut memory)[place] = 0;
+    for at in [0, 1, 4095, 4096, 3 * PAGE, IMAGE - 1] {
+        bytes(&mut memory)[at] = 0;
     }
     memory.grow_to(IMAGE + 3 * PAGE).unwrap();
     assert!(bytes(&mut memory)[IMAGE..].iter().all(|byte| *byte == 0));
@@ -157,15 +163,15 @@ fn resident(base: *const u8, length: usize) -> usize {
 fn an_idle_guest_keeps_what_it_wrote_and_nothing_else() {
     let (memories, mut image) = memories();
     let mut memory = make(&memories);
-    let place = Place::newest().unwrap();
-    assert!(Place::newest().is_none());
+    let location = MemoryLocation::newest().unwrap();
+    assert!(MemoryLocation::newest().is_none());
     for at in [0, 5000, 2 * PAGE + 17, IMAGE - 1] {
         bytes(&mut memory)[at] = 0;
         image[at] = 0;
     }
     assert_eq!(bytes(&mut memory), image);
     assert_eq!(resident(memory.as_ptr(), IMAGE), IMAGE);
-    place.give_back().unwrap();
+    location.give_back().unwrap();
     assert_eq!(resident(memory.as_ptr(), IMAGE), 4 * rustix::param::page_size());
     assert_eq!(bytes(&mut memory), image);
 
@@ -174,7 +180,7 @@ fn an_idle_guest_keeps_what_it_wrote_and_nothing_else() {
     // The first memory's location is gone, so this cannot affect the next memory.
     let mut next = make(&memories);
     bytes(&mut next).fill(9);
-    place.give_back().unwrap();
+    location.give_back().unwrap();
     assert!(bytes(&mut next).iter().all(|byte| *byte == 9));
     drop(next);
     memories.forget_idle();
@@ -185,9 +191,9 @@ fn an_idle_guest_keeps_what_it_wrote_and_nothing_else() {
 fn a_memory_that_has_moved_is_left_alone() {
     let (memories, _) = memories();
     let mut memory = memories.make(IMAGE, PAGE, GUARD).unwrap();
-    let place = Place::newest().unwrap();
+    let location = MemoryLocation::newest().unwrap();
     memory.grow_to(2 * IMAGE).unwrap();
     bytes(&mut memory).fill(9);
-    place.give_back().unwrap();
+    location.give_back().unwrap();
     assert!(bytes(&mut memory).iter().all(|byte| *byte == 9));
 }
