@@ -11,7 +11,11 @@ mod support;
 mod tools;
 mod upstream;
 
-/// The layers of the library, and its graph of files.
+/// The layers of the library, and the graph of its files.
 mod layers;
+/// Which module uses which third-party library.
+mod libraries;
+/// Reads the product's source for the tests of this folder.
+mod source;
 /// The rules of the tree: names, libraries, documents.
 mod tidy;
