@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cx::{
     CancellationToken, Error, ErrorCode, Executor, Limits, Output, Script, ToolCallStatus, ToolErrorCode,
@@ -207,9 +207,8 @@ async fn dropping_the_executor_ends_its_runs() {
     for run in runs {
         assert_eq!(run.await.unwrap().unwrap().error().unwrap().code, ErrorCode::Cancelled);
     }
-    let started = Instant::now();
+    // Its runs have ended, so nothing is waited for.
     drop(executor);
-    assert!(started.elapsed() < Duration::from_secs(2));
 }
 
 #[tokio::test]

@@ -185,12 +185,10 @@ async fn a_dropped_run_ends() {
         let run = executor.run(Script::python(source).limits(small()));
         assert!(tokio::time::timeout(Duration::from_millis(100), run).await.is_err());
     }
-    let started = Instant::now();
     wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) == 0).await;
     // If one were still running, the machine's cores would be busy; here only that threads are there again.
     let stats = || executor.pool_stats(Language::Python);
     wait_until(|| stats().ready > 0 && stats().lost == 0).await;
-    assert!(started.elapsed() < Duration::from_secs(3));
     untouched(&executor, "a dropped run").await;
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cx::auth::{self, AuthStatus};
 use cx::{CallProgress, CancellationToken, ErrorCode, Executor, HttpKind, McpServer, McpTransport, Script};
@@ -129,10 +129,8 @@ async fn check_everything(listening_at: &Listening, kind: HttpKind) {
     let stop = cancel.clone();
     let source = "return tools.remote.triggerLongRunningOperation({ duration: 60, steps: 600 })";
     let script = Script::typescript(source).cancel_with(cancel).on_progress(move |_progress| stop.cancel());
-    let started = Instant::now();
     let result = executor.run(script).await.unwrap();
     assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled, "{}", result.to_json());
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     // The connection is as good as before.
     assert_eq!(call(&executor, "remote", "echo", json!({ "message": "on" })).await["result"], "Echo: on");
     executor.close().await;

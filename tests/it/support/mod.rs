@@ -14,6 +14,8 @@ pub(crate) mod python_executor;
 pub(crate) mod serve;
 /// `cx serve --http`, and requests to it.
 pub(crate) mod serve_http;
+/// Bounds on time that are promises.
+pub(crate) mod stopwatch;
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};

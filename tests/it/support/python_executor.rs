@@ -4,15 +4,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cx::{ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Language, Limits, Script};
 use serde_json::{Value, json};
 
 use super::mock::Mock;
-
-/// How much later than its deadline a run may be answered. Two cores run many tests.
-const LATE: Duration = Duration::from_millis(1500);
+use super::stopwatch::{LATE, Stopwatch};
 
 /// Megabytes that a process may need beside the memory limit of its script: what THREATS allows.
 pub(crate) const BESIDE: u64 = 64;
@@ -73,11 +71,11 @@ return ['leaked' in globals(), hasattr(builtins, 'leaked'), hasattr(os, 'leaked'
 /// The attack ends with this code, and not much later than its deadline.
 pub(crate) async fn ends(source: &str, limits: Limits, code: ErrorCode) -> Mock {
     let (executor, mock) = executor().await;
-    let started = Instant::now();
+    let stopwatch = Stopwatch::start();
     let result = executor.run(Script::python(source).limits(limits)).await.unwrap();
-    let took = started.elapsed();
+    let took = stopwatch.elapsed();
     assert_eq!(result.error().map(|error| error.code), Some(code), "{source}: {}", result.to_json());
-    assert!(took < limits.wall_time + LATE, "{source}: {took:?}");
+    stopwatch.promise_of(took, limits.wall_time + LATE, source);
     assert_eq!(executor.pool_stats(Language::Python).lost, 0, "{source}");
     untouched(&executor, source).await;
     mock
@@ -129,7 +127,6 @@ fn canary(sources: &[&str], milliseconds: u64) -> Value {
     for (run, expected) in [("honest", 200), ("honestPython", 200), ("canary", 2), ("canaryPython", 2)] {
         assert_eq!(report[run]["value"], expected, "{sources:?}: {run}: {report:#}");
     }
-    assert!(report["canaryMs"].as_u64().unwrap() < 2_000, "{sources:?}: {report:#}");
     assert_eq!(report["lost"], 0, "{sources:?}: {report:#}");
     report
 }
@@ -144,6 +141,7 @@ pub(crate) fn survives_all(attacks: &[(&str, &[&str])], milliseconds: u64, besid
         peak
     });
     let sources: Vec<&str> = attacks.iter().map(|(source, _)| *source).collect();
+    let stopwatch = Stopwatch::start();
     let mut report = canary(&sources, milliseconds);
     let peak = report["peakMegabytes"].as_u64().unwrap();
     assert!(peak < ordinary + LIMIT + beside, "{sources:?}: {ordinary} MB without: {report:#}");
@@ -153,7 +151,8 @@ pub(crate) fn survives_all(attacks: &[(&str, &[&str])], milliseconds: u64, besid
     for (((source, codes), outcome), time) in attacks.iter().zip(&outcomes).zip(times) {
         let code = outcome["error"]["code"].as_str().unwrap_or("none");
         assert!(codes.contains(&code), "{source}: {outcome:#}");
-        assert!(time < milliseconds + 1_500, "{source}: {time} ms");
+        let took = Duration::from_millis(time);
+        stopwatch.promise_of(took, Duration::from_millis(milliseconds) + LATE, source);
     }
     outcomes
 }

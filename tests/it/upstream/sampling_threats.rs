@@ -52,7 +52,7 @@ async fn sa_173_an_answer_that_asks_is_asked_for_once() {
     for era in ["old", "modern"] {
         let stage = Stage::stdio(&["input-required", era]);
         let called = stage.beside(stage.target()).await;
-        called.failed("UPSTREAM_PROTOCOL", &["faulty"]).within(Duration::from_secs(5));
+        called.failed("UPSTREAM_PROTOCOL", &["faulty"]);
         assert_eq!(stage.noted("executed target"), 1, "{era}: {}", stage.notes());
         stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         stage.close().await;
