@@ -243,7 +243,7 @@ impl<E: Engine> Pool<E> {
                 || {
                     // Replies are freed after their workers have made this check, so it is made
                     // again here.
-                    resident::guard().settle(return_freed_memory);
+                    resident::guard().idle(return_freed_memory);
                 },
             );
         })?;

@@ -133,13 +133,13 @@ impl Watchdog {
     }
 
     /// The main loop of the watchdog's thread. `maintain` is called at each tick while there are
-    /// runs, `settled` when there have been none for a second.
-    pub(crate) fn run(&self, maintain: impl Fn(), settled: impl Fn()) {
+    /// runs, `idle` when there have been none for a second.
+    pub(crate) fn run(&self, maintain: impl Fn(), idle: impl Fn()) {
         let mut idle_ticks = 0;
         let mut current: Vec<Arc<Watched>> = Vec::new();
         loop {
             if idle_ticks > LINGER_TICKS {
-                settled();
+                idle();
             }
             {
                 let mut runs = self.runs.lock();
