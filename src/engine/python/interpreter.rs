@@ -11,7 +11,7 @@ use super::compiled::{CompileError, CompileProgress, Source};
 use super::engine::PythonEngine;
 use super::host::Host;
 use super::memories::MemoryLocation;
-use super::report::{self, Ending};
+use super::report::{self, GuestExit};
 use super::wasi::State;
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::stop::Stop;
@@ -136,20 +136,20 @@ impl Instance<Interpreters> for Interpreter {
             return Outcome::Failed(error);
         }
         self.store.data_mut().run.start(context);
-        let ending = tokio::select! {
+        let exit = tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Ending::Stopped,
-            ending = run(&self.guest, &mut self.store, context, source) => ending,
+            () = context.cancel.cancelled() => GuestExit::Stopped,
+            exit = run(&self.guest, &mut self.store, context, source) => exit,
         };
         // A cancelled call raises an error in the script, which may have ended the script just now.
-        let ending = if self.stop.reason().is_some() || context.cancel.is_cancelled() {
-            Ending::Stopped
+        let exit = if self.stop.reason().is_some() || context.cancel.is_cancelled() {
+            GuestExit::Stopped
         } else {
-            ending
+            exit
         };
         let state = self.store.data();
         report::outcome(
-            ending,
+            exit,
             &report::Evidence {
                 context,
                 source,
@@ -192,7 +192,7 @@ async fn run(
     store: &mut Store<State<Host>>,
     context: &ExecutionContext,
     source: &str,
-) -> Ending {
+) -> GuestExit {
     let names = context.server_names();
     let servers: Vec<[String; 2]> = names.iter().map(|name| [name.to_string(), python_name(name)]).collect();
     let script = Script {
@@ -205,12 +205,12 @@ async fn run(
     };
     match guest.call_load(&mut *store, &script).await {
         Ok(None) => {}
-        Ok(Some(report)) => return Ending::Refused(report),
-        Err(trap) => return Ending::Trapped(trap),
+        Ok(Some(report)) => return GuestExit::Refused(report),
+        Err(trap) => return GuestExit::Trapped(trap),
     }
     match guest.call_run(&mut *store).await {
-        Ok(answer) => Ending::Answered(answer),
-        Err(trap) => Ending::Trapped(trap),
+        Ok(answer) => GuestExit::Answered(answer),
+        Err(trap) => GuestExit::Trapped(trap),
     }
 }
 
