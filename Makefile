@@ -96,6 +96,7 @@ interop:
 ## `cargo install cargo-fuzz`. A short form of each is part of `test`.
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events challenges config schema arguments image
+FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events config schema arguments image restore
 
 fuzz: export CARGO_TARGET_DIR = $(CACHE)/fuzz-target
 fuzz:

@@ -9,6 +9,7 @@ mod config;
 mod engine {
     pub(crate) mod python {
         pub(crate) mod image;
+        pub(crate) mod memory;
     }
     pub(crate) mod typescript {
         pub(crate) mod transpile;
@@ -57,6 +58,7 @@ pub mod targets {
         ("schema", crate::tools::fuzzing::schema),
         ("arguments", crate::tools::fuzzing::arguments),
         ("image", crate::engine::python::image::fuzzing::image),
+        ("restore", crate::engine::python::memory::fuzzing::restore),
     ];
 
     /// Runs the target of that name. Panics if there is none, or if a promise is broken.

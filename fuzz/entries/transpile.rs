@@ -12,16 +12,19 @@ use super::{STACK_BYTES, TranspileErrorKind, bounds, parse, transpile};
 /// Largest source of a target: passes that double their work are refused well below.
 const MAX_BYTES: usize = 1 << 20;
 
-/// What `transpile` promises for `source`, whatever it is: no panic; JavaScript that parses; places that are in the
-/// source; an error with a place in the source.
+/// What `transpile` promises for `source`, whatever it is: no panic; JavaScript that parses; locations in the
+/// source; an error with a location in the source.
 fn check(source: &str) {
     let lines = source.split(['\n', '\r', '\u{2028}', '\u{2029}']).count();
     let transpiled = match transpile(source, MAX_BYTES, &|| false) {
         Ok(transpiled) => transpiled,
         Err(error) => {
             assert_ne!(error.kind, TranspileErrorKind::Stopped, "nobody stopped it");
-            if let Some(place) = error.place {
-                assert!(place.line >= 1 && place.line as usize <= lines && place.column >= 1, "{error:?}");
+            if let Some(location) = error.location {
+                assert!(
+                    location.line >= 1 && location.line as usize <= lines && location.column >= 1,
+                    "{error:?}"
+                );
             }
             return;
         }
@@ -33,8 +36,11 @@ fn check(source: &str) {
         for column in [1, text.encode_utf16().count() / 2 + 1, text.encode_utf16().count() + 1] {
             let (line, column) = (u32::try_from(line + 1), u32::try_from(column));
             let (Ok(line), Ok(column)) = (line, column) else { continue };
-            if let Some(place) = transpiled.positions.original(line, column) {
-                assert!(place.line >= 1 && place.line as usize <= lines && place.column >= 1, "{place:?}");
+            if let Some(location) = transpiled.positions.original(line, column) {
+                assert!(
+                    location.line >= 1 && location.line as usize <= lines && location.column >= 1,
+                    "{location:?}"
+                );
             }
         }
     }

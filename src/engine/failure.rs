@@ -1,6 +1,6 @@
 //! Run errors whose messages are the same for every engine.
 
-use crate::engine::watchdog::StopReason;
+use crate::engine::stop::StopReason;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::run::script::Language;
@@ -39,7 +39,7 @@ pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) ->
 }
 
 /// Sets the error's source location (line and column, both from 1) and the text of that line.
-pub(crate) fn set_place(error: &mut ScriptError, source: &str, line: u32, column: u32) {
+pub(crate) fn set_location(error: &mut ScriptError, source: &str, line: u32, column: u32) {
     error.line = Some(line);
     error.column = Some(column);
     let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);

@@ -7,6 +7,7 @@ pub(crate) mod host_calls;
 pub(crate) mod pool;
 pub(crate) mod python;
 pub(crate) mod resident;
+pub(crate) mod stop;
 pub(crate) mod thread_root;
 pub(crate) mod typescript;
 pub(crate) mod watchdog;

@@ -20,7 +20,8 @@ use tokio::sync::oneshot;
 
 use crate::engine::failure;
 use crate::engine::resident;
-use crate::engine::watchdog::{CpuMeter, Stop, StopReason, Watchdog, Watched};
+use crate::engine::stop::{Stop, StopReason};
+use crate::engine::watchdog::{CpuMeter, Progress, Watchdog, Watched};
 use crate::error::Error;
 use crate::run::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
@@ -114,7 +115,7 @@ pub(crate) trait Instance<E: Engine> {
 
     /// Idle trim: called once when no run has come for a while. Releases memory that can be
     /// restored later at some cost.
-    fn rest(&mut self) {}
+    fn trim(&mut self) {}
 }
 
 /// A run to be executed by a worker.
@@ -150,7 +151,7 @@ struct Shared<E> {
     /// Number of idle instances to keep ready.
     warm: usize,
     /// How long an instance waits for a run before its idle trim.
-    rest_after: Duration,
+    trim_after: Duration,
     state: Mutex<State>,
     /// Signals ready workers that a run may start or that the pool is closed.
     work: Condvar,
@@ -172,8 +173,8 @@ struct State {
     parked: usize,
     /// Threads counted in `warming` that are still parked and have to wake up first.
     called: usize,
-    /// Hung threads: the watchdog has answered their run in their place.
-    lost: usize,
+    /// Hung workers: the watchdog has answered their run in their place.
+    hung: usize,
     /// All threads, in any state.
     workers: usize,
     /// Number of consecutive ticks at which instances were missing.
@@ -224,17 +225,17 @@ impl<E: Engine> Pool<E> {
     /// # Errors
     ///
     /// If the operating system refuses a thread.
-    pub(crate) fn new(engine: E, warm: usize, rest_after: Duration) -> io::Result<Self> {
-        Self::with_slots(engine, warm, rest_after, Arc::clone(compute::slots()))
+    pub(crate) fn new(engine: E, warm: usize, trim_after: Duration) -> io::Result<Self> {
+        Self::with_slots(engine, warm, trim_after, Arc::clone(compute::slots()))
     }
 
     fn with_slots(
         engine: E,
         warm: usize,
-        rest_after: Duration,
+        trim_after: Duration,
         slots: Arc<ComputeSlots>,
     ) -> io::Result<Self> {
-        let shared = Shared::new(engine, warm, rest_after, slots);
+        let shared = Shared::new(engine, warm, trim_after, slots);
         let watchdog = Arc::clone(&shared);
         sync::spawn("cx-watchdog".to_owned(), move || {
             watchdog.watchdog.run(
@@ -245,7 +246,7 @@ impl<E: Engine> Pool<E> {
                 || {
                     // Replies are freed after their workers have made this check, so it is made
                     // again here.
-                    resident::guard().settle(return_freed_memory);
+                    resident::guard().idle(return_freed_memory);
                 },
             );
         })?;
@@ -260,7 +261,7 @@ impl<E: Engine> Pool<E> {
     pub(crate) fn submit(&self, job: Job) {
         {
             let mut state = self.shared.state.lock();
-            if !takes_runs(state.lost) {
+            if !takes_runs(state.hung) {
                 drop(state);
                 return self.shared.refuse(job);
             }
@@ -297,7 +298,7 @@ impl<E: Engine> Pool<E> {
     /// The pool's state now.
     pub(crate) fn stats(&self) -> PoolStats {
         let state = self.shared.state.lock();
-        PoolStats { ready: state.ready, lost: state.lost, waiting: state.waiting.len() }
+        PoolStats { ready: state.ready, lost: state.hung, waiting: state.waiting.len() }
     }
 }
 
@@ -324,12 +325,12 @@ impl<E: Engine> OnFreeSlot for Shared<E> {
 }
 
 impl<E: Engine> Shared<E> {
-    fn new(engine: E, warm: usize, rest_after: Duration, slots: Arc<ComputeSlots>) -> Arc<Self> {
+    fn new(engine: E, warm: usize, trim_after: Duration, slots: Arc<ComputeSlots>) -> Arc<Self> {
         let shared = Arc::new(Self {
             engine,
             slots,
             warm,
-            rest_after,
+            trim_after,
             state: Mutex::default(),
             work: Condvar::new(),
             wanted: Condvar::new(),
@@ -376,7 +377,7 @@ impl<E: Engine> Shared<E> {
             tracing::warn!(error = %source, "no thread for a run that waits");
             let oldest = {
                 let mut state = self.state.lock();
-                if state.workers > state.lost {
+                if state.workers > state.hung {
                     return;
                 }
                 state.waiting.pop_front()
@@ -577,7 +578,7 @@ impl<E: Engine> Shared<E> {
                 // A free slot is signalled. If none becomes free, a run starts after this time.
                 _ if !state.waiting.is_empty() => MAX_STALL,
                 (true, _) => KEEP_WORKERS,
-                (false, false) => self.rest_after,
+                (false, false) => self.trim_after,
                 (false, true) => {
                     self.work.wait(&mut state);
                     continue;
@@ -592,7 +593,7 @@ impl<E: Engine> Shared<E> {
                 // A job that is queued meanwhile is found by the next iteration.
                 is_trimmed = true;
                 MutexGuard::unlocked(&mut state, || {
-                    instance.rest();
+                    instance.trim();
                     return_freed_memory();
                 });
             }
@@ -641,8 +642,9 @@ impl<E: Engine> Shared<E> {
             stop,
             cpu,
             thread: rustix::thread::gettid(),
-            give_up: self.give_up(Arc::clone(&context), Arc::clone(&reply), cpu),
-            state: Mutex::default(),
+            abandon: self.abandon(Arc::clone(&context), Arc::clone(&reply), cpu),
+            progress: Mutex::new(Progress::default()),
+            has_low_priority: AtomicBool::new(false),
         });
         // The deadline applies from here on, before the source is processed.
         self.watchdog.watch(Arc::clone(&watched));
@@ -681,7 +683,7 @@ impl<E: Engine> Shared<E> {
         let next = if is_hung {
             // The watchdog has sent the reply. The worker has returned, but its thread cannot raise
             // its priority again.
-            self.state.lock().lost -= 1;
+            self.state.lock().hung -= 1;
             Next::End
         } else if has_low_priority {
             let is_missed = self.lacks_instance(&self.state.lock());
@@ -714,7 +716,7 @@ impl<E: Engine> Shared<E> {
     }
 
     /// Returns what the watchdog calls to abandon a run whose thread does not stop.
-    fn give_up(
+    fn abandon(
         self: &Arc<Self>,
         context: Arc<ExecutionContext>,
         reply: SharedReply,
@@ -725,8 +727,8 @@ impl<E: Engine> Shared<E> {
             let Some((reply, permit)) = reply.lock().take() else {
                 return;
             };
-            shared.state.lock().lost += 1;
-            tracing::error!(?reason, "a script cannot be stopped; its thread is given up");
+            shared.state.lock().hung += 1;
+            tracing::error!(?reason, "a script cannot be stopped; its worker is abandoned");
             let outcome = Outcome::Failed(failure::stopped(Some(reason), &context));
             let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes: 0 };
             drop(permit);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::engine::watchdog::{Stop, StopReason};
+use crate::engine::stop::{Stop, StopReason};
 
 /// Memory that all runs together may use beyond their limits before one is stopped: code, stacks,
 /// the engines' own structures, and copies of values in transit through the host.
@@ -47,7 +47,7 @@ struct State {
     baseline: usize,
     looked: Option<Instant>,
     /// Resident bytes when there had last been no runs for a while.
-    settled: usize,
+    idle_bytes: usize,
 }
 
 /// A run that this guard monitors.
@@ -121,16 +121,16 @@ impl ResidentGuard {
 
     /// Called when there have been no runs for a while. Calls `give_back` if resident memory has
     /// grown by more than [`LEFT_BEHIND_BYTES`].
-    pub(crate) fn settle(&self, give_back: impl FnOnce()) {
+    pub(crate) fn idle(&self, give_back: impl FnOnce()) {
         let Some(resident) = self.resident_bytes() else { return };
-        let settled = self.state.lock().settled;
-        let left = if resident > settled + LEFT_BEHIND_BYTES {
+        let before = self.state.lock().idle_bytes;
+        let left = if resident > before + LEFT_BEHIND_BYTES {
             give_back();
             self.resident_bytes().unwrap_or(resident)
         } else {
             resident
         };
-        self.state.lock().settled = left;
+        self.state.lock().idle_bytes = left;
     }
 
     fn resident_bytes(&self) -> Option<usize> {

@@ -6,10 +6,11 @@
 //! stopped after [`GRACE`], the watchdog sends the reply.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::engine::resident;
+use crate::engine::stop::{Stop, StopReason};
 use crate::run::context::ExecutionContext;
 use crate::sync::{self, Condvar, Mutex};
 
@@ -25,65 +26,6 @@ const TICK: Duration = Duration::from_millis(10);
 /// How many ticks without a run pass before the watchdog sleeps. Waking it costs a system call;
 /// back-to-back runs should not pay for it.
 const LINGER_TICKS: u32 = 100;
-
-/// Why a run has to stop. The first reason is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum StopReason {
-    Timeout = 1,
-    Cpu = 2,
-    Memory = 3,
-    Cancelled = 4,
-}
-
-/// The stop request, shared by the engine's callbacks, the watchdog and the run's thread.
-#[derive(Default)]
-pub(crate) struct Stop {
-    reason: AtomicU8,
-    interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
-    measure: Mutex<Option<Box<dyn Fn() + Send>>>,
-}
-
-impl Stop {
-    /// Sets the function that interrupts the engine. An engine that polls [`reason`](Self::reason)
-    /// often enough needs none.
-    pub(crate) fn attach(&self, interrupt: impl Fn() + Send + 'static) {
-        *self.interrupt.lock() = Some(Box::new(interrupt));
-    }
-
-    /// Sets the function that makes the engine measure its memory, for engines that can do so only
-    /// on their own thread.
-    pub(crate) fn attach_measure(&self, measure: impl Fn() + Send + 'static) {
-        *self.measure.lock() = Some(Box::new(measure));
-    }
-
-    /// Makes the engine measure its memory as soon as it can.
-    fn measure(&self) {
-        if let Some(measure) = &*self.measure.lock() {
-            measure();
-        }
-    }
-
-    /// Requests that the run stops. Safe to call from the engine's callbacks: it only sets flags
-    /// that the engine checks later.
-    pub(crate) fn request(&self, reason: StopReason) {
-        let _ = self.reason.compare_exchange(0, reason as u8, Ordering::Relaxed, Ordering::Relaxed);
-        if let Some(interrupt) = &*self.interrupt.lock() {
-            interrupt();
-        }
-    }
-
-    /// Why the run has to stop, or `None` if it need not.
-    pub(crate) fn reason(&self) -> Option<StopReason> {
-        match self.reason.load(Ordering::Relaxed) {
-            1 => Some(StopReason::Timeout),
-            2 => Some(StopReason::Cpu),
-            3 => Some(StopReason::Memory),
-            4 => Some(StopReason::Cancelled),
-            _ => None,
-        }
-    }
-}
 
 /// CPU time after which a run gets a lower priority than others, so that short runs beside it are
 /// fast. Its thread then ends with it, because no thread may raise its own priority again; a new
@@ -107,26 +49,29 @@ pub(crate) struct Watched {
     /// The run's thread.
     pub(crate) thread: rustix::thread::Pid,
     /// Called once, by the watchdog, when the run's thread is abandoned.
-    pub(crate) give_up: Box<dyn Fn(StopReason) + Send + Sync>,
-    pub(crate) state: Mutex<WatchedState>,
+    pub(crate) abandon: Box<dyn Fn(StopReason) + Send + Sync>,
+    pub(crate) progress: Mutex<Progress>,
+    /// Whether the watchdog has lowered the thread's priority.
+    pub(crate) has_low_priority: AtomicBool,
 }
 
 /// The watchdog's progress with a run.
 #[derive(Default)]
-pub(crate) struct WatchedState {
-    done: bool,
-    stopping_since: Option<Instant>,
-    given_up: bool,
-    has_low_priority: bool,
+pub(crate) enum Progress {
+    #[default]
+    Running,
+    /// The run was asked to stop.
+    Stopping { since: Instant },
+    /// The run is done, or its thread is abandoned: the watchdog ignores it.
+    Ended,
 }
 
 impl Watched {
     /// Called by the run's thread when it is done. From here on the watchdog ignores the run.
     /// Returns whether the thread has a low priority now, which it cannot raise again.
     pub(crate) fn done(&self) -> bool {
-        let mut state = self.state.lock();
-        state.done = true;
-        state.has_low_priority
+        *self.progress.lock() = Progress::Ended;
+        self.has_low_priority.load(Ordering::Relaxed)
     }
 
     /// Sets the niceness of the run's thread. Linux keeps one for each thread, by its id.
@@ -138,15 +83,16 @@ impl Watched {
 
     /// Checks the run. Returns whether it must be checked again.
     fn check(&self, now: Instant) -> bool {
-        let mut state = self.state.lock();
-        if state.done {
-            return false;
-        }
+        let mut progress = self.progress.lock();
+        let stopping_since = match *progress {
+            Progress::Running => None,
+            Progress::Stopping { since } => Some(since),
+            Progress::Ended => return false,
+        };
         self.context.turn.reclaim(now);
         self.stop.measure();
         let cpu_time = self.cpu.elapsed();
-        if cpu_time > SHORT_RUN && !state.has_low_priority {
-            state.has_low_priority = true;
+        if cpu_time > SHORT_RUN && !self.has_low_priority.swap(true, Ordering::Relaxed) {
             self.lower_priority(LONG_RUN_NICENESS);
         }
         let reason = self.stop.reason().or_else(|| {
@@ -168,12 +114,13 @@ impl Watched {
         self.stop.request(reason);
         // A script that waits for a tool is woken only by this.
         self.context.cancel.cancel();
-        let since = *state.stopping_since.get_or_insert(now);
-        if now.duration_since(since) >= GRACE && !state.given_up {
-            state.given_up = true;
+        let since = stopping_since.unwrap_or(now);
+        *progress = Progress::Stopping { since };
+        if now.duration_since(since) >= GRACE {
+            *progress = Progress::Ended;
             self.lower_priority(HUNG_THREAD_NICENESS);
             self.context.turn.abandon();
-            (self.give_up)(reason);
+            (self.abandon)(reason);
             return false;
         }
         true
@@ -218,13 +165,13 @@ impl Watchdog {
     }
 
     /// The main loop of the watchdog's thread. `maintain` is called at each tick while there are
-    /// runs, `settled` when there have been none for a second.
-    pub(crate) fn run(&self, maintain: impl Fn(), settled: impl Fn()) {
+    /// runs, `idle` when there have been none for a second.
+    pub(crate) fn run(&self, maintain: impl Fn(), idle: impl Fn()) {
         let mut idle_ticks = 0;
         let mut current: Vec<Arc<Watched>> = Vec::new();
         loop {
             if idle_ticks > LINGER_TICKS {
-                settled();
+                idle();
             }
             {
                 let mut runs = self.runs.lock();

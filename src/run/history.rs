@@ -40,11 +40,11 @@ impl Default for HistoryLimits {
 /// The run records of an executor. Each can be read only by the client that requested the run.
 pub struct History {
     limits: HistoryLimits,
-    kept: Mutex<Kept>,
+    records: Mutex<Records>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Records {
     /// Oldest first.
     runs: VecDeque<Arc<KeptRun>>,
     bytes: usize,
@@ -67,60 +67,60 @@ pub struct KeptRun {
     /// `{tool, status, ms, argumentBytes, resultBytes}`. `status` is `ok`, `in flight` or an error
     /// code.
     pub calls: String,
-    owner: String,
-    kept_at: Instant,
+    client: String,
+    ended_at: Instant,
 }
 
 impl History {
     pub(crate) fn new(limits: HistoryLimits) -> Self {
-        Self { limits, kept: Mutex::default() }
+        Self { limits, records: Mutex::default() }
     }
 
-    /// Stores a run's record for the client `owner` and returns its id. Returns `None` if the
+    /// Stores a run's record for `client` and returns its id. Returns `None` if the
     /// record is larger than the history may be, or if the system provides no random numbers.
-    pub fn keep(&self, owner: &str, result: &ExecuteResult) -> Option<String> {
+    pub fn keep(&self, client: &str, result: &ExecuteResult) -> Option<String> {
         let run = KeptRun {
             id: new_id()?,
-            output: shown(result),
+            output: output_text(result),
             value: result.value_json().map(Json::to_string),
             error: result.error().map(|error| error_json(error).to_string()),
             calls: result.tool_calls.iter().map(call_json).collect::<Value>().to_string(),
-            owner: owner.to_owned(),
-            kept_at: Instant::now(),
+            client: client.to_owned(),
+            ended_at: Instant::now(),
         };
         let (id, bytes) = (run.id.clone(), run.bytes());
         if bytes > self.limits.bytes || self.limits.runs == 0 {
             return None;
         }
-        let mut kept = self.kept.lock();
-        kept.expire(self.limits.age);
-        while kept.runs.len() >= self.limits.runs || kept.bytes + bytes > self.limits.bytes {
-            kept.drop_oldest();
+        let mut records = self.records.lock();
+        records.expire(self.limits.age);
+        while records.runs.len() >= self.limits.runs || records.bytes + bytes > self.limits.bytes {
+            records.drop_oldest();
         }
-        kept.bytes += bytes;
-        kept.runs.push_back(Arc::new(run));
+        records.bytes += bytes;
+        records.runs.push_back(Arc::new(run));
         Some(id)
     }
 
     /// Returns the record of one of the client's runs, if it is still kept.
-    pub fn get(&self, owner: &str, id: &str) -> Option<Arc<KeptRun>> {
-        let mut kept = self.kept.lock();
-        kept.expire(self.limits.age);
-        kept.runs.iter().find(|run| run.id == id && run.owner == owner).cloned()
+    pub fn get(&self, client: &str, id: &str) -> Option<Arc<KeptRun>> {
+        let mut records = self.records.lock();
+        records.expire(self.limits.age);
+        records.runs.iter().find(|run| run.id == id && run.client == client).cloned()
     }
 
     /// The client's run records, newest first.
-    pub fn list(&self, owner: &str) -> Vec<Arc<KeptRun>> {
-        let mut kept = self.kept.lock();
-        kept.expire(self.limits.age);
-        kept.runs.iter().rev().filter(|run| run.owner == owner).cloned().collect()
+    pub fn list(&self, client: &str) -> Vec<Arc<KeptRun>> {
+        let mut records = self.records.lock();
+        records.expire(self.limits.age);
+        records.runs.iter().rev().filter(|run| run.client == client).cloned().collect()
     }
 
     /// Removes all records of a client that will not return.
-    pub fn forget(&self, owner: &str) {
-        let mut kept = self.kept.lock();
-        kept.runs.retain(|run| run.owner != owner);
-        kept.bytes = kept.runs.iter().map(|run| run.bytes()).sum();
+    pub fn forget(&self, client: &str) {
+        let mut records = self.records.lock();
+        records.runs.retain(|run| run.client != client);
+        records.bytes = records.runs.iter().map(|run| run.bytes()).sum();
     }
 }
 
@@ -130,9 +130,9 @@ impl fmt::Debug for History {
     }
 }
 
-impl Kept {
+impl Records {
     fn expire(&mut self, age: Duration) {
-        while self.runs.front().is_some_and(|run| run.kept_at.elapsed() > age) {
+        while self.runs.front().is_some_and(|run| run.ended_at.elapsed() > age) {
             self.drop_oldest();
         }
     }
@@ -147,7 +147,7 @@ impl Kept {
 impl KeptRun {
     /// Time since the run ended.
     pub fn age(&self) -> Duration {
-        self.kept_at.elapsed()
+        self.ended_at.elapsed()
     }
 
     /// The record as a JSON object: `{id, output, value, calls}`, with `error` instead of `value`
@@ -165,12 +165,12 @@ impl KeptRun {
     fn bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = self.output.len() + length(&self.value) + length(&self.error) + self.calls.len();
-        texts + self.owner.len() + size_of::<Self>()
+        texts + self.client.len() + size_of::<Self>()
     }
 }
 
 /// Everything that a script printed and emitted, in order.
-fn shown(result: &ExecuteResult) -> String {
+fn output_text(result: &ExecuteResult) -> String {
     let mut text = String::new();
     for entry in &result.logs {
         if !text.is_empty() {

@@ -1,5 +1,5 @@
 //! Writes lists, accepted definitions and shapes of results to directories that another such process
-//! writes to as well, until it is killed. `tests/it/cache.rs` starts it, kills it and reads what is left.
+//! writes to as well, until it is killed. `tests/it/upstream/cache.rs` starts it, kills it and reads what is left.
 //!
 //! Arguments: the cache directory, the state directory, this writer's name (`a` or `b`) and the number
 //! of the round. Prints `listed N` when the N-th list is on disk and `closed FIELD` when the shape

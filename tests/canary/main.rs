@@ -14,8 +14,7 @@
     reason = "a test's program: it reports on stdout and ends at once"
 )]
 
-#[path = "../it/mock.rs"]
-#[expect(unreachable_pub, reason = "the file is a module of the integration tests as well")]
+#[path = "../it/support/mock.rs"]
 mod mock;
 mod walk;
 

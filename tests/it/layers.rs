@@ -1,7 +1,9 @@
-//! The layers of the library, as folders and files of `src`, kept by reading it.
+//! The layers of the library and the graph of its files, kept by reading it.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
+use crate::source::{Module, cycles, graph, modules};
 use crate::tidy::{code, files};
 
 /// From the top down. A module may name those that stand below it in this list, and itself; nothing else.
@@ -18,102 +20,74 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// What names all layers: the roots of the library, and of the part of it that fuzz targets link.
-const ROOTS: &[&str] = &["src/lib.rs", "src/fuzz_lib.rs"];
+const ROOTS: &[&str] = &["lib.rs", "fuzz_lib.rs"];
 
-#[test]
-fn modules_name_only_what_is_below_them() {
-    let mut wrong = Vec::new();
-    let mut seen = 0;
-    for path in files("src", ".rs") {
-        let is_root = ROOTS.iter().any(|root| path == Path::new(root));
-        // The command is a crate of its own: what it can reach is public.
-        if is_root || path.starts_with("src/bin") || is_test(&path) {
-            continue;
-        }
-        let module = module(&path);
-        let Some(layer) = layer(&module[0]) else {
-            wrong.push(format!("{} is in no layer", path.display()));
-            continue;
-        };
-        for name in names_of_the_crate(&code(&path), module.len()) {
-            seen += 1;
-            let is_allowed = name == module[0] || self::layer(&name).is_some_and(|below| below > layer);
-            if !is_allowed {
-                wrong.push(format!("{} names `{name}`", path.display()));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "not below:\n{}", wrong.join("\n"));
-    assert!(seen > 200, "only {seen} names were found");
-}
-
-#[test]
-fn every_form_of_a_path_is_seen() {
-    let code = "use crate::a::{x, y}; use crate::{b, c::{self, d}, e::f}; fn g() { crate::h::i(); super::super::j::k() }
-        use crate :: l; pub(in crate::m) use super::n; my_crate::o();";
-    let mut found = names_of_the_crate(code, 2);
-    found.sort();
-    assert_eq!(found, ["a", "b", "c", "e", "h", "j", "l", "m"]);
-    assert_eq!(names_of_the_crate("use super::a;", 1), ["a"]);
-}
+/// The files of the command, which is a crate of its own.
+const COMMAND: &str = "src/bin/cx";
 
 fn layer(name: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&name))
 }
 
-fn is_test(path: &Path) -> bool {
-    path.iter().any(|part| ["tests", "tests.rs", "models.rs", "model.rs"].iter().any(|test| part == *test))
-}
-
-/// The path of a file's module: `engine`, `pool` for `src/engine/pool.rs`.
-fn module(path: &Path) -> Vec<String> {
-    let path = path.strip_prefix("src").unwrap().with_extension("");
-    path.iter().map(|part| part.to_string_lossy().into_owned()).filter(|part| part != "mod").collect()
-}
-
-/// The modules at the root of the crate that `code` names, in a module that is so deep below it.
-fn names_of_the_crate(code: &str, depth: usize) -> Vec<String> {
-    let code: String =
-        code.split_whitespace().collect::<Vec<_>>().join(" ").replace(" ::", "::").replace(":: ", "::");
-    let above = "super::".repeat(depth);
-    let mut found = Vec::new();
-    for root in ["crate::", &above] {
-        for (at, _) in code.match_indices(root) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == ':') {
-                continue;
-            }
-            let rest = &code[at + root.len()..];
-            match rest.strip_prefix('{') {
-                Some(list) => found.extend(items(list)),
-                None => found.extend(first_name(rest)),
+#[test]
+fn modules_name_only_what_is_below_them() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for module in modules("src", ROOTS) {
+        let own = &module.path[0];
+        let Some(layer) = layer(own) else {
+            wrong.push(format!("{} is in no layer", module.file));
+            continue;
+        };
+        for name in module.names.own.iter().filter_map(|path| path.first()) {
+            seen += 1;
+            let is_allowed = name == own || self::layer(name).is_some_and(|below| below > layer);
+            if !is_allowed {
+                wrong.push(format!("{} names `{name}`", module.file));
             }
         }
     }
-    found
+    assert!(wrong.is_empty(), "not below:\n{}", wrong.join("\n"));
+    assert!(seen > 500, "only {seen} names were found");
 }
 
-/// The first name of each item of a list in braces, whose end is in `list`.
-fn items(list: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let (mut depth, mut is_first) = (0, true);
-    for (at, letter) in list.char_indices() {
-        if depth == 0 && is_first && letter != ' ' {
-            found.extend(first_name(&list[at..]));
-            is_first = false;
-        }
-        match letter {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => is_first = true,
-            _ => {}
+/// A reader can understand a file with those that it names, and they do not lead back to it. Two files that
+/// name each other are one thing in two files.
+#[test]
+fn no_more_than_two_files_name_each_other() {
+    for (directory, roots, least) in [("src", ROOTS, 400), (COMMAND, &[][..], 10)] {
+        let modules = modules(directory, roots);
+        let graph = graph(&modules);
+        let arrows: usize = graph.iter().map(|targets| targets.len()).sum();
+        assert!(arrows > least, "only {arrows} arrows in {directory}");
+        let long: Vec<Vec<usize>> = cycles(&graph).into_iter().filter(|cycle| cycle.len() > 2).collect();
+        let shown: Vec<String> = long.iter().map(|cycle| show(cycle, &modules, &graph)).collect();
+        assert!(long.is_empty(), "{directory} has {} cycles:\n\n{}", long.len(), shown.join("\n"));
+    }
+}
+
+/// The files of a cycle, each with those of the cycle that it names.
+fn show(cycle: &[usize], modules: &[Module], graph: &[BTreeSet<usize>]) -> String {
+    let mut shown = format!("{} files:\n", cycle.len());
+    for &number in cycle {
+        let named = cycle.iter().filter(|other| graph[number].contains(other));
+        let named: Vec<String> = named.map(|&other| modules[other].path.join("::")).collect();
+        writeln!(shown, "    {} names {}", modules[number].file, named.join(", ")).unwrap();
+    }
+    shown
+}
+
+/// What the command reaches of the library is what every embedder has: the compiler sees to that, unless a
+/// file of the library is made a module of the command, or something public is hidden from the documentation.
+#[test]
+fn the_command_uses_the_public_interface_only() {
+    for path in files(COMMAND, ".rs") {
+        let code = code(&path);
+        for way_in in ["#[path", "include!("] {
+            assert!(!code.contains(way_in), "{} has {way_in}", path.display());
         }
     }
-    found
-}
-
-fn first_name(text: &str) -> Option<String> {
-    let name: String = text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
-    (!name.is_empty() && name != "super" && name != "self").then_some(name)
+    for path in files("src", ".rs") {
+        assert!(!code(&path).contains("doc(hidden)"), "{} has something hidden", path.display());
+    }
 }

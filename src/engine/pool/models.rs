@@ -47,8 +47,8 @@ impl Scene {
         let fake = Fake::default();
         let (capacity, warm) = (1 + any(2), any(3));
         let slots = Arc::new(ComputeSlots::new(capacity));
-        let rest_after = Duration::from_secs(30);
-        let pool = Arc::new(Pool::with_slots(fake.clone(), warm, rest_after, Arc::clone(&slots)).unwrap());
+        let trim_after = Duration::from_secs(30);
+        let pool = Arc::new(Pool::with_slots(fake.clone(), warm, trim_after, Arc::clone(&slots)).unwrap());
         Self { fake, capacity, slots, shared: Arc::clone(&pool.shared), pool }
     }
 
@@ -65,8 +65,8 @@ impl Scene {
         let state = shared.state.lock();
         let idle = [state.ready, state.warming, state.parked, state.called];
         assert_eq!(idle, [0; 4], "ready, warming, parked, called");
-        let left = [state.lost, state.workers, state.waiting.len()];
-        assert_eq!(left, [0; 3], "lost, workers, waiting");
+        let left = [state.hung, state.workers, state.waiting.len()];
+        assert_eq!(left, [0; 3], "hung, workers, waiting");
         assert_eq!(slots.free(), capacity, "slots are free again");
     }
 }

@@ -9,7 +9,8 @@ use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
 
 use super::compiled::{self, CompileError, CompileProgress, Runnable, Source};
-use super::memory::{self, Memories};
+use super::memories::Memories;
+use super::memory;
 use super::wasi::{self, State};
 
 /// Stack size of WebAssembly code, in bytes. It is large enough that CPython exhausts its own stack
@@ -133,7 +134,7 @@ impl PythonEngine {
     /// Idle trim: releases the memories that are kept for later interpreters, and the pages of
     /// CPython's code if they are backed by a file. Interpreters that run meanwhile read those
     /// pages again.
-    pub(super) fn rest(&self) {
+    pub(super) fn trim_idle(&self) {
         self.memories.forget_idle();
         let code = self.component.image_range();
         let length = code.end as usize - code.start as usize;

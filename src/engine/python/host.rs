@@ -76,9 +76,9 @@ struct Run {
     codes: BTreeSet<&'static str>,
 }
 
-type Call = BoxFuture<'static, Ended>;
+type Call = BoxFuture<'static, FinishedCall>;
 
-struct Ended {
+struct FinishedCall {
     call: u64,
     answer: String,
     code: Option<ToolErrorCode>,
@@ -86,7 +86,7 @@ struct Ended {
     held_bytes: usize,
 }
 
-impl Ended {
+impl FinishedCall {
     fn new(call: u64, held_bytes: usize, answer: Result<String, ToolError>) -> Self {
         let code = answer.as_ref().err().map(|error| error.code);
         Self { call, answer: host_calls::text(answer), code, held_bytes }
@@ -128,29 +128,29 @@ impl Host {
 }
 
 impl Run {
-    fn complete(&mut self, ended: Ended) -> Completion {
-        if let Some(code) = ended.code {
+    fn complete(&mut self, finished: FinishedCall) -> Completion {
+        if let Some(code) = finished.code {
             self.codes.insert(code.as_str());
         }
-        self.held_bytes -= ended.held_bytes;
-        Completion { call: ended.call, answer: ended.answer }
+        self.held_bytes -= finished.held_bytes;
+        Completion { call: finished.call, answer: finished.answer }
     }
 
     /// Completes a call whose answer the guest receives immediately.
-    fn answer(&mut self, ended: Ended) -> (u64, Option<String>) {
-        let Completion { call, answer } = self.complete(ended);
+    fn answer(&mut self, finished: FinishedCall) -> (u64, Option<String>) {
+        let Completion { call, answer } = self.complete(finished);
         (call, Some(answer))
     }
 
     /// Completes a call whose answer is kept until the guest waits.
-    fn end(&mut self, ended: Ended) {
-        let completion = self.complete(ended);
+    fn end(&mut self, finished: FinishedCall) {
+        let completion = self.complete(finished);
         self.ended_bytes += completion.answer.len() + ANSWER_OVERHEAD;
         self.ended.push_back(completion);
     }
 
     fn refuse(&mut self, call: u64, code: ToolErrorCode, message: String) -> (u64, Option<String>) {
-        self.answer(Ended::new(call, 0, Err(ToolError::new(code, message))))
+        self.answer(FinishedCall::new(call, 0, Err(ToolError::new(code, message))))
     }
 
     /// Whether the answers that are pending for the guest have reached the bound.
@@ -205,14 +205,14 @@ impl Run {
             return self.refuse(call, ToolErrorCode::QueueFull, message);
         }
         self.held_bytes += held_bytes;
-        let ended = move |answer| Ended::new(call, held_bytes, answer);
+        let finished = move |answer| FinishedCall::new(call, held_bytes, answer);
         let mut future: Call = match operation {
-            Operation::Tool => self.tool(ToolName::Pair { server, tool: name }, arguments, ended),
-            Operation::FullName => self.tool(host_calls::tool_name(name), arguments, ended),
-            Operation::Query => self.host.query(&arguments).map(ended).boxed(),
+            Operation::Tool => self.tool(ToolName::Pair { server, tool: name }, arguments, finished),
+            Operation::FullName => self.tool(host_calls::tool_name(name), arguments, finished),
+            Operation::Query => self.host.query(&arguments).map(finished).boxed(),
             Operation::Emit => {
                 let answer = self.host.emit(&arguments);
-                return self.answer(ended(answer));
+                return self.answer(finished(answer));
             }
         };
         if self.is_full() {
@@ -223,7 +223,7 @@ impl Run {
         // Most tools of this process complete at this first poll, and the guest need not call
         // `wait` for them.
         match Pin::new(&mut future).poll(&mut Context::from_waker(std::task::Waker::noop())) {
-            Poll::Ready(ended) => self.answer(ended),
+            Poll::Ready(finished) => self.answer(finished),
             Poll::Pending => {
                 self.calls.push(future);
                 (call, None)
@@ -235,9 +235,9 @@ impl Run {
         &self,
         name: ToolName,
         arguments: String,
-        ended: impl FnOnce(Result<String, ToolError>) -> Ended + Send + 'static,
+        finished: impl FnOnce(Result<String, ToolError>) -> FinishedCall + Send + 'static,
     ) -> Call {
-        self.host.call(name, arguments).map(ended).boxed()
+        self.host.call(name, arguments).map(finished).boxed()
     }
 }
 

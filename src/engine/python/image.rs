@@ -2,8 +2,12 @@
 //!
 //! componentize-py runs the interpreter at build time and stores the resulting memory, 33 MB, as
 //! data segments in the module that defines the memory. Without these segments the component
-//! compiles as before. `memory.rs` then creates the memory, and can make it start from the image at
-//! almost no cost.
+//! compiles as before. `memories.rs` then creates the memory, and can make it start from the image
+//! at almost no cost.
+//!
+//! wasmtime can map a module's data too, but only into memories that it allocates itself: into
+//! those of a `MemoryCreator` it would copy all 33 MB for each interpreter. `wasmparser` reads the
+//! sections; what is ours is only the choice of the bytes that move.
 
 use std::ops::Range;
 
@@ -115,8 +119,8 @@ fn memory(binary: &[u8], module: &Range<usize>) -> Result<Option<Memory>, Binary
         let Operator::I32Const { value } = operators.read()? else { return Ok(None) };
         let offset = value.cast_unsigned() as usize;
         // The segment lies beyond the end of the memory. wasmtime reports that error.
-        let Some(place) = image.get_mut(offset..offset + segment.data.len()) else { return Ok(None) };
-        place.copy_from_slice(segment.data);
+        let Some(target) = image.get_mut(offset..offset + segment.data.len()) else { return Ok(None) };
+        target.copy_from_slice(segment.data);
     }
     Ok(Some(Memory { data: data.whole.clone(), image }))
 }

@@ -11,12 +11,12 @@ use super::bindings::{Guest, GuestPre, Script};
 use super::compiled::{CompileError, CompileProgress, Source};
 use super::engine::PythonEngine;
 use super::host::Host;
-use super::memory::Place;
-use super::report::{self, Ending};
+use super::memories::MemoryLocation;
+use super::report::{self, GuestExit};
 use super::wasi::State;
 use crate::engine::pool::{Engine, Instance};
+use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
-use crate::engine::watchdog::Stop;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -97,9 +97,13 @@ impl Engine for Interpreters {
             Ok::<_, wasmtime::Error>(guest)
         };
         match made.await {
-            Ok(guest) => {
-                Ok(Interpreter { store, guest, stop, engine: self.engine.clone(), place: Place::newest() })
-            }
+            Ok(guest) => Ok(Interpreter {
+                store,
+                guest,
+                stop,
+                engine: self.engine.clone(),
+                location: MemoryLocation::newest(),
+            }),
             Err(error) => Err(format!("{error:#}")),
         }
     }
@@ -125,7 +129,7 @@ pub(crate) struct Interpreter {
     engine: PythonEngine,
     /// The location of its memory, if that started from the image. No guest code runs unless
     /// `store` is borrowed.
-    place: Option<Arc<Place>>,
+    location: Option<Arc<MemoryLocation>>,
 }
 
 impl Instance<Interpreters> for Interpreter {
@@ -142,12 +146,12 @@ impl Instance<Interpreters> for Interpreter {
             return Outcome::Failed(error);
         }
         self.store.data_mut().run.start(context);
-        let ending = tokio::select! {
+        let exit = tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Ending::Stopped,
-            ending = run(&self.guest, &mut self.store, context, source) => ending,
+            () = context.cancel.cancelled() => GuestExit::Stopped,
+            exit = run(&self.guest, &mut self.store, context, source) => exit,
         };
-        self.outcome(ending, context, source)
+        self.outcome(exit, context, source)
     }
 
     async fn check(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
@@ -155,40 +159,40 @@ impl Instance<Interpreters> for Interpreter {
             return Outcome::Failed(error);
         }
         self.store.data_mut().run.start(context);
-        let ending = tokio::select! {
+        let exit = tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Ending::Stopped,
-            ending = load(&self.guest, &mut self.store, context, source) => match ending {
-                Ok(()) => Ending::Answered("+null".to_owned()),
-                Err(ending) => ending,
+            () = context.cancel.cancelled() => GuestExit::Stopped,
+            loaded = load(&self.guest, &mut self.store, context, source) => match loaded {
+                Ok(()) => GuestExit::Answered("+null".to_owned()),
+                Err(exit) => exit,
             },
         };
-        self.outcome(ending, context, source)
+        self.outcome(exit, context, source)
     }
 
     fn memory_bytes(&self) -> usize {
         self.store.data().memory.used()
     }
 
-    fn rest(&mut self) {
-        self.engine.rest();
-        if let Some(Err(error)) = self.place.as_deref().map(Place::give_back) {
+    fn trim(&mut self) {
+        self.engine.trim_idle();
+        if let Some(Err(error)) = self.location.as_deref().map(MemoryLocation::give_back) {
             tracing::debug!(%error, "an idle interpreter keeps its memory");
         }
     }
 }
 
 impl Interpreter {
-    fn outcome(&self, ending: Ending, context: &ExecutionContext, source: &str) -> Outcome {
+    fn outcome(&self, exit: GuestExit, context: &ExecutionContext, source: &str) -> Outcome {
         // A cancelled call raises an error in the script, which may have ended the script just now.
-        let ending = if self.stop.reason().is_some() || context.cancel.is_cancelled() {
-            Ending::Stopped
+        let exit = if self.stop.reason().is_some() || context.cancel.is_cancelled() {
+            GuestExit::Stopped
         } else {
-            ending
+            exit
         };
         let state = self.store.data();
         report::outcome(
-            ending,
+            exit,
             &report::Evidence {
                 context,
                 source,
@@ -219,7 +223,7 @@ async fn load(
     store: &mut Store<State<Host>>,
     context: &ExecutionContext,
     source: &str,
-) -> Result<(), Ending> {
+) -> Result<(), GuestExit> {
     let names = context.server_names();
     let servers: Vec<[String; 2]> = names.iter().map(|name| [name.to_string(), python_name(name)]).collect();
     let script = Script {
@@ -232,8 +236,8 @@ async fn load(
     };
     match guest.call_load(&mut *store, &script).await {
         Ok(None) => Ok(()),
-        Ok(Some(report)) => Err(Ending::Refused(report)),
-        Err(trap) => Err(Ending::Trapped(trap)),
+        Ok(Some(report)) => Err(GuestExit::Refused(report)),
+        Err(trap) => Err(GuestExit::Trapped(trap)),
     }
 }
 
@@ -242,13 +246,10 @@ async fn run(
     store: &mut Store<State<Host>>,
     context: &ExecutionContext,
     source: &str,
-) -> Ending {
-    if let Err(ending) = load(guest, store, context, source).await {
-        return ending;
     }
     match guest.call_run(&mut *store).await {
-        Ok(answer) => Ending::Answered(answer),
-        Err(trap) => Ending::Trapped(trap),
+        Ok(answer) => GuestExit::Answered(answer),
+        Err(trap) => GuestExit::Trapped(trap),
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod interpreter;
 
 mod host;
 mod image;
+mod memories;
 mod memory;
 mod report;
 mod wasi;

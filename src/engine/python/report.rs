@@ -7,7 +7,7 @@
 use serde::Deserialize;
 
 use crate::engine::failure;
-use crate::engine::watchdog::StopReason;
+use crate::engine::stop::StopReason;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -18,7 +18,7 @@ const MAX_TEXT: usize = 32 << 10;
 const MAX_NAME: usize = 1 << 10;
 
 /// How a guest's run ended.
-pub(super) enum Ending {
+pub(super) enum GuestExit {
     /// The script is not valid Python. Reported before any of it ran.
     Refused(String),
     /// What `run` returned.
@@ -64,12 +64,12 @@ pub(super) fn check_size(source: &str, most: usize) -> Result<(), Box<ScriptErro
 }
 
 /// The run's outcome.
-pub(super) fn outcome(ending: Ending, evidence: &Evidence<'_>) -> Outcome {
-    let error = match ending {
-        Ending::Stopped => failure::stopped(evidence.stopped, evidence.context),
-        Ending::Refused(report) => described(ErrorCode::SyntaxError, &report, evidence),
-        Ending::Trapped(trap) => trapped(&trap, evidence),
-        Ending::Answered(answer) => match answer.split_at_checked(1) {
+pub(super) fn outcome(exit: GuestExit, evidence: &Evidence<'_>) -> Outcome {
+    let error = match exit {
+        GuestExit::Stopped => failure::stopped(evidence.stopped, evidence.context),
+        GuestExit::Refused(report) => described(ErrorCode::SyntaxError, &report, evidence),
+        GuestExit::Trapped(trap) => trapped(&trap, evidence),
+        GuestExit::Answered(answer) => match answer.split_at_checked(1) {
             Some(("+", value)) => match value_of(value, evidence.context) {
                 Ok(value) => return Outcome::Returned(value),
                 Err(error) => *error,
@@ -121,7 +121,7 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
         ..ScriptError::new(code, message)
     };
     if let Some(line) = report.line {
-        failure::set_place(&mut error, evidence.source, line, report.column.unwrap_or(1));
+        failure::set_location(&mut error, evidence.source, line, report.column.unwrap_or(1));
     }
     error
 }

@@ -57,10 +57,10 @@ fn a_thread_counts_its_own_faults() {
 fn what_runs_have_left_behind_is_given_back_once() {
     let (guard, _stop) = guard_of(16 << 20);
     let mut asked = 0;
-    guard.settle(|| asked += 1);
+    guard.idle(|| asked += 1);
     let left_behind = vec![1_u8; 2 * LEFT_BEHIND_BYTES];
     let before = asked;
-    guard.settle(|| asked += 1);
+    guard.idle(|| asked += 1);
     assert_eq!(asked, before + 1);
     drop(left_behind);
 }

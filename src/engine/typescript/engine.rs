@@ -9,11 +9,11 @@ use std::time::Instant;
 use super::isolate::{Isolate, RawOutcome};
 use super::loader::export_names;
 use super::platform;
-use super::report::{Evidence, set_place, transpile_failed};
+use super::report::{Evidence, set_location, transpile_failed};
 use super::transpile::{Positions, TranspileErrorKind, Transpiled, transpile};
 use crate::engine::failure;
 use crate::engine::pool::{Engine, Instance};
-use crate::engine::watchdog::{Stop, StopReason};
+use crate::engine::stop::{Stop, StopReason};
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::names::nearest;
@@ -133,7 +133,7 @@ async fn check_imports(
                 let tools = tools.map_err(|error| {
                     let mut failed = ScriptError::new(ErrorCode::SyntaxError, error.message);
                     failed.tool_code = Some(error.code);
-                    set_place(&mut failed, source, Some(import.place));
+                    set_location(&mut failed, source, Some(import.location));
                     failed
                 })?;
                 unknown.insert(tools.iter().flat_map(export_names).collect())
@@ -149,7 +149,7 @@ async fn check_imports(
                 format!("server `{server}` has no tool `{}`", name.name),
             );
             failed.hint = (!near.is_empty()).then(|| format!("did you mean `{}`?", near.join("`, `")));
-            set_place(&mut failed, source, Some(name.place));
+            set_location(&mut failed, source, Some(name.location));
             return Err(failed);
         }
     }

@@ -14,7 +14,7 @@ use super::memory::{self, MemoryMeter};
 use super::ops::{self, HostInterface};
 use super::transpile::transpile;
 use crate::engine::host_calls::HostCalls;
-use crate::engine::watchdog::Stop;
+use crate::engine::stop::Stop;
 use crate::run::context::ExecutionContext;
 
 /// The startup snapshot that build.rs makes from `js/`.

@@ -15,7 +15,7 @@ use std::thread;
 
 use deno_core::{JsRuntime, v8};
 
-use crate::engine::watchdog::{Stop, StopReason};
+use crate::engine::stop::{Stop, StopReason};
 
 /// Additional heap in bytes that V8 may use while it unwinds a script that exceeded the limit.
 ///

@@ -4,9 +4,9 @@
 use serde::Deserialize;
 
 use super::isolate::RawOutcome;
-use super::transpile::{Place, Positions, TranspileError, TranspileErrorKind};
+use super::transpile::{Location, Positions, TranspileError, TranspileErrorKind};
 use crate::engine::failure;
-use crate::engine::watchdog::StopReason;
+use crate::engine::stop::StopReason;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -49,7 +49,7 @@ impl Evidence<'_> {
                     ErrorCode::SyntaxError,
                     message.trim_start_matches("Uncaught SyntaxError: ").to_owned(),
                 );
-                self.place(&mut error, self.positions.original(line, column));
+                self.locate(&mut error, self.positions.original(line, column));
                 Outcome::Failed(error)
             }
             RawOutcome::NeverSettles => Outcome::Failed(
@@ -82,7 +82,7 @@ impl Evidence<'_> {
             ErrorCode::RuntimeError
         };
         let stack = thrown.stack.as_deref().map(|stack| self.author_stack(stack));
-        let first_place = stack.as_ref().and_then(|(_, place)| *place);
+        let first_location = stack.as_ref().and_then(|(_, location)| *location);
         let mut error = ScriptError {
             hint: hint(&thrown),
             name: thrown.name,
@@ -90,21 +90,21 @@ impl Evidence<'_> {
             tool_code,
             ..ScriptError::new(code, thrown.message)
         };
-        self.place(&mut error, first_place);
+        self.locate(&mut error, first_location);
         error
     }
 
     /// The stack with the author's locations and without internal frames, and the location of its
     /// first frame.
-    fn author_stack(&self, stack: &str) -> (String, Option<Place>) {
+    fn author_stack(&self, stack: &str) -> (String, Option<Location>) {
         let mut text = String::new();
-        let mut first_place = None;
+        let mut first_location = None;
         for line in stack.lines() {
             let kept = if line.trim_start().starts_with("at ") {
-                let Some((line, place)) = self.author_frame(line) else {
+                let Some((line, location)) = self.author_frame(line) else {
                     continue;
                 };
-                first_place = first_place.or(place);
+                first_location = first_location.or(location);
                 line
             } else {
                 line.to_owned()
@@ -114,11 +114,11 @@ impl Evidence<'_> {
             }
             text.push_str(&kept);
         }
-        (text, first_place)
+        (text, first_location)
     }
 
     /// A frame with the author's location, or `None` for an internal frame.
-    fn author_frame(&self, line: &str) -> Option<(String, Option<Place>)> {
+    fn author_frame(&self, line: &str) -> Option<(String, Option<Location>)> {
         if line.contains("ext:") {
             return None;
         }
@@ -133,13 +133,13 @@ impl Evidence<'_> {
                 .unwrap_or(position.len()),
         );
         let (line_number, column) = numbers.split_once(':')?;
-        let place = self.positions.original(line_number.parse().ok()?, column.parse().ok()?)?;
+        let location = self.positions.original(line_number.parse().ok()?, column.parse().ok()?)?;
         let head = &line[..at];
-        Some((format!("{head}{name}:{}:{}{rest}", place.line, place.column), Some(place)))
+        Some((format!("{head}{name}:{}:{}{rest}", location.line, location.column), Some(location)))
     }
 
-    fn place(&self, error: &mut ScriptError, place: Option<Place>) {
-        set_place(error, self.source, place);
+    fn locate(&self, error: &mut ScriptError, location: Option<Location>) {
+        set_location(error, self.source, location);
     }
 }
 
@@ -152,14 +152,14 @@ pub(crate) fn transpile_failed(error: TranspileError, source: &str) -> ScriptErr
         TranspileErrorKind::Stopped => ErrorCode::Cancelled,
     };
     let mut failed = ScriptError { hint: error.hint, ..ScriptError::new(code, error.message) };
-    set_place(&mut failed, source, error.place);
+    set_location(&mut failed, source, error.location);
     failed
 }
 
 /// Sets the error's source location and the text of that line.
-pub(crate) fn set_place(error: &mut ScriptError, source: &str, place: Option<Place>) {
-    if let Some(place) = place {
-        failure::set_place(error, source, place.line, place.column);
+pub(crate) fn set_location(error: &mut ScriptError, source: &str, location: Option<Location>) {
+    if let Some(location) = location {
+        failure::set_location(error, source, location.line, location.column);
     }
 }
 

@@ -12,12 +12,15 @@
 //! the run has been stopped. Callers run [`transpile`] on a thread with a stack of [`STACK_BYTES`].
 
 mod bounds;
+mod cancellation;
 mod constants;
 mod emit;
+mod error;
 mod fence;
 mod lower;
 mod messages;
 mod namespaces;
+mod output;
 mod parse;
 mod positions;
 mod print;
@@ -31,13 +34,15 @@ pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bounds::Refusal;
+use cancellation::Cancellation;
+pub(crate) use error::{TranspileError, TranspileErrorKind};
 use fence::Part;
-pub(crate) use positions::Positions;
-use positions::{FIRST_BYTE, place_of};
+pub(crate) use output::Transpiled;
+use positions::{FIRST_BYTE, location_of};
+pub(crate) use positions::{Location, Positions};
 use swc_common::BytePos;
 
 /// Stack in bytes that [`transpile`] needs for the deepest source that `bounds` accepts, in an
@@ -47,101 +52,6 @@ pub(crate) const STACK_BYTES: usize = 256 << 20;
 /// Maximum number of Markdown fences whose content is tried. Answers of models hold a few; each
 /// attempt has a fixed cost.
 const MAX_FENCES: usize = 100;
-
-/// The code for V8, and the data that maps its locations back to the author's text.
-#[derive(Debug)]
-pub(crate) struct Transpiled {
-    /// A JavaScript expression in parentheses: an async function in strict mode, to be called
-    /// without arguments.
-    pub(crate) code: String,
-    /// Static imports, in order, to be checked before anything runs.
-    pub(crate) imports: Vec<Import>,
-    /// Maps locations in `code` to the author's text.
-    pub(crate) positions: Positions,
-}
-
-/// A static import that is used at run time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Import {
-    /// `mcp:` and the name of a server.
-    pub(crate) specifier: String,
-    /// The imported names; empty for `import * as` and for an import without names.
-    pub(crate) names: Vec<ImportedName>,
-    /// Location of the specifier.
-    pub(crate) place: Place,
-}
-
-/// A name that is imported from a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ImportedName {
-    /// The exported name: `default` for a default import.
-    pub(crate) name: String,
-    /// Location of the name.
-    pub(crate) place: Place,
-}
-
-/// A source location in the author's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Line, from 1.
-    pub(crate) line: u32,
-    /// Column, from 1, in UTF-16 units as V8 counts.
-    pub(crate) column: u32,
-}
-
-/// The cause of a transpilation failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TranspileErrorKind {
-    /// The text is not TypeScript, or exceeds the bounds.
-    Syntax,
-    /// It is TypeScript that cannot run here, or that would take too much work.
-    Transpile,
-    /// The caller's check reported that the run has been stopped.
-    Stopped,
-}
-
-/// Why transpilation failed, for the author.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TranspileError {
-    /// Syntax error, transpilation error, or stopped.
-    pub(crate) kind: TranspileErrorKind,
-    /// A lowercase fragment.
-    pub(crate) message: String,
-    /// Location in the author's text, if the error has one.
-    pub(crate) place: Option<Place>,
-    /// What the author can do about it.
-    pub(crate) hint: Option<String>,
-}
-
-impl fmt::Display for TranspileError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)?;
-        match self.place {
-            Some(Place { line, column }) => write!(formatter, " (line {line}, column {column})"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Checked between passes: whether the run has been stopped. A pass itself cannot be interrupted.
-#[derive(Clone, Copy)]
-pub(super) struct Cancellation<'a>(&'a dyn Fn() -> bool);
-
-impl Cancellation<'_> {
-    /// Returns an error of the kind [`Stopped`](TranspileErrorKind::Stopped) if the run has been
-    /// stopped.
-    fn check(self) -> Result<(), TranspileError> {
-        if !(self.0)() {
-            return Ok(());
-        }
-        Err(TranspileError {
-            kind: TranspileErrorKind::Stopped,
-            message: "the run was stopped".to_owned(),
-            place: None,
-            hint: None,
-        })
-    }
-}
 
 /// Transpiles `source` and wraps it in an async function.
 ///
@@ -153,12 +63,12 @@ pub(crate) fn transpile(
     max_bytes: usize,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Transpiled, TranspileError> {
-    let cancellation = Cancellation(stopped);
+    let cancellation = Cancellation::new(stopped);
     if source.len() > max_bytes {
         return Err(TranspileError {
             kind: TranspileErrorKind::Syntax,
             message: format!("the source has {} bytes, more than the limit of {max_bytes}", source.len()),
-            place: None,
+            location: None,
             hint: Some("pass large data as `input`, not as source".to_owned()),
         });
     }
@@ -173,7 +83,7 @@ pub(crate) fn transpile(
     if error.kind != TranspileErrorKind::Syntax {
         return whole;
     }
-    let line = error.place.map_or(0, |place| place.line);
+    let line = error.location.map_or(0, |location| location.line);
     let parts = fence::fenced(source).into_iter().take(MAX_FENCES);
     let mut fenced = parts.map(|part| (part.lines_before, transpile_part(part, cancellation)));
     let first = fenced.next();
@@ -208,7 +118,7 @@ fn transpile_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Tran
         Err(TranspileError {
             kind: TranspileErrorKind::Transpile,
             message: "this source cannot be made into JavaScript".to_owned(),
-            place: None,
+            location: None,
             hint: Some("write the unusual part of it in a simpler way".to_owned()),
         })
     })
@@ -236,7 +146,7 @@ fn refused(part: Part<'_>, refusal: Refusal) -> TranspileError {
     TranspileError {
         kind,
         message: message.to_owned(),
-        place: Some(place_of(part.text, part.lines_before, byte)),
+        location: Some(location_of(part.text, part.lines_before, byte)),
         hint: Some(hint.to_owned()),
     }
 }

@@ -13,7 +13,7 @@ fn printing(bytes: usize) -> ExecuteResult {
 }
 
 #[test]
-fn a_run_is_its_owners_only() {
+fn a_run_is_its_clients_only() {
     let history = History::new(HistoryLimits::default());
     let id = history.keep("anna", &printing(3)).unwrap();
     assert_eq!(history.get("anna", &id).unwrap().output, "xxx");
@@ -22,7 +22,7 @@ fn a_run_is_its_owners_only() {
     assert!(history.list("bert").is_empty());
     history.forget("anna");
     assert!(history.get("anna", &id).is_none());
-    assert_eq!(history.kept.lock().bytes, 0);
+    assert_eq!(history.records.lock().bytes, 0);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn bounded_in_number_size_and_age() {
     let history = History::new(HistoryLimits { age: Duration::ZERO, ..HistoryLimits::default() });
     let id = history.keep("anna", &printing(1)).unwrap();
     while history.get("anna", &id).is_some() {}
-    assert_eq!(history.kept.lock().bytes, 0);
+    assert_eq!(history.records.lock().bytes, 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Hand-written components, for what a guest other than CPython could do. THREATS 118, 120 and 135.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::*;
 use crate::run::context::RunEnvironment;
@@ -122,7 +122,7 @@ async fn bad_values() {
     Guest { load: "(i32.store8 (i32.const 16) (i32.const 7)) (i32.const 16)", ..Guest::default() }
         .fails("discriminant")
         .await;
-    Guest { load: "(i32.const 65535)", ..Guest::default() }.fails("").await;
+    Guest { load: "(i32.const 65535)", ..Guest::default() }.fails("not aligned").await;
 }
 
 /// The module has no limit of its own: the stack limit of WebAssembly ends the recursion.
@@ -189,9 +189,7 @@ async fn leaked_handles() {
     };
     let outcome = guest_of(&few).outcome().await;
     assert!(matches!(&outcome, Outcome::Returned(value) if value.text() == "7"), "{outcome:?}");
-    let started = Instant::now();
-    guest_of(&guest("1000000")).fails("").await;
-    assert!(started.elapsed() < Duration::from_secs(5));
+    guest_of(&guest("1000000")).fails("no free keys").await;
 }
 
 /// An import that CPython does not use cannot be linked.
@@ -268,39 +266,78 @@ const RAW_MODULE: &str = r#"
 async fn v_318_raw_imports_with_hostile_numbers() {
     // 41,943,040 bytes are available.
     const ALL: &str = "(i32.const 0) (i32.const 41943040)";
-    let bodies = [
-        // An invalid operation number, texts that are out of bounds, and the whole memory as every
-        // text.
-        "(call $start (i32.const 99) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
-        "(call $start (i32.const 0) (i32.const -1) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
-        "(call $start (i32.const 0) (i32.const 0) (i32.const -1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
-        "(call $start (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const -8))",
-        "(call $start (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 9))",
-        "(call $start (i32.const 0) ALL ALL ALL (i32.const 8))",
-        "(call $start (i32.const 1) ALL ALL ALL (i32.const 8))",
-        "(call $start (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) ALL (i32.const 8))",
-        "(call $start (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) ALL (i32.const 8))",
+    // Each group with what becomes of its runs: `7` is the guest's own value, anything else a part of
+    // the error with which it was stopped.
+    let groups: [(&str, &[&str]); 9] = [
+        // The whole memory as a query's text, timeouts that are none, and the whole memory as output.
+        (
+            "7",
+            &[
+                "(call $start (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) ALL (i32.const 8))",
+                "(call $start (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) ALL (i32.const 8))",
+                "(call $wait (i32.const 1) (f64.const nan) (i32.const 8))",
+                "(call $wait (i32.const 1) (f64.const -inf) (i32.const 8))",
+                "(call $wait (i32.const 1) (f64.const -1e308) (i32.const 8))",
+                "(call $log (i32.const 0) ALL)",
+            ],
+        ),
+        // Numbers that are no operation, no option and no stream.
+        (
+            "discriminant",
+            &[
+                "(call $start (i32.const 99) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
+                "(call $wait (i32.const 7) (f64.const 0) (i32.const 8))",
+                "(call $log (i32.const 2) (i32.const 0) (i32.const 0))",
+            ],
+        ),
+        // Texts, lists and results beyond the memory.
+        (
+            "out of bounds",
+            &[
+                "(call $start (i32.const 0) (i32.const -1) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
+                "(call $start (i32.const 0) (i32.const 0) (i32.const -1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
+                "(call $start (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const -8))",
+                "(call $wait (i32.const 0) (f64.const 0) (i32.const -8))",
+                "(call $log (i32.const 0) (i32.const 8) (i32.const -8))",
+                "(call $poll (i32.const 0) (i32.const -4) (i32.const 8))",
+            ],
+        ),
+        (
+            "not aligned",
+            &[
+                "(call $start (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 9))",
+            ],
+        ),
+        // The whole memory as every text, and one handle ten million times.
+        (
+            "too much data",
+            &[
+                "(call $start (i32.const 0) ALL ALL ALL (i32.const 8))",
+                "(call $start (i32.const 1) ALL ALL ALL (i32.const 8))",
+                "(call $fill (call $subscribe (i64.const 0))) (call $poll ALL_HANDLES (i32.const 8))",
+            ],
+        ),
         // The guest's allocator returns an address that is out of bounds for the answer.
-        "(global.set $bad (i32.const -16)) (call $start (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 8))",
-        // Invalid timeouts.
-        "(call $wait (i32.const 1) (f64.const nan) (i32.const 8))",
-        "(call $wait (i32.const 1) (f64.const -inf) (i32.const 8))",
-        "(call $wait (i32.const 1) (f64.const -1e308) (i32.const 8))",
-        "(call $wait (i32.const 7) (f64.const 0) (i32.const 8))",
-        "(call $wait (i32.const 0) (f64.const 0) (i32.const -8))",
-        "(call $log (i32.const 0) ALL)",
-        "(call $log (i32.const 2) (i32.const 0) (i32.const 0))",
-        "(call $log (i32.const 0) (i32.const 8) (i32.const -8))",
-        // One handle ten million times, a handle that does not exist, a list that does not exist.
-        "(call $fill (call $subscribe (i64.const 0))) (call $poll ALL_HANDLES (i32.const 8))",
-        "(call $poll (i32.const 0) (i32.const 1) (i32.const 8))",
-        "(call $poll (i32.const 0) (i32.const 0) (i32.const 8))",
-        "(call $poll (i32.const 0) (i32.const -4) (i32.const 8))",
-        "(call $random (i64.const -1) (i32.const 8))",
-        "(call $random (i64.const 1099511627776) (i32.const 8))",
-        "(global.set $bad (i32.const -16)) (call $random (i64.const 64) (i32.const 8))",
+        (
+            "beyond end of memory",
+            &[
+                "(global.set $bad (i32.const -16)) (call $start (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 8))",
+                "(global.set $bad (i32.const -16)) (call $random (i64.const 64) (i32.const 8))",
+            ],
+        ),
+        ("unknown handle", &["(call $poll (i32.const 0) (i32.const 1) (i32.const 8))"]),
+        ("empty poll list", &["(call $poll (i32.const 0) (i32.const 0) (i32.const 8))"]),
+        (
+            "exceeds limit",
+            &[
+                "(call $random (i64.const -1) (i32.const 8))",
+                "(call $random (i64.const 1099511627776) (i32.const 8))",
+            ],
+        ),
     ];
-    for body in bodies {
+    let mut wrong = Vec::new();
+    let runs = groups.iter().flat_map(|(expected, bodies)| bodies.iter().map(move |body| (expected, body)));
+    for (expected, body) in runs {
         let run =
             format!("{} (i32.const 32)", body.replace("ALL_HANDLES", "(i32.const 0) (i32.const 10485760)"));
         let run = run.replace("ALL", ALL);
@@ -311,17 +348,15 @@ async fn v_318_raw_imports_with_hostile_numbers() {
             run: &run,
             ..Guest::default()
         };
-        let started = Instant::now();
-        // Either it continued and returned its value, or it was stopped with a script error.
-        match guest.outcome().await {
-            Outcome::Returned(value) => assert_eq!(value.text(), "7", "{body}"),
-            Outcome::Failed(error) => {
-                assert!(
-                    matches!(error.code, ErrorCode::RuntimeError | ErrorCode::MemoryLimit),
-                    "{body}: {error:?}"
-                );
-            }
+        // It continues and returns its value, or is stopped with a script error.
+        let found = match guest.outcome().await {
+            Outcome::Returned(value) => value.text().to_owned(),
+            Outcome::Failed(error) => format!("{}: {}", error.code, error.message),
+        };
+        let is_expected = if *expected == "7" { found == "7" } else { found.contains(expected) };
+        if !is_expected {
+            wrong.push(format!("{body}\n    expected {expected}, found {found}"));
         }
-        assert!(started.elapsed() < Duration::from_secs(20), "{body}");
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

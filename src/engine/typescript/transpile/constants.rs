@@ -16,8 +16,9 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{VisitMut, VisitMutWith};
 
+use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
-use super::{TranspileError, TranspileErrorKind, refuse, work};
+use super::{refuse, work};
 
 /// Maximum number of operators in a constant that is evaluated. The pass copies up to the square of
 /// it.

@@ -9,12 +9,13 @@ use swc_ecma_transforms_base::resolver;
 use swc_ecma_transforms_proposal::decorator_2023_11::decorator_2023_11;
 use swc_ecma_transforms_typescript::{Config, typescript};
 
+use super::cancellation::Cancellation;
+use super::error::TranspileError;
 use super::fence::Part;
+use super::output::Transpiled;
 use super::parse::Parsed;
-use super::{
-    Cancellation, Positions, TranspileError, Transpiled, constants, lower, namespaces, print, refuse, value,
-    work,
-};
+use super::positions::Positions;
+use super::{constants, lower, namespaces, print, refuse, value, work};
 
 /// Start of the wrapper. The directive is the first statement of the body, which makes all of it
 /// strict.

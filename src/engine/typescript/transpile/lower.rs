@@ -11,10 +11,12 @@ use swc_ecma_ast::{
     VarDeclarator,
 };
 
+use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
-use super::positions::PlaceIndex;
+use super::output::{Import, ImportedName};
+use super::positions::{Location, LocationIndex};
+use super::refuse;
 use super::value::{Value, begins_at, is_function};
-use super::{Import, ImportedName, Place, TranspileError, TranspileErrorKind, refuse};
 
 /// The statements of the function body, and the properties that the wrapper depends on.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ pub(super) fn lower(
     let mut lowering = Lowering {
         part,
         unresolved,
-        places: OnceCell::new(),
+        locations: OnceCell::new(),
         imports: Vec::new(),
         hoisted: Vec::new(),
         end: None,
@@ -118,7 +120,7 @@ struct Lowering<'a> {
     part: Part<'a>,
     unresolved: SyntaxContext,
     /// Built for the first import.
-    places: OnceCell<PlaceIndex>,
+    locations: OnceCell<LocationIndex>,
     imports: Vec<Import>,
     hoisted: Vec<Stmt>,
     end: Option<End>,
@@ -248,9 +250,9 @@ impl Lowering<'_> {
         }))
     }
 
-    fn place(&self, span: Span) -> Place {
+    fn location(&self, span: Span) -> Location {
         let Part { text, lines_before } = self.part;
-        self.places.get_or_init(|| PlaceIndex::new(text, lines_before)).place(text, span.lo)
+        self.locations.get_or_init(|| LocationIndex::new(text, lines_before)).location(text, span.lo)
     }
 
     /// Lowers an import to `const { … } = await import("mcp:…")` at the top of the body.
@@ -283,7 +285,7 @@ impl Lowering<'_> {
                     PropName::Str(name) => name.value.to_string_lossy().into_owned(),
                     _ => continue,
                 },
-                place: self.place(imported.span()),
+                location: self.location(imported.span()),
             });
             properties.push(ObjectPatProp::KeyValue(KeyValuePatProp {
                 key,
@@ -304,8 +306,8 @@ impl Lowering<'_> {
         } else if import.specifiers.is_empty() {
             self.hoisted.push(Stmt::Expr(ExprStmt { span, expr: imported_value(import) }));
         }
-        let place = self.place(import.src.span);
-        self.imports.push(Import { specifier, names, place });
+        let location = self.location(import.src.span);
+        self.imports.push(Import { specifier, names, location });
         Ok(())
     }
 }

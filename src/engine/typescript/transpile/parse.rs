@@ -11,9 +11,10 @@ use swc_ecma_parser::error::SyntaxError;
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
+use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
-use super::positions::{FIRST_BYTE, place_of};
-use super::{TranspileError, TranspileErrorKind, messages};
+use super::messages;
+use super::positions::{FIRST_BYTE, location_of};
 
 /// The author's module, and whether its top level returns.
 #[derive(Debug)]
@@ -159,7 +160,7 @@ fn describe(part: Part<'_>, error: &swc_ecma_parser::error::Error) -> TranspileE
     TranspileError {
         kind: TranspileErrorKind::Syntax,
         message: messages::plain(error.kind()),
-        place: Some(place_of(part.text, part.lines_before, at)),
+        location: Some(location_of(part.text, part.lines_before, at)),
         hint: messages::hint(part.text, error.kind()),
     }
 }

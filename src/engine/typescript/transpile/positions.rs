@@ -4,10 +4,17 @@ use std::cell::OnceCell;
 
 use swc_common::{BytePos, LineCol};
 
-use super::Place;
-
 /// Byte position of the first byte of the source in the parser: swc reserves 0 for generated nodes.
 pub(super) const FIRST_BYTE: BytePos = BytePos(1);
+
+/// A source location in the author's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// Line, from 1.
+    pub(crate) line: u32,
+    /// Column, from 1, in UTF-16 units as V8 counts.
+    pub(crate) column: u32,
+}
 
 /// The source positions of the tokens of the generated code.
 ///
@@ -22,7 +29,7 @@ pub(crate) struct Positions {
     lines_before: u32,
     /// Built at the first lookup. A script may write a stack of any length, and each line of it is
     /// a lookup.
-    index: OnceCell<PlaceIndex>,
+    index: OnceCell<LocationIndex>,
     tokens: Vec<(BytePos, LineCol)>,
     /// Lines of the generated code before the first token.
     prefix_lines: u32,
@@ -43,22 +50,23 @@ impl Positions {
     ///
     /// Returns `None` for generated code that has no source: the wrapper, and the helpers of
     /// decorators.
-    pub(crate) fn original(&self, line: u32, column: u32) -> Option<Place> {
+    pub(crate) fn original(&self, line: u32, column: u32) -> Option<Location> {
         let line = line.checked_sub(1 + self.prefix_lines)?;
         let column = column.checked_sub(1)?;
-        let after = self.tokens.partition_point(|(_, place)| (place.line, place.col) <= (line, column));
-        let (byte, place) = self.tokens.get(after.checked_sub(1)?)?;
+        let after =
+            self.tokens.partition_point(|(_, location)| (location.line, location.col) <= (line, column));
+        let (byte, location) = self.tokens.get(after.checked_sub(1)?)?;
         // A token of an earlier line does not determine the location on this one.
-        (place.line == line).then(|| {
-            let index = self.index.get_or_init(|| PlaceIndex::new(&self.source, self.lines_before));
-            index.place(&self.source, *byte)
+        (location.line == line).then(|| {
+            let index = self.index.get_or_init(|| LocationIndex::new(&self.source, self.lines_before));
+            index.location(&self.source, *byte)
         })
     }
 }
 
 /// Returns the author's location of a byte of the parsed source. Reads the source up to that byte;
-/// use [`PlaceIndex`] for many lookups.
-pub(super) fn place_of(source: &str, lines_before: u32, byte: BytePos) -> Place {
+/// use [`LocationIndex`] for many lookups.
+pub(super) fn location_of(source: &str, lines_before: u32, byte: BytePos) -> Location {
     let offset = offset_of(source, byte);
     let mut line = lines_before + 1;
     let mut line_start = 0;
@@ -66,7 +74,7 @@ pub(super) fn place_of(source: &str, lines_before: u32, byte: BytePos) -> Place 
         line += 1;
         line_start = start;
     }
-    Place { line, column: column(units(&source[line_start..offset])) }
+    Location { line, column: column(units(&source[line_start..offset])) }
 }
 
 /// Distance in bytes between offsets whose UTF-16 units are indexed: the most that one lookup
@@ -75,7 +83,7 @@ const BLOCK: usize = 1 << 10;
 
 /// Maps byte offsets of a text to locations, each by binary search.
 #[derive(Debug)]
-pub(super) struct PlaceIndex {
+pub(super) struct LocationIndex {
     lines_before: u32,
     /// Byte offset of the start of each line except the first.
     starts: Vec<u32>,
@@ -83,7 +91,7 @@ pub(super) struct PlaceIndex {
     units: Vec<u32>,
 }
 
-impl PlaceIndex {
+impl LocationIndex {
     pub(super) fn new(source: &str, lines_before: u32) -> Self {
         let starts = line_starts(source, source).filter_map(|start| u32::try_from(start).ok()).collect();
         let mut before = 0;
@@ -97,7 +105,7 @@ impl PlaceIndex {
     }
 
     /// Returns the location of a byte of `source`, which must be the indexed text.
-    pub(super) fn place(&self, source: &str, byte: BytePos) -> Place {
+    pub(super) fn location(&self, source: &str, byte: BytePos) -> Location {
         let offset = offset_of(source, byte);
         let lines = self.starts.partition_point(|start| *start as usize <= offset);
         let line_start = lines.checked_sub(1).map_or(0, |last| self.starts[last] as usize);
@@ -107,7 +115,7 @@ impl PlaceIndex {
             known + units(&source[source.floor_char_boundary(block * BLOCK)..offset])
         };
         let line = self.lines_before + 1 + u32::try_from(lines).unwrap_or(u32::MAX >> 1);
-        Place { line, column: column(before(offset) - before(line_start)) }
+        Location { line, column: column(before(offset) - before(line_start)) }
     }
 }
 

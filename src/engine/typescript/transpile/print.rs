@@ -8,7 +8,9 @@ use swc_ecma_ast::Program;
 use swc_ecma_codegen::text_writer::JsWriter;
 use swc_ecma_codegen::{Config, Emitter};
 
-use super::{Cancellation, TranspileError, TranspileErrorKind, work};
+use super::cancellation::Cancellation;
+use super::error::{TranspileError, TranspileErrorKind};
+use super::work;
 
 /// Maximum bytes of code: this many per byte of source, plus a constant. Decorators and `accessor`
 /// fields grow most: 4,000 of them make 3 MB. Without the bound, an enum's name of 100 KB would be
@@ -95,7 +97,7 @@ fn too_long(max_bytes: usize) -> TranspileError {
     TranspileError {
         kind: TranspileErrorKind::Transpile,
         message: work::MESSAGE.to_owned(),
-        place: None,
+        location: None,
         hint: Some(format!(
             "its JavaScript would have more than {max_bytes} bytes: shorten the names and texts of enums and namespaces"
         )),

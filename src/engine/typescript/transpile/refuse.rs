@@ -7,9 +7,9 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
+use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
-use super::positions::place_of;
-use super::{TranspileError, TranspileErrorKind};
+use super::positions::location_of;
 
 /// The scheme with which servers are imported.
 pub(super) const SERVER_PREFIX: &str = "mcp:";
@@ -25,7 +25,7 @@ pub(super) fn error(
     TranspileError {
         kind,
         message: message.to_owned(),
-        place: Some(place_of(part.text, part.lines_before, span.lo)),
+        location: Some(location_of(part.text, part.lines_before, span.lo)),
         hint: Some(hint.to_owned()),
     }
 }

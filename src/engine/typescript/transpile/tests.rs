@@ -3,7 +3,7 @@
 mod bounds;
 mod code;
 mod errors;
-mod places;
+mod locations;
 mod work;
 
 use super::{STACK_BYTES, TranspileError, Transpiled, transpile};

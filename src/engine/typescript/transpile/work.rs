@@ -13,8 +13,9 @@ use swc_common::{Span, SyntaxContext};
 use swc_ecma_ast::{AutoAccessor, Decorator, Id, Ident, Module, Program, TsEnumDecl};
 use swc_ecma_visit::{Visit, VisitWith};
 
+use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
-use super::{TranspileError, TranspileErrorKind, refuse};
+use super::refuse;
 
 /// The error message, used here and where the parser's work is bounded.
 pub(super) const MESSAGE: &str = "this source takes too much work to transpile";

@@ -29,13 +29,25 @@ pub(super) enum Previous {
     Brace,
 }
 
+/// What a parenthesis contains, as far as the token before it tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Content {
+    /// The head of a statement, an operand, or arguments: the grammar decides.
+    #[default]
+    Unclear,
+    /// The head of an `if`, `for`, `while` or `with`.
+    Head,
+    /// An operand, parameters or arguments.
+    Operand,
+}
+
 /// One open bracket, or the whole source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Frame {
     /// `(`, `[`, `{`, `` ` `` for `${`, 0 for the source.
     pub(super) bracket: u8,
-    /// Whether the parenthesis is the head of a statement; `None` if that is unknown.
-    pub(super) head: Option<bool>,
+    /// What the bracket's content is, if it is a parenthesis.
+    pub(super) content: Content,
     /// Weight of the operators in the current element (between commas, semicolons, statement ends).
     pub(super) weight: u32,
     /// Angle brackets open in the current statement. `a < b` counts as one until the statement

@@ -1,6 +1,6 @@
 //! The scanner: tokens, open brackets and the weight of the path to the current token.
 
-use super::frame::{Boundary, Frame, LEVEL, LINK, Previous};
+use super::frame::{Boundary, Content, Frame, LEVEL, LINK, Previous};
 use super::words::{self, Word};
 use super::{MAX_BRACKETS, MAX_WEIGHT, MAX_WORK, Refusal};
 
@@ -285,11 +285,11 @@ impl<'a> Scanner<'a> {
         if self.outer.len() >= MAX_BRACKETS {
             return Err(Refusal::TooDeep { at: self.at - 1 });
         }
-        let head = match self.previous {
-            Previous::Head => Some(true),
+        let content = match self.previous {
+            Previous::Head => Content::Head,
             // `for await (`, or a call.
-            Previous::Either | Previous::Angle => None,
-            _ => Some(false),
+            Previous::Either | Previous::Angle => Content::Unclear,
+            _ => Content::Operand,
         };
         let in_enum = self.frame.in_enum || (bracket == b'{' && std::mem::take(&mut self.enum_head));
         self.above += LEVEL + self.frame.path();
@@ -301,7 +301,7 @@ impl<'a> Scanner<'a> {
         self.outer_doublings += self.frame.doublings + u32::from(self.frame.decorated) + read_again;
         self.outer_scopes += self.frame.scopes + 1;
         self.outer.push(self.frame);
-        self.frame = Frame { bracket, head, in_enum, read_again, in_tried, ..Frame::default() };
+        self.frame = Frame { bracket, content, in_enum, read_again, in_tried, ..Frame::default() };
         self.after(Previous::Operator);
         self.boundary = Boundary::None;
         self.weigh()
@@ -326,10 +326,10 @@ impl<'a> Scanner<'a> {
         self.outer_scopes -= self.frame.scopes + 1;
         self.frame.tallest = self.frame.tallest.max(LEVEL + closed.peak);
         self.weigh()?;
-        match (closed.bracket, closed.head) {
+        match (closed.bracket, closed.content) {
             (b'`', _) => return self.template(),
-            (b'(', Some(true)) => self.after(Previous::HeadEnd),
-            (b'(', None) => self.after(Previous::Either),
+            (b'(', Content::Head) => self.after(Previous::HeadEnd),
+            (b'(', Content::Unclear) => self.after(Previous::Either),
             (b'{', _) => {
                 self.after(Previous::Brace);
                 self.boundary = Boundary::Brace;

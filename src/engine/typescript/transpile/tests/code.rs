@@ -80,8 +80,9 @@ fn imports_are_awaited_at_the_top_unless_only_types_use_them() {
     let imports = run("import { a, b as c } from 'mcp:s'; a; c").expect("strips").imports;
     assert_eq!(imports.len(), 1);
     assert_eq!(imports[0].specifier, "mcp:s");
-    assert_eq!((imports[0].place.line, imports[0].place.column), (1, 27));
-    let names: Vec<_> = imports[0].names.iter().map(|name| (name.name.as_str(), name.place.column)).collect();
+    assert_eq!((imports[0].location.line, imports[0].location.column), (1, 27));
+    let names: Vec<_> =
+        imports[0].names.iter().map(|name| (name.name.as_str(), name.location.column)).collect();
     assert_eq!(names, [("a", 10), ("b", 13)]);
 }
 

@@ -1,14 +1,14 @@
 //! Source to error.
 
 use super::super::TranspileErrorKind::{self, Syntax, Transpile};
-use super::super::{Place, transpile};
+use super::super::{Location, transpile};
 use super::run;
 
 /// Asserts the kind, the location and a part of the message.
 #[track_caller]
 fn check(source: &str, kind: TranspileErrorKind, line: u32, column: u32, part: &str) {
     let error = run(source).err().unwrap_or_else(|| panic!("{source:?} must be refused"));
-    assert_eq!((error.kind, error.place), (kind, Some(Place { line, column })), "{source}: {error:?}");
+    assert_eq!((error.kind, error.location), (kind, Some(Location { line, column })), "{source}: {error:?}");
     assert!(error.message.contains(part), "{source}: {error:?}");
 }
 
@@ -71,6 +71,6 @@ fn legacy_decorators_and_python_are_named() {
 fn size_is_checked_first() {
     assert!(transpile("1;", 2, &|| false).is_ok());
     let error = transpile("((;", 2, &|| false).expect_err("refused");
-    assert_eq!((error.kind, error.place), (Syntax, None));
+    assert_eq!((error.kind, error.location), (Syntax, None));
     assert_eq!(error.message, "the source has 3 bytes, more than the limit of 2");
 }

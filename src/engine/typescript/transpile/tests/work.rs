@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
 
-use super::super::positions::{FIRST_BYTE, PlaceIndex, place_of};
+use super::super::positions::{FIRST_BYTE, LocationIndex, location_of};
 use super::super::{STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, transpile, work};
 use super::{body, run};
 
@@ -42,7 +42,7 @@ fn v_295_enums_are_counted_with_all_members() {
     let code = body(&format!("{} return E.a299", enums(300)));
     assert!(code.contains("E[E[\"a299\"] = 299] = \"a299\""));
     let error = too_much(&enums(24_000));
-    assert!(error.place.is_some() && error.hint.is_some_and(|hint| hint.contains("enums")));
+    assert!(error.location.is_some() && error.hint.is_some_and(|hint| hint.contains("enums")));
     too_much(&repeated(10_000, |number| format!("const enum E{number}{{a}}")));
     too_much(&format!(
         "enum Large{{{}}}{}",
@@ -142,13 +142,13 @@ fn v_299_every_place_is_found_by_a_search_as_by_reading() {
         let _ = write!(text, "{}é{}{end}", "a".repeat(line * 7 % 50), "😀".repeat(line % 40));
     }
     text.push_str(&"ü😀x".repeat(3_000));
-    let index = PlaceIndex::new(&text, 7);
+    let index = LocationIndex::new(&text, 7);
     for byte in (0..=u32::try_from(text.len()).expect("short") + 3).step_by(3) {
         let byte = FIRST_BYTE + swc_common::BytePos(byte);
-        assert_eq!(index.place(&text, byte), place_of(&text, 7, byte), "{byte:?}");
+        assert_eq!(index.location(&text, byte), location_of(&text, 7, byte), "{byte:?}");
     }
-    let empty = PlaceIndex::new("", 0);
-    assert_eq!(empty.place("", FIRST_BYTE), place_of("", 0, FIRST_BYTE));
+    let empty = LocationIndex::new("", 0);
+    assert_eq!(empty.location("", FIRST_BYTE), location_of("", 0, FIRST_BYTE));
 }
 
 /// These were quadratic in the number of statements, and would take minutes and hours in an
@@ -159,7 +159,7 @@ fn v_299_returns_and_imports_are_looked_up_and_not_searched() {
     let imports = repeated(20_000, |n| format!("import {{ a as b{n} }} from 'mcp:s'; b{n};"));
     let imports = run(&imports).expect("strips").imports;
     assert_eq!(imports.len(), 20_000);
-    assert!(imports.windows(2).all(|pair| pair[0].place.column < pair[1].place.column));
+    assert!(imports.windows(2).all(|pair| pair[0].location.column < pair[1].location.column));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn v_300_names_of_one_spelling_and_deep_scopes_are_counted() {
     assert!(run(&nested(40, 50_000)).is_ok());
     assert!(run(&nested(900, 1_000)).is_ok());
     let error = too_much(&nested(900, 300_000));
-    assert_eq!(error.place.map(|place| place.line), Some(1));
+    assert_eq!(error.location.map(|location| location.line), Some(1));
     let arrows = format!("{}[{}]", "a=>".repeat(1_500), "b,".repeat(300_000));
     too_much(&arrows);
 }

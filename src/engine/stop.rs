@@ -1,0 +1,64 @@
+//! The request that a run stops: who may make it, why, and how the engine hears of it.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::sync::Mutex;
+
+/// Why a run has to stop. The first reason is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum StopReason {
+    Timeout = 1,
+    Cpu = 2,
+    Memory = 3,
+    Cancelled = 4,
+}
+
+/// The stop request, shared by the engine's callbacks, the watchdog and the run's thread.
+#[derive(Default)]
+pub(crate) struct Stop {
+    reason: AtomicU8,
+    interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
+    measure: Mutex<Option<Box<dyn Fn() + Send>>>,
+}
+
+impl Stop {
+    /// Sets the function that interrupts the engine. An engine that polls [`reason`](Self::reason)
+    /// often enough needs none.
+    pub(crate) fn attach(&self, interrupt: impl Fn() + Send + 'static) {
+        *self.interrupt.lock() = Some(Box::new(interrupt));
+    }
+
+    /// Sets the function that makes the engine measure its memory, for engines that can do so only
+    /// on their own thread.
+    pub(crate) fn attach_measure(&self, measure: impl Fn() + Send + 'static) {
+        *self.measure.lock() = Some(Box::new(measure));
+    }
+
+    /// Makes the engine measure its memory as soon as it can.
+    pub(super) fn measure(&self) {
+        if let Some(measure) = &*self.measure.lock() {
+            measure();
+        }
+    }
+
+    /// Requests that the run stops. Safe to call from the engine's callbacks: it only sets flags
+    /// that the engine checks later.
+    pub(crate) fn request(&self, reason: StopReason) {
+        let _ = self.reason.compare_exchange(0, reason as u8, Ordering::Relaxed, Ordering::Relaxed);
+        if let Some(interrupt) = &*self.interrupt.lock() {
+            interrupt();
+        }
+    }
+
+    /// Why the run has to stop, or `None` if it need not.
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        match self.reason.load(Ordering::Relaxed) {
+            1 => Some(StopReason::Timeout),
+            2 => Some(StopReason::Cpu),
+            3 => Some(StopReason::Memory),
+            4 => Some(StopReason::Cancelled),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The command, as a process.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::support::python_cache;
+
+/// Runs `cx run` with arguments, in a directory of its own.
+fn cx(arguments: &[&str]) -> Output {
+    cx_in(Path::new("/"), arguments, "")
+}
+
+fn cx_in(directory: &Path, arguments: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .arg("run")
+        .args(arguments)
+        .current_dir(directory)
+        .env("XDG_CACHE_HOME", cache())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that fails before it reads has closed its stdin.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// The user's cache, the same for all of these tests. The first that runs Python compiles it; the others find it.
+fn cache() -> &'static Path {
+    static CACHE: OnceLock<PathBuf> = OnceLock::new();
+    CACHE.get_or_init(|| {
+        let directory = python_cache();
+        let mut warm = Command::new(env!("CARGO_BIN_EXE_cx"));
+        warm.args(["run", "--lang", "py", "-e", "None"]).env("XDG_CACHE_HOME", &directory);
+        assert!(warm.output().unwrap().status.success());
+        directory
+    })
+}
+
+/// The exit status, stdout and stderr in one text, for a snapshot.
+fn shown(output: &Output) -> String {
+    format!(
+        "exit: {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().map_or("none".to_owned(), |code| code.to_string()),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    )
+}
+
+macro_rules! check {
+    ($output:expr) => {
+        insta::assert_snapshot!(shown(&$output))
+    };
+}
+
+#[test]
+fn what_is_printed_comes_first_and_the_value_last() {
+    check!(cx(&[
+        "-e",
+        "console.log('a'); console.error('b'); emit('c'); return {d: input.e}",
+        "--input",
+        r#"{"e": 1}"#
+    ]));
+}
+
+#[test]
+fn a_failing_script_shows_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(
+        directory.path().join("sum.ts"),
+        "enum Unit { Gram }\n\nfunction total(rows: any[]) {\n  return rows.map((row) => row.weight.value);\n}\n\ntotal([{}]);\n",
+    )
+    .unwrap();
+    check!(cx_in(directory.path(), &["sum.ts"], ""));
+}
+
+#[test]
+fn a_syntax_error_shows_its_place() {
+    check!(cx(&["-e", "const a = 1;\nconst b = = 2;"]));
+}
+
+#[test]
+fn a_limit_has_its_own_exit_status() {
+    check!(cx(&["-e", "for (;;);", "--timeout", "200ms"]));
+    check!(cx(&["-e", "const a = []; for (;;) a.push({})", "--memory", "16MB"]));
+}
+
+#[test]
+fn the_whole_outcome_as_json() {
+    let output = cx(&["-e", "console.log('a'); throw new TypeError('b')", "--json"]);
+    let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["executionTimeMs"].take().as_f64().unwrap() > 0.0);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(
+        report,
+        json!({
+            "success": false,
+            "output": "a",
+            "error": {
+                "code": "RUNTIME_ERROR",
+                "message": "b",
+                "name": "TypeError",
+                "line": 1,
+                "column": 25,
+                "sourceLine": "console.log('a'); throw new TypeError('b')",
+                "stack": "TypeError: b\n    at eval.ts:1:25",
+            },
+            "executionTimeMs": null,
+        })
+    );
+}
+
+#[test]
+fn python_prints_first_and_shows_its_value_last() {
+    let source = "import sys\nprint('a')\nprint('b', file=sys.stderr)\nemit('c')\nreturn {'d': inputs['e']}";
+    check!(cx(&["--lang", "py", "-e", source, "--input", r#"{"e": 1}"#]));
+}
+
+#[test]
+fn a_failing_python_script_shows_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(
+        directory.path().join("sum.py"),
+        "import json\n\ndef total(rows):\n    return sum(row['weight'].value for row in rows)\n\ntotal([{}])\n",
+    )
+    .unwrap();
+    check!(cx_in(directory.path(), &["sum.py"], ""));
+}
+
+#[test]
+fn a_python_syntax_error_shows_its_place() {
+    check!(cx(&["--lang", "py", "-e", "a = 1\nb = = 2"]));
+}
+
+#[test]
+fn a_limit_of_python_has_its_own_exit_status() {
+    check!(cx(&["--lang", "py", "-e", "while True: pass", "--timeout", "1s"]));
+    check!(cx(&["--lang", "py", "-e", "a = []\nwhile True: a.append(bytearray(2**20))", "--memory", "64MB"]));
+}
+
+#[test]
+fn the_whole_outcome_of_python_as_json() {
+    let output = cx(&["--lang", "py", "-e", "print('a'); raise TypeError('b')", "--json"]);
+    let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["executionTimeMs"].take().as_f64().unwrap() > 0.0);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    insta::assert_json_snapshot!(report);
+}
+
+#[test]
+fn python_comes_from_stdin() {
+    check!(cx_in(Path::new("/"), &["-", "--lang", "py", "--input", "[1, 2]"], "len(inputs)"));
+}
+
+#[test]
+fn scripts_come_from_stdin_and_input_from_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("input.json"), "[1, 2]").unwrap();
+    check!(cx_in(directory.path(), &["-", "--input", "@input.json"], "return input.length"));
+}
+
+#[test]
+fn bad_input_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    fs::write(path.join("latin1.ts"), b"// one\n// f\xfcr\n").unwrap();
+    check!(cx_in(path, &["missing.ts"], ""));
+    check!(cx_in(path, &["."], ""));
+    check!(cx_in(path, &["latin1.ts"], ""));
+    check!(cx_in(path, &["-e", "1", "--input", "{a: 1}"], ""));
+    check!(cx_in(path, &["-e", "1", "--input", "@missing.json"], ""));
+    check!(cx_in(path, &["-e", "1", "--allow", "fs*"], ""));
+    check!(cx_in(path, &["-e", "1", "--memory", "1"], ""));
+    check!(cx_in(path, &["-e", "1", "--mcp-config", "missing.json"], ""));
+    assert_eq!(cx_in(path, &[], "").status.code(), Some(2));
+    assert_eq!(cx_in(path, &["-e", "1", "--timeout", "soon"], "").status.code(), Some(2));
+}
+
+#[test]
+fn a_source_of_twenty_megabytes_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("big.ts"), "x;\n".repeat(7_000_000)).unwrap();
+    check!(cx_in(directory.path(), &["big.ts"], ""));
+}
+
+/// THREATS 98.
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let output = cx(&["-e", r#"console.log("\u001b]0;title\u0007\u202e"); throw new Error("\u001b[2J")"#]);
+    let all = [output.stdout, output.stderr].concat();
+    assert!(!all.contains(&0x1b) && !all.contains(&0x07), "{}", String::from_utf8_lossy(&all));
+    assert!(String::from_utf8_lossy(&all).contains(r"\u{1b}]0;title"));
+}
+
+#[test]
+fn output_streams_and_an_interrupt_ends_the_run() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["run", "-e", "console.log('started'); await new Promise((r) => setTimeout(r, 60_000))"])
+        .args(["--timeout", "60s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = [0; 8];
+    child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+    assert_eq!(&line, b"started\n");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// THREATS 200: nobody reads any more.
+#[test]
+fn a_closed_stdout_ends_the_run_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["run", "-e", "for (;;) { console.log('x'.repeat(1000)); await null }", "--timeout", "20s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut start = [0; 100];
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut start).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

@@ -1,0 +1,128 @@
+//! The README's snippets, and those of `docs/clients.md`: each is what its client reads.
+
+use serde_json::{Value, json};
+
+const README: &str = include_str!("../../../README.md");
+const CLIENTS: &str = include_str!("../../../docs/clients.md");
+
+/// The code block under a client's heading.
+fn snippet(heading: &str, kind: &str) -> String {
+    let (_, after) =
+        CLIENTS.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
+    let section = after.split("\n#").next().unwrap();
+    let (_, block) =
+        section.split_once(&format!("```{kind}\n")).unwrap_or_else(|| panic!("{heading}: no {kind}"));
+    block.split_once("\n```").unwrap().0.to_owned()
+}
+
+fn parsed(heading: &str) -> Value {
+    serde_json::from_str(&snippet(heading, "json")).unwrap_or_else(|error| panic!("{heading}: {error}"))
+}
+
+/// What all clients start.
+fn check_entry(entry: &Value) {
+    assert_eq!(entry["command"], "cx");
+    assert_eq!(entry["args"][0], "serve");
+    let words = entry["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    let parsed =
+        std::process::Command::new(env!("CARGO_BIN_EXE_cx")).args(words).arg("--help").output().unwrap();
+    assert!(parsed.status.success(), "{entry}");
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn claude_code() {
+    let command = snippet("Claude Code", "sh");
+    let words: Vec<_> = command.split_whitespace().collect();
+    // `claude mcp add [options] <name> -- <command> [args…]`
+    assert_eq!(words[..3], ["claude", "mcp", "add"]);
+    let dashes = words.iter().position(|&word| word == "--").unwrap();
+    assert_eq!(words[dashes - 1], "cx");
+    assert!(
+        words[3..dashes - 1].chunks(2).all(|option| ["--scope", "--transport", "--env"].contains(&option[0])),
+        "{words:?}"
+    );
+    assert_eq!(words[dashes + 1..dashes + 3], ["cx", "serve"]);
+    let file = parsed("Claude Code");
+    assert_eq!(keys(&file), ["mcpServers"]);
+    assert!(
+        keys(&file["mcpServers"]["cx"]).iter().all(|key| ["type", "command", "args", "env"].contains(key))
+    );
+    check_entry(&file["mcpServers"]["cx"]);
+}
+
+#[test]
+fn claude_desktop_cursor_and_gemini_have_mcp_servers() {
+    for (client, allowed) in [
+        ("Claude Desktop", &["command", "args", "env"][..]),
+        ("Cursor", &["type", "command", "args", "env", "envFile"]),
+        (
+            "Gemini CLI",
+            &["command", "args", "env", "cwd", "timeout", "trust", "includeTools", "excludeTools"],
+        ),
+    ] {
+        let file = parsed(client);
+        assert_eq!(keys(&file), ["mcpServers"], "{client}");
+        assert_eq!(keys(&file["mcpServers"]), ["cx"], "{client}");
+        let entry = &file["mcpServers"]["cx"];
+        assert!(keys(entry).iter().all(|key| allowed.contains(key)), "{client}: {entry}");
+        check_entry(entry);
+    }
+    // It ends a call after this many milliseconds, which must not be before our longest script.
+    assert_eq!(parsed("Gemini CLI")["mcpServers"]["cx"]["timeout"], json!(620_000));
+}
+
+#[test]
+fn vs_code_has_servers_with_a_type() {
+    let file = parsed("VS Code");
+    assert_eq!(keys(&file), ["servers"]);
+    assert_eq!(file["servers"]["cx"]["type"], "stdio");
+    check_entry(&file["servers"]["cx"]);
+}
+
+#[test]
+fn codex_has_a_table_with_timeouts_in_seconds() {
+    let file: toml::Value = toml::from_str(&snippet("Codex", "toml")).unwrap();
+    let entry = serde_json::to_value(&file["mcp_servers"]["cx"]).unwrap();
+    let allowed = [
+        "command",
+        "args",
+        "env",
+        "cwd",
+        "startup_timeout_sec",
+        "tool_timeout_sec",
+        "enabled_tools",
+        "disabled_tools",
+    ];
+    assert!(keys(&entry).iter().all(|key| allowed.contains(key)), "{entry}");
+    assert!(entry["tool_timeout_sec"].as_u64().unwrap() > 600);
+    check_entry(&entry);
+}
+
+/// cx itself reads these files from these clients, so the entries are what it takes them for.
+#[test]
+fn headings_are_all_there() {
+    for client in ["Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini CLI"] {
+        assert!(CLIENTS.contains(&format!("\n## {client}\n")), "{client}");
+    }
+}
+
+/// The front page's script is the example that its figures are measured with.
+#[test]
+fn the_script_of_the_readme_is_an_example() {
+    let example = include_str!("../../../examples/scripts/total.ts");
+    let (_, source) = example.split_once("\n\n").unwrap();
+    assert!(README.contains(&format!("```ts\n{source}```\n")));
+}
+
+#[test]
+fn the_readme_is_a_front_page() {
+    assert!(README.lines().count() <= 130, "{} lines", README.lines().count());
+    for command in ["make demo", "make test", "make install"] {
+        assert!(README.contains(&format!("\n{command} ")), "{command}");
+    }
+    assert!(README.contains("\nclaude mcp add --scope user cx -- cx serve\n"));
+}

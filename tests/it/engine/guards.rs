@@ -1,0 +1,328 @@
+//! THREATS, built-in functions, by number: functions that V8 does not interrupt, and what stands in front of them. The
+//! walker (`walk.rs`) looks for new ones; these are the known ones, and each would hold its thread without its guard.
+
+use cx::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::slow::walk::Stage;
+use crate::support::{failure, value};
+
+/// Runs each script in a canary, where it must come to an end of its own or be stopped, give its thread back and take no
+/// memory; and says how each ended: a code, or the value.
+fn ends(scripts: &[&str]) -> Vec<Value> {
+    let mut stage = Stage::new(false);
+    let mut ended = Vec::new();
+    for script in scripts {
+        let (mut faults, mut answer) = stage.look(script, true);
+        if !faults.is_empty() {
+            // A second time, as the walker does: what does not happen again was the machine.
+            (faults, answer) = stage.look(script, true);
+        }
+        assert!(faults.is_empty(), "{script}: {faults:?} {answer:#}");
+        let result = &answer["result"];
+        ended.push(result["error"]["code"].as_str().map_or_else(|| result["value"].clone(), Value::from));
+    }
+    ended
+}
+
+/// Every script is stopped at its time, or refused at once.
+fn stopped(scripts: &[&str]) {
+    for (script, ended) in scripts.iter().zip(ends(scripts)) {
+        let codes = ["TIMEOUT", "RUNTIME_ERROR", "MEMORY_LIMIT"];
+        assert!(codes.iter().any(|code| ended == *code), "{script}: {ended}");
+    }
+}
+
+#[tokio::test]
+async fn v_307_what_a_listener_throws_ends_the_run() {
+    let listener = |body: &str| {
+        format!(
+            "const t = new EventTarget(); t.addEventListener('a', () => {{ {body} }}); t.dispatchEvent(new Event('a')); await new Promise(() => {{}})"
+        )
+    };
+    let (code, message) = failure(&listener("throw new TypeError('from the listener')")).await;
+    assert_eq!((code, &*message), (ErrorCode::RuntimeError, "from the listener"));
+    for body in ["const f = () => f() + 1; f()", "t.dispatchEvent(new Event('a'))"] {
+        let result = crate::support::run(&*listener(body)).await;
+        let error = result.error().unwrap_or_else(|| panic!("{}", result.to_json()));
+        assert_eq!(error.code, ErrorCode::RuntimeError, "{error:?}");
+        let shown = format!("{:?} {}", error.name, error.message);
+        assert!(shown.contains("RangeError") || shown.contains("already being dispatched"), "{shown}");
+    }
+    let aborted = "const c = new AbortController(); c.signal.onabort = () => { throw new RangeError('aborted') }; c.abort(); await new Promise(() => {})";
+    assert_eq!(failure(aborted).await.1, "aborted");
+}
+
+#[tokio::test]
+async fn v_308_timers_of_abort_signals_count() {
+    let (code, message) = failure("for (;;) AbortSignal.timeout(1e9)").await;
+    assert_eq!(code, ErrorCode::RuntimeError);
+    assert!(message.contains("10000 timers"), "{message}");
+    // They go when they are over.
+    let source = "for (let i = 0; i < 3; i++) {
+            const k = []; for (let j = 0; j < 9000; j++) k.push(AbortSignal.timeout(1));
+            await new Promise((resolve) => k.at(-1).addEventListener('abort', resolve));
+        }
+        return AbortSignal.timeout(2 ** 40).aborted";
+    assert_eq!(value(source).await, false);
+}
+
+#[test]
+fn v_309_a_length_is_read_once() {
+    let mut scripts = Vec::new();
+    for name in [
+        "indexOf",
+        "includes",
+        "lastIndexOf",
+        "some",
+        "every",
+        "find",
+        "findLast",
+        "forEach",
+        "reverse",
+        "fill",
+        "copyWithin",
+        "join",
+        "slice",
+        "splice",
+        "unshift",
+        "flat",
+        "flatMap",
+        "toReversed",
+        "toSorted",
+        "sort",
+        "filter",
+        "reduceRight",
+    ] {
+        scripts.push(format!(
+            "let n = 0; try {{ Array.prototype.{name}.call({{get length() {{ return n++ ? 2 ** 53 - 1 : 1 }}}}, () => 0) }} catch {{}} return n"
+        ));
+    }
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, 1, "{script}");
+    }
+    stopped(&[
+        "let n = 0; String.raw({raw: {get length() { return n++ ? 2 ** 53 - 1 : 2 ** 53 - 1 }}})",
+        "Array.prototype.some.call(new Proxy(new Array(2 ** 32 - 1), {}), () => 0)",
+        "let n = 0; Array.prototype.some.call(new Proxy(new Array(2 ** 32 - 1), {get get() { return n++ ? undefined : () => 2 ** 20 }}), () => 0); for (;;);",
+    ]);
+}
+
+#[test]
+fn v_310_lists_in_lists_are_measured_as_well() {
+    stopped(&[
+        "[].concat({length: 2 ** 53 - 1, [Symbol.isConcatSpreadable]: true})",
+        "let n = 0; [].concat({get length() { return n++ ? 2 ** 53 - 1 : 2 ** 53 - 1 }, [Symbol.isConcatSpreadable]: true})",
+        "[[new Array(2 ** 32 - 1)]].flat(Infinity)",
+        "[1].flatMap(() => new Array(2 ** 32 - 1))",
+        "JSON.stringify({}, new Array(2 ** 32 - 1))",
+    ]);
+}
+
+#[test]
+fn v_311_long_texts_are_compared_step_by_step() {
+    stopped(&[
+        "const s = 'x'.repeat(2 ** 22), a = [s + 'a', s + 'b'], l = []; for (let i = 0; i < 1e5; i++) l.push(a[i % 2]); l.sort(); for (;;);",
+        "const s = 'x'.repeat(2 ** 22); new Array(2 ** 18).fill(s + 'b').includes(s + 'a'); for (;;);",
+        "const s = 2n ** 8000000n; new Array(2 ** 18).fill(s + 1n).indexOf(s + 2n); for (;;);",
+    ]);
+}
+
+#[test]
+fn v_312_iterators_without_an_end() {
+    let endless = "const it = [].values.call({length: 2 ** 53 - 1});";
+    let scripts = [
+        "Array.from(it)",
+        "Uint8Array.from(it)",
+        "Uint8Array.from((function* () { for (;;) yield 1 })())",
+        "await Array.fromAsync(it)",
+        "await Array.fromAsync({length: 2 ** 24}); for (;;);",
+        "await Promise.all(it)",
+        "await Promise.race(it)",
+        "Object.groupBy(it, Object)",
+        "new Set([1]).union({size: 1, has: Object, keys: () => it})",
+        "it.drop(2 ** 53 - 1).next()",
+        "it.toArray()",
+        "it.map(Object).some(Number.isNaN)",
+        "Array.from(Object.assign([1], {[Symbol.iterator]: () => it}))",
+    ]
+    .map(|script| format!("{endless} {script}"));
+    stopped(&scripts.each_ref().map(String::as_str));
+}
+
+#[test]
+fn v_313_keys_that_nobody_stored() {
+    let mut scripts = Vec::new();
+    for name in ["keys", "values", "entries", "freeze", "getOwnPropertyNames", "getOwnPropertyDescriptors"] {
+        scripts.push(format!("Object.{name}(Object('x'.repeat(2 ** 25)))"));
+        scripts.push(format!("Object.{name}(new Proxy(Object('x'.repeat(2 ** 25)), {{}}))"));
+    }
+    scripts.push("Object.assign({}, 'x'.repeat(2 ** 25))".to_owned());
+    scripts.push("Reflect.ownKeys(Object.setPrototypeOf(new Uint8Array(2 ** 24), null))".to_owned());
+    scripts
+        .push("Object.keys(Object.setPrototypeOf(Object('x'.repeat(2 ** 25)), Object.prototype))".to_owned());
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
+#[test]
+fn v_314_expressions_that_match_for_ever() {
+    stopped(&[
+        "'aaaa'.match(Object.assign(/a/g, {exec: Object}))",
+        "'aaaa'.replace(Object.assign(/a/g, {exec: Object}), 'b')",
+        "'aaaa'.match(Object.defineProperty(/x|a/, 'flags', {value: 'g'}))",
+        "'aaaa'.match(Object.defineProperty(/x|a/, 'global', {value: true}))",
+        "RegExp.prototype.exec = Object; 'aaaa'.match(/a/g)",
+        "Object.defineProperty(RegExp.prototype, 'flags', {get: () => 'g'}); const r = /a/; r.lastIndex = {}; 'a'.match(r)",
+        "'a'.repeat(2 ** 25).replace(/a/g, 'bb'); for (;;);",
+    ]);
+}
+
+#[test]
+fn v_315_searching_a_long_text_for_a_long_one() {
+    let text = "const t = 'x'.repeat(2 ** 25), p = 'x'.repeat(2 ** 14);";
+    let scripts = [
+        "t.indexOf(p + 'y')",
+        "t.lastIndexOf('y' + p)",
+        "t.includes(p + 'y')",
+        "t.split(p + 'y')",
+        "t.replace(p + 'y', '')",
+        "t.replaceAll(p + 'y', '')",
+    ]
+    .map(|script| format!("{text} {script}; for (;;);"));
+    stopped(&scripts.each_ref().map(String::as_str));
+}
+
+#[test]
+fn v_316_marks_and_locales() {
+    stopped(&[
+        "('a' + '\\u0301\\u0316'.repeat(2 ** 18)).normalize()",
+        "Intl.getCanonicalLocales(new Array(1e6).fill(0).map((_, i) => 'en-x-a' + i))",
+        "new Intl.NumberFormat({length: 2 ** 53 - 1, 0: 'en'})",
+        "(5).toLocaleString(new Array(1e5).fill('en-x-a'))",
+        "new Intl.Locale('en' + '-abcde'.repeat(1e5))",
+    ]);
+}
+
+#[test]
+fn v_365_more_arguments_than_the_stack_has_room_for() {
+    let scripts = [
+        "Math.max.apply(null, {length: 2 ** 26})",
+        "Math.max.apply(null, new Array(2 ** 21))",
+        "Reflect.apply(Math.max, null, {length: 2 ** 26})",
+        "Reflect.construct(Array, {length: 2 ** 26})",
+        "let n = 0; Math.max.apply(null, {get length() { return n++ ? 2 ** 26 : 3 }}); throw 1",
+        "String.fromCharCode.apply(null, new Uint8Array(2 ** 24))",
+    ];
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
+#[test]
+fn v_366_typed_arrays_are_made_step_by_step() {
+    stopped(&[
+        "new Uint8Array({length: 2 ** 25})",
+        "new Uint8Array({length: 2 ** 24, __proto__: new Proxy({}, {get: Object})}); for (;;);",
+        "new Float16Array({[Symbol.iterator]: () => ({next: Object})})",
+        "new (class extends Int32Array {})({[Symbol.iterator]: () => ({next: Object})})",
+    ]);
+}
+
+#[test]
+fn v_367_copies_of_texts_that_are_short_to_describe() {
+    let text = "const t = '\u{2603}'.repeat(2 ** 28);";
+    let scripts =
+        ["t.toUpperCase()", "t.toLocaleLowerCase()", "t.toWellFormed()", "t.localeCompare(t + 'a')"]
+            .map(|script| format!("{text} {script}"));
+    let scripts = scripts.each_ref().map(String::as_str);
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
+#[test]
+fn v_370_patterns_that_are_longer_than_any_that_compiles() {
+    let text = "const t = 'x'.repeat(2 ** 26);";
+    let scripts = [
+        "new RegExp(t)",
+        "RegExp(t)",
+        "/a/.compile(t)",
+        "'a'.match(t)",
+        "'a'.matchAll(t)",
+        "'a'.search({toString: () => t})",
+        "new RegExp({[Symbol.match]: true, source: t, flags: ''})",
+        "new RegExp({toString: () => t})",
+    ]
+    .map(|script| format!("{text} {script}"));
+    let scripts = scripts.each_ref().map(String::as_str);
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
+#[test]
+fn v_371_words_that_the_host_would_copy() {
+    let text = "const t = '\u{2603}'.repeat(2 ** 25);";
+    let scripts = [
+        "help(t)",
+        "await searchTools(t)",
+        "await getToolSchema('mcp__a__' + t)",
+        "'a'.localeCompare('a\u{301}\u{316}'.repeat(1) + '\u{301}'.repeat(2 ** 17))",
+    ]
+    .map(|script| format!("{text} {script}"));
+    let scripts = scripts.each_ref().map(String::as_str);
+    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
+        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
+    }
+}
+
+/// What a script does every day gives what V8 gives: made in another program with V8's own functions, and compared here.
+#[tokio::test]
+async fn v_317_honest_scripts_do_not_notice() {
+    let expected: Value = serde_json::from_str(include_str!("../../walk/honest.json")).unwrap();
+    let found = value(include_str!("../../walk/honest.js")).await;
+    for (function, expected) in expected.as_object().unwrap() {
+        assert_eq!(*expected, found[function], "{function}: see honest.js for how to look at its results");
+    }
+}
+
+/// A stand-in looks like what it stands for.
+#[tokio::test]
+async fn v_317_stand_ins_look_like_what_they_stand_for() {
+    let source = "const seen = [];
+        for (const [holder, names] of [[Array.prototype, ['map', 'indexOf', 'concat', 'flat']], [Array, ['from', 'fromAsync']],
+            [String.prototype, ['replace', 'normalize', 'indexOf']], [Object, ['keys', 'assign']], [JSON, ['stringify']],
+            [RegExp.prototype, [Symbol.replace]], [Promise, ['all']], [Iterator.prototype, ['drop']]]) {
+            for (const name of names) {
+                const d = Object.getOwnPropertyDescriptor(holder, name);
+                seen.push([d.value.name, d.value.length, 'prototype' in d.value, d.writable, d.enumerable, d.configurable]);
+            }
+        }
+        seen.push([Proxy.name, Proxy.length, 'prototype' in Proxy, new Intl.Collator() instanceof Intl.Collator,
+            Intl.Collator.prototype.constructor === Intl.Collator, new Proxy([], {}).length]);
+        return seen";
+    let function = |name: &str, length: u64| json!([name, length, false, true, false, true]);
+    let expected = json!([
+        function("map", 1),
+        function("indexOf", 1),
+        function("concat", 1),
+        function("flat", 0),
+        function("from", 1),
+        function("fromAsync", 1),
+        function("replace", 2),
+        function("normalize", 0),
+        function("indexOf", 1),
+        function("keys", 1),
+        function("assign", 2),
+        function("stringify", 3),
+        function("[Symbol.replace]", 2),
+        function("all", 1),
+        function("drop", 1),
+        ["Proxy", 2, false, true, true, 0],
+    ]);
+    assert_eq!(value(source).await, expected);
+}

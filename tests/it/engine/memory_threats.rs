@@ -1,0 +1,101 @@
+//! Memory that no engine's meter sees, by number: see `docs/threats.md`. Each script runs in a process of its own.
+
+use serde_json::Value;
+
+use crate::support::canary::canary;
+
+/// What a run may use beyond its limit for a moment, in megabytes.
+const BEYOND: u64 = 256;
+
+/// What may stay of it two seconds later.
+const LEFT_OVER: u64 = 50;
+
+const LIMIT: u64 = 128;
+
+/// Runs a script with [`LIMIT`]. The process's memory stays within its bounds, during the run and after it.
+fn bounded(source: &str) -> Value {
+    let mut report = canary(source, 10_000, LIMIT);
+    let megabytes = |name: &str| report[name].as_u64().unwrap();
+    let (before, peak, settled) =
+        (megabytes("beforeMegabytes"), megabytes("peakMegabytes"), megabytes("settledMegabytes"));
+    assert!(peak <= before + LIMIT + BEYOND, "{source}: {report:#}");
+    assert!(settled <= before + LEFT_OVER, "{source}: {report:#}");
+    report["hostile"].take()
+}
+
+fn hits_the_limit(source: &str) {
+    let outcome = bounded(source);
+    assert_eq!(outcome["error"]["code"], "MEMORY_LIMIT", "{source}: {outcome:#}");
+}
+
+#[test]
+fn v_260_text_that_the_host_makes_is_counted() {
+    hits_the_limit("const k = [], s = 'x'.repeat(1e6); for (let i = 0; ; i++) k.push(btoa(i + s))");
+    hits_the_limit("const k = [], s = btoa('x'.repeat(1e6)); for (let i = 0; ; i++) k.push(atob(s))");
+    hits_the_limit(
+        "const k = [], b = new Uint8Array(1e6).fill(65); for (;;) k.push(new TextDecoder('utf-16le').decode(b))",
+    );
+    hits_the_limit("const k = []; for (;;) k.push(new URL('http://a/' + 'x'.repeat(2 ** 19) + k.length))");
+}
+
+#[test]
+fn v_260_bytes_that_the_host_makes_are_counted() {
+    hits_the_limit("const k = [], s = 'x'.repeat(1e6); for (;;) k.push(new TextEncoder().encode(s))");
+}
+
+#[test]
+fn v_260_what_v8_allocates_beside_its_heap_is_counted() {
+    hits_the_limit("const k = []; for (;;) k.push(new Intl.DateTimeFormat('en'))");
+}
+
+/// What is not kept is no reason to stop a run, however much it is in all.
+#[test]
+fn v_260_garbage_outside_the_heap_is_collected() {
+    for source in [
+        "let n = 0; const s = 'x'.repeat(1e6); for (let i = 0; i < 400; i++) n += btoa(i + s).length; return n > 1",
+        "let n = 0; const s = 'é'.repeat(1e6); for (let i = 0; i < 200; i++) n += new TextEncoder().encode(s).length; return n > 1",
+        "let n = 0; for (let i = 0; i < 1000; i++) n += new Uint8Array(1e6).length; return n > 1",
+        "let n = 0; const b = new Uint8Array(1e6).fill(65); for (let i = 0; i < 200; i++) n += new TextDecoder().decode(b).length; return n > 1",
+    ] {
+        let outcome = bounded(source);
+        assert_eq!(outcome["value"], true, "{source}: {outcome:#}");
+    }
+}
+
+#[test]
+fn v_264_a_clone_shares_its_strings() {
+    let outcome = bounded("return structuredClone(Array(60).fill('x'.repeat(2 ** 26))).length");
+    assert_eq!(outcome["value"], 60, "{outcome:#}");
+    hits_the_limit("const k = []; for (;;) k.push(structuredClone(Array(1e5).fill({ a: 1 })))");
+}
+
+/// An op copies its arguments before the host can look at the run's memory again.
+#[test]
+fn v_265_one_host_call_copies_no_more_than_so_much() {
+    for source in [
+        "const p = new URLSearchParams(), s = 'x'.repeat(2 ** 26); for (let i = 0; i < 40; i++) p.append('a', s); return p.toString()",
+        "const s = 'x'.repeat(2 ** 26); return btoa(s + s)",
+        "const s = 'A'.repeat(2 ** 26); return atob(s + s)",
+        "const s = 'x'.repeat(2 ** 26); return new TextEncoder().encode(s + s)",
+        "const s = 'x'.repeat(2 ** 26); return new TextEncoder().encodeInto(s + s, new Uint8Array(1))",
+        "const s = 'x'.repeat(2 ** 26); return new TextDecoder(s + s)",
+        "const s = 'x'.repeat(2 ** 26); return new URL('http://a/' + s + s)",
+        "const s = 'x'.repeat(2 ** 26); return new URL('b', 'http://a/' + s + s)",
+        "const s = 'x'.repeat(2 ** 26); return URL.canParse('http://a/' + s + s)",
+        "const s = 'x'.repeat(2 ** 26), u = new URL('http://a/'); u.hash = s + s; return 1",
+        "const s = 'x'.repeat(2 ** 26), u = new URL('http://a/'); u.searchParams.append('a', s + s); return 1",
+        "const s = 'x'.repeat(2 ** 26); return new URLSearchParams(s + s)",
+        "let n = 0; const s = { toString: () => n++ ? 'x'.repeat(2 ** 28) : 'http://a/' }; new URL(s); throw new RangeError('once')",
+    ] {
+        let outcome = bounded(source);
+        assert_eq!(outcome["error"]["name"], "RangeError", "{source}: {outcome:#}");
+    }
+}
+
+/// Nothing of an earlier run makes a later one fail, and nothing adds up.
+#[test]
+fn v_260_memory_comes_back_under_steady_load() {
+    let report = canary("const k = []; for (;;) k.push(new Array(1e5).fill(1.5))", 10_000, LIMIT);
+    let one = report["settledMegabytes"].as_u64().unwrap();
+    assert!(one <= report["beforeMegabytes"].as_u64().unwrap() + LEFT_OVER, "{report:#}");
+}

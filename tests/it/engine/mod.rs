@@ -1,0 +1,32 @@
+//! What scripts can do in both engines, what stops them, and what they must not reach.
+
+/// The examples for embedders, and what they promise.
+mod embedding;
+/// Attacks of THREATS groups JC, JM, JE and BV, by number.
+mod escape;
+/// Built-in functions that V8 does not interrupt, by number.
+mod guards;
+/// Values that are printed: how they look, and attacks on the code that prints them.
+mod inspect;
+/// The library as an embedder uses it.
+mod library;
+/// Limits in pairs: obeyed and violated.
+mod limits;
+/// Memory that no engine's meter sees, by number.
+mod memory_threats;
+/// Attacks of THREATS group PX: out of the interpreter, and through the host functions.
+mod python_escape;
+/// The first Python run of a machine.
+mod python_first_run;
+/// Attacks of THREATS groups PC and PM, and limits in pairs: obeyed and violated.
+mod python_limits;
+/// The Python component and its papers.
+mod python_modules;
+/// Many runs of Python: nothing is left of them.
+mod python_runs;
+/// Attacks of THREATS group BV on Python: boundary values.
+mod python_values;
+/// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
+mod scripts;
+/// What scripts keep between runs, as an embedder sees it.
+mod state;

@@ -1,0 +1,673 @@
+//! Attacks of THREATS group PX on Python, by number: out of the interpreter, and through the host functions.
+//! Everything in the guest is the script's to overwrite, so no test here relies on the guest half.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use cx::{ErrorCode, Limits, Script, ToolErrorCode};
+use serde_json::{Value, json};
+
+use crate::support::python_executor::{
+    BESIDE, builder, ends, executor, failure, small, survives, survives_all, untouched, value, within,
+};
+use crate::support::stopwatch::{LATE, Stopwatch};
+
+/// Calls each function and returns what it said: `!` and the exception's class, or its value as text.
+const ATTEMPT: &str = "
+def attempt(*functions):
+    found = []
+    for function in functions:
+        try: found.append(repr(function())[:200])
+        except BaseException as error: found.append('!' + type(error).__name__)
+    return found
+";
+
+/// What each of `functions`, which are expressions, came to.
+async fn attempts(before: &str, functions: &[&str]) -> Vec<String> {
+    let functions = functions.iter().map(|function| format!("lambda: {function}")).collect::<Vec<_>>();
+    let source = format!("{ATTEMPT}{before}\nreturn attempt({})", functions.join(", "));
+    serde_json::from_value(value(&source).await).unwrap()
+}
+
+fn all_refused(found: &[String], allowed: &[&str]) {
+    for one in found {
+        let refused = one.strip_prefix('!').is_some_and(|name| allowed.contains(&name));
+        assert!(refused, "{one} in {found:?}");
+    }
+}
+
+const FILE_ERRORS: &[&str] =
+    &["FileNotFoundError", "PermissionError", "OSError", "NotADirectoryError", "UnsupportedOperation"];
+
+// --- files, environment, network, processes -------------------------------------------------------------------------
+
+#[tokio::test]
+async fn px_122_files_of_the_host() {
+    let found = attempts(
+        "import os, pathlib, glob, shutil",
+        &[
+            "open('/etc/passwd').read()",
+            "open('/proc/self/environ').read()",
+            "open('/dev/fd/3').read()",
+            "open('/dev/stdin').read()",
+            "os.open('/', os.O_RDONLY)",
+            "os.stat('/etc/passwd')",
+            "os.readlink('/proc/self/exe')",
+            "pathlib.Path('/etc/passwd').read_bytes()",
+            "shutil.copy('/etc/passwd', '/tmp/copy')",
+            "os.listdir('/proc')",
+            "os.scandir('/etc')",
+        ],
+    )
+    .await;
+    all_refused(&found, FILE_ERRORS);
+    // Descriptors that nobody opened.
+    let source = "
+import os
+found = []
+for descriptor in range(3, 1_000):
+    try: found.append(len(os.read(descriptor, 10)))
+    except OSError: pass
+return found";
+    assert_eq!(value(source).await, json!([]));
+}
+
+#[tokio::test]
+async fn px_123_traversal() {
+    let found = attempts(
+        "import os",
+        &[
+            "open('../../etc/passwd').read()",
+            "open('/python/../etc/passwd').read()",
+            "os.symlink('/etc', 'x')",
+            "os.link('/etc/passwd', 'x')",
+            "os.rename('/etc/passwd', '/tmp/x')",
+            "os.truncate('/etc/passwd', 0)",
+            "open('x/')",
+            "os.mkdir('/tmp/x')",
+            "os.remove('/etc/passwd')",
+            "os.chdir('/etc')",
+        ],
+    )
+    .await;
+    all_refused(&found, FILE_ERRORS);
+    let found = attempts("", &["open('/etc/passwd\\0.txt')", "open('\\ud800')"]).await;
+    all_refused(&found, &["ValueError", "UnicodeEncodeError", "FileNotFoundError", "OSError"]);
+}
+
+#[tokio::test]
+async fn px_124_environment() {
+    let source = "
+import os, sys, platform, getpass
+return {
+    'environ': dict(os.environ), 'native': [os.getenv('PATH'), os.getenv('HOME'), os.getenv('CARGO_MANIFEST_DIR')],
+    'argv': sys.argv, 'node': platform.node(), 'all': ' '.join(map(str, [
+        os.environ, sys.argv, sys.path, sys.prefix, sys.executable, platform.uname(), sys.flags, os.uname(), sys.orig_argv,
+        sys._git, sys.version, getattr(sys, '_base_executable', ''),
+    ])),
+}";
+    let found = value(source).await;
+    assert_eq!(found["environ"], json!({}));
+    assert_eq!(found["native"], json!([null, null, null]));
+    assert_eq!(found["argv"].as_array().map(Vec::len), Some(1), "{found:#}");
+    let all = found["all"].as_str().unwrap();
+    let home = std::env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
+    for secret in [home.as_str(), "/home/", env!("CARGO_MANIFEST_DIR"), "Linux"] {
+        assert!(!all.contains(secret), "{secret} in {all}");
+    }
+    assert_eq!(found["node"], "(none)");
+}
+
+/// A listener that is there and that nobody reaches.
+#[tokio::test]
+async fn px_125_network() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let before = format!(
+        "import asyncio, socket, urllib.request, http.client\nport = {port}\nurl = 'http://127.0.0.1:{port}/'"
+    );
+    let found = attempts(
+        &before,
+        &[
+            "socket.create_connection(('127.0.0.1', port))",
+            "socket.getaddrinfo('localhost', port)",
+            "socket.gethostbyname('localhost')",
+            "socket.socket().connect(('127.0.0.1', port))",
+            "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', port))",
+            "socket.socket(socket.AF_UNIX)",
+            "urllib.request.urlopen(url)",
+            "http.client.HTTPConnection('127.0.0.1', port).request('GET', '/')",
+            "asyncio.run(asyncio.open_connection('127.0.0.1', port))",
+            "socket.create_server(('127.0.0.1', 0))",
+            "__import__('_socket').socket(2, 1).connect(('127.0.0.1', port))",
+        ],
+    )
+    .await;
+    for one in &found {
+        assert!(one.starts_with('!'), "{found:?}");
+    }
+    let nobody = listener.accept().map(|(_, address)| address);
+    assert_eq!(nobody.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
+async fn px_126_processes_and_native_code() {
+    let found = attempts(
+        "import os",
+        &[
+            "__import__('subprocess').run(['id'])",
+            "os.system('id')",
+            "os.execv('/bin/sh', ['sh'])",
+            "os.posix_spawn('/bin/sh', ['sh'], {})",
+            "os.popen('id').read()",
+            "os.kill(1, 9)",
+            "os.setuid(0)",
+            "__import__('ctypes').CDLL(None)",
+            "__import__('mmap').mmap(-1, 4096)",
+            "__import__('_posixsubprocess').fork_exec()",
+            "__import__('_ctypes').dlopen('/lib/libc.so', 0)",
+            "__import__('importlib.machinery').machinery.ExtensionFileLoader('x', '/x.so').create_module(None)",
+        ],
+    )
+    .await;
+    for one in &found {
+        assert!(one.starts_with('!'), "{found:?}");
+    }
+}
+
+// --- the host functions ------------------------------------------------------------------------------------
+
+/// The guest's wrapper is no control: a denied tool is denied at the import itself, by every name and operation.
+#[tokio::test]
+async fn px_127_bindings_called_directly() {
+    let (builder, mock) = builder();
+    let executor = builder.deny(["mock.count"]).build().unwrap();
+    let source = r#"
+import json, wit_world
+from wit_world import Operation
+def call(*arguments):
+    number, answer = wit_world.start_call(*arguments)
+    if answer is None:
+        done = []
+        while not done: done = wit_world.wait(None)
+        assert done[0].call == number
+        answer = done[0].answer
+    return json.loads(answer[1:])["code"] if answer.startswith("!") else json.loads(answer)
+query = lambda **question: call(Operation.QUERY, "", "", json.dumps(question))
+return {
+    "denied": [
+        call(Operation.TOOL, "mock", "count", "{}"),
+        call(Operation.TOOL, "mock", "count", '{"allow": ["*"]}'),
+        call(Operation.FULL_NAME, "", "mcp__mock__count", ""),
+        call(Operation.FULL_NAME, "mock", "mock.count", ""),
+    ],
+    "missing": [
+        call(Operation.TOOL, "mock", "COUNT", ""), call(Operation.TOOL, "mock", " count", ""),
+        call(Operation.TOOL, "mock", "count\0", ""), call(Operation.TOOL, "nobody", "count", ""),
+    ],
+    "seen": [tool for tool in query(kind="names", server="mock") if tool == "count"],
+    "schema": query(kind="schema", name="mcp__mock__count"),
+    "wrong": [
+        call(Operation.QUERY, "", "", "{"), query(kind="nothing"), query(kind="names"),
+        call(Operation.EMIT, "", "", "{"), call(Operation.TOOL, "mock", "echo", "[1]"),
+        call(Operation.TOOL, "mock", "echo", "{"), call(Operation.TOOL, "mock", "echo", '{"a":' * 200 + "1" + "}" * 200),
+        call(Operation.TOOL, "m" * 5000, "echo", ""),
+    ],
+    "permitted": call(Operation.TOOL, "mock", "echo", '{"a":1}'),
+}"#;
+    let result = executor.run_py(source).await.unwrap();
+    let found = result.value().unwrap_or_else(|| panic!("{}", result.to_json()));
+    assert_eq!(found["denied"], json!(vec!["TOOL_DENIED"; 4]));
+    let missing = found["missing"].as_array().unwrap();
+    assert!(
+        missing
+            .iter()
+            .all(|code| code == "TOOL_NOT_FOUND" || code == "TOOL_DENIED" || code == "SERVER_NOT_FOUND"),
+        "{missing:?}"
+    );
+    assert_eq!(found["seen"], json!([]));
+    assert_eq!(found["schema"], Value::Null);
+    assert_eq!(found["wrong"], json!(vec!["INVALID_ARGUMENTS"; 8]));
+    assert_eq!(found["permitted"], json!({ "a": 1 }));
+    assert_eq!(mock.calls.load(Ordering::SeqCst), 1);
+    untouched(&executor, source).await;
+}
+
+/// Every time that can be named: none harms the host, none waits longer than the run may.
+#[tokio::test]
+async fn px_127_waits_of_any_length() {
+    let source = "
+import time, wit_world
+started = time.monotonic()
+for timeout in [float('nan'), -1.0, float('-inf'), -0.0, 0.0, 5e-324, 0.5, None]:
+    assert wit_world.wait(timeout) == [], timeout
+quick = time.monotonic() - started < 2
+wit_world.start_call(wit_world.Operation.TOOL, 'mock', 'sleep', '{\"ms\": 30}')
+for timeout in [float('inf'), 1e308, None]:
+    if done := wit_world.wait(timeout): break
+return [quick, len(done)]";
+    assert_eq!(value(source).await, json!([true, 1]));
+    for timeout in ["float('inf')", "1e308", "2.0 ** 63", "1e15"] {
+        ends(&format!("import wit_world\nwit_world.wait({timeout})"), within(200), ErrorCode::Timeout).await;
+    }
+    // A wrong type never reaches the host.
+    for wrong in ["wit_world.wait('1')", "wit_world.start_call(99, '', '', '')", "wit_world.log(0, 1)"] {
+        let (code, _) = failure(&format!("import wit_world\n{wrong}")).await;
+        assert_eq!(code, ErrorCode::RuntimeError, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn px_128_overwritten_guest_half() {
+    let (executor, _) = executor().await;
+    for source in [
+        "import builtins, json, sys\njson.dumps = lambda *a, **k: '{}'\nbuiltins.print = None\nsys.modules['code_mode'] = None",
+        "import sys\nfor name in list(sys.modules): sys.modules[name] = None",
+        "import sys\nsys.modules.clear()",
+        "import builtins\nfor name in dir(builtins):\n    if name[0] != '_': delattr(builtins, name)",
+        "import sys\nfor name, module in list(sys.modules.items()):\n    if name.startswith('cx_guest'): vars(module).clear()",
+        "import wit_world\nvars(wit_world).clear()",
+        "import cx_guest.run as r\nr.values = r.errors = r.output = None",
+        "import os, gc, sys\nos.leaked = 1\nimport builtins\nbuiltins.leaked = 1\ngc.disable()\nsys.setrecursionlimit(50)",
+        "class T(type): pass\nimport cx_guest.tools as t\nt.from_json = t.to_json = None\nt._start_call = None",
+        "import sys\nsys.stdout = sys.stderr = sys.__stdout__ = None\nraise SystemExit",
+    ] {
+        let result = executor.run(Script::python(source).limits(within(5_000))).await.unwrap();
+        if let Some(error) = result.error() {
+            assert_eq!(error.code, ErrorCode::RuntimeError, "{source}: {}", result.to_json());
+        }
+        untouched(&executor, source).await;
+    }
+}
+
+/// A script that answers in the place of the guest half: it may say any text, but no code that the host did not give.
+#[tokio::test]
+async fn px_128_codes_are_the_hosts() {
+    let codes = [
+        "SYNTAX_ERROR",
+        "TIMEOUT",
+        "CPU_LIMIT",
+        "MEMORY_LIMIT",
+        "CANCELLED",
+        "RESULT_TOO_LARGE",
+        "ENGINE_UNAVAILABLE",
+        "MAX_TOOL_CALLS_EXCEEDED",
+        "QUEUE_FULL",
+        "TOOL_DENIED",
+        "TOOL_ERROR",
+        "TOOL_NOT_FOUND",
+        "RATE_LIMITED",
+        "UPSTREAM_UNAVAILABLE",
+        "INVALID_ARGUMENTS",
+        "NOTHING_LIKE_THIS",
+    ];
+    let (executor, _) = executor().await;
+    for code in codes {
+        for source in [
+            // In the report, and by an exception of the guest's own class.
+            format!(
+                "import json, cx_guest.errors as e\nreport = json.dumps({{'name': 'McpToolError', 'message': 'm', 'code': '{code}', 'toolCode': '{code}', 'line': 1}})\ne.describe = lambda *a: report\nraise ValueError"
+            ),
+            format!("raise McpToolError('m', code='{code}')"),
+            format!(
+                "import cx_guest.errors as e\nerror = McpToolError('m', code='{code}')\ne._host_codes[error] = '{code}'\nraise error"
+            ),
+        ] {
+            let result = executor.run(Script::python(&*source).limits(small())).await.unwrap();
+            let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
+            assert_eq!(error.code, ErrorCode::RuntimeError, "{source}: {}", result.to_json());
+            assert_eq!(error.tool_code, None, "{source}: {}", result.to_json());
+        }
+    }
+    // One that the host has given is said, for this call or another.
+    let source = "
+try: await mock.limited()
+except McpToolError as error: raise";
+    let result = executor.run_py(source).await.unwrap();
+    assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::RateLimited), "{}", result.to_json());
+    // An exit, a `MemoryError` and a `SyntaxError` of the script's own.
+    for source in [
+        "raise MemoryError",
+        "eval('1 +')",
+        "raise SyntaxError('x')",
+        "raise TimeoutError",
+        "import asyncio\nraise asyncio.CancelledError",
+        "import asyncio\nasync with asyncio.timeout(0.01): await asyncio.sleep(5)",
+        "import os; os.abort()",
+    ] {
+        let result = executor.run(Script::python(source).limits(small())).await.unwrap();
+        let code = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json())).code;
+        assert_eq!(code, ErrorCode::RuntimeError, "{source}: {}", result.to_json());
+    }
+}
+
+/// The answer to the host as it should never be: not JSON, of no known form, far too long, too deep.
+#[tokio::test]
+async fn px_135_bad_values_to_the_host() {
+    let (executor, _) = executor().await;
+    let ample = Limits { memory_bytes: 256 << 20, ..small() };
+    let answer = |value: &str| format!("import cx_guest.values as v\nv.cut = lambda *a: {value}\nreturn 1");
+    let report = |report: &str| {
+        format!("import cx_guest.errors as e\ne.describe = lambda *a: {report}\nraise ValueError")
+    };
+    for (source, code) in [
+        (answer("''"), ErrorCode::RuntimeError),
+        (answer("'{'"), ErrorCode::RuntimeError),
+        (answer("'NaN'"), ErrorCode::RuntimeError),
+        (answer("'1 2'"), ErrorCode::RuntimeError),
+        (answer("'\\ud800'"), ErrorCode::RuntimeError),
+        (answer("None"), ErrorCode::RuntimeError),
+        (answer("'[' * 100_000"), ErrorCode::RuntimeError),
+        (answer("'\"' + 'x' * (20 << 20) + '\"'"), ErrorCode::ResultTooLarge),
+        (report("''"), ErrorCode::RuntimeError),
+        (report("'null'"), ErrorCode::RuntimeError),
+        (report("'[1]'"), ErrorCode::RuntimeError),
+        (report("'{\"message\": 1}'"), ErrorCode::RuntimeError),
+        (report("'{\"line\": -1, \"column\": 1e99}'"), ErrorCode::RuntimeError),
+        (report("'{\"line\": 4294967295, \"column\": 0}'"), ErrorCode::RuntimeError),
+        (report("'[' * 100_000"), ErrorCode::RuntimeError),
+        (report("'{\"message\": \"' + '€' * (5 << 20) + '\"}'"), ErrorCode::RuntimeError),
+        (
+            "import cx_guest.run as r\nr.values.cut = r.errors.describe = lambda *a: 1\nreturn 1".to_owned(),
+            ErrorCode::RuntimeError,
+        ),
+    ] {
+        let result = executor.run(Script::python(&*source).limits(ample)).await.unwrap();
+        let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
+        assert_eq!(error.code, code, "{source}: {}", result.to_json());
+        assert!(error.message.len() < 40 << 10, "{source}: {}", error.message.len());
+        untouched(&executor, &source).await;
+    }
+}
+
+// --- from run to run ------------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn px_129_state_between_runs() {
+    let (builder, _) = builder();
+    // One instance, so that whatever could be used again would be.
+    let executor = builder.warm_instances(1).build().unwrap();
+    for round in 0..20 {
+        let source = format!(
+            "
+import builtins, json, os, sys, random
+found = [hasattr(os, 'x'), 'y' in globals(), hasattr(builtins, 'z'), 'planted' in sys.modules, hasattr(json, 'w'),
+         'a' in os.environ, bool(McpToolError.__dict__.get('v')), hasattr(type(tools), 'u'), len(sys.argv)]
+os.x = 1; y = {round}; builtins.z = 3; sys.modules['planted'] = os; json.w = 4; os.environ['a'] = 'b'
+McpToolError.v = 1; type(tools).u = 2; sys.argv.append('x'); random.seed(1)
+try: open('/tmp/a', 'w').write('x')
+except OSError: pass
+try: found.append(open('/tmp/a').read())
+except OSError: pass
+return found"
+        );
+        let result = executor.run_py(&source).await.unwrap();
+        let expected = json!([false, false, false, false, false, false, false, false, 1]);
+        assert_eq!(result.value(), Some(&expected), "{}", result.to_json());
+    }
+}
+
+/// A marker all over one run's memory; the next looks through the memory that it is given.
+#[tokio::test]
+async fn px_130_memory_remnants() {
+    let (builder, _) = builder();
+    let executor = builder.warm_instances(1).build().unwrap();
+    for _ in 0..4 {
+        let plant = "
+half = b'remnant-of'
+marker = half + b'-another-run'
+keep = [marker * 4096 for _ in range(200)]
+return sum(map(len, keep)) > 10 ** 7";
+        let planted = executor.run(Script::python(plant).limits(small())).await.unwrap();
+        assert_eq!(planted.value(), Some(&json!(true)), "{}", planted.to_json());
+        // A `bytearray` of no content would be wiped; one that grew by `realloc` shows what was there.
+        let look = "
+import gc
+half = b'remnant-of'
+needle = half + b'-another' + b'-run'
+found = [type(one).__name__ for one in gc.get_objects() if isinstance(one, (bytes, str)) and one == needle]
+import array
+for size in (10 ** 4, 10 ** 6, 10 ** 7):
+    block = array.array('B')
+    block.frombytes(bytes(16))
+    raw = memoryview(bytearray(size))
+    found += ['bytes'] * (needle in bytes(raw))
+    view = bytearray()
+    view.extend(bytes(size // 2)); del view[16:]; view.extend(bytes(16))
+    found += ['bytearray'] * (needle in bytes(view))
+wide = sum(1 for one in gc.get_objects() if isinstance(one, list) and needle in [x for x in one if isinstance(x, bytes)])
+return [len(found), wide]";
+        let result = executor.run_py(look).await.unwrap();
+        assert_eq!(result.value(), Some(&json!([0, 0])), "{}", result.to_json());
+    }
+}
+
+#[tokio::test]
+async fn px_131_random_numbers_differ() {
+    let source = "
+import os, random, secrets, tempfile, uuid
+return [random.random(), secrets.token_hex(8), str(uuid.uuid4()), str(uuid.uuid1())[-12:], os.urandom(8).hex(),
+        random.SystemRandom().random(), next(tempfile._get_candidate_names())]";
+    let (executor, _) = executor().await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let result = executor.run_py(source).await.unwrap();
+        runs.push(
+            result.value().unwrap_or_else(|| panic!("{}", result.to_json())).as_array().unwrap().clone(),
+        );
+    }
+    for index in 0..runs[0].len() {
+        assert!(runs[0][index] != runs[1][index] && runs[1][index] != runs[2][index], "{index}: {runs:?}");
+    }
+}
+
+/// Ways to end the interpreter: each is the run's end only.
+#[test]
+fn px_132_exits() {
+    let error = &["RUNTIME_ERROR"][..];
+    let value = &["none"][..];
+    let attacks = [
+        ("import sys; sys.exit(0)", value),
+        ("raise SystemExit", value),
+        ("import sys; sys.exit('x')", error),
+        ("import sys; sys.exit(3)", error),
+        ("quit()", value),
+        ("raise KeyboardInterrupt", error),
+        ("raise GeneratorExit", error),
+        ("import os; os._exit(0)", error),
+        ("import os; os._exit(3)", error),
+        ("import os; os.abort()", error),
+        ("import faulthandler; faulthandler._sigsegv()", error),
+        (
+            "import sys; sys.setrecursionlimit(10 ** 9); exec('def f(): f()\\nf()')",
+            &["RUNTIME_ERROR", "MEMORY_LIMIT"][..],
+        ),
+        (
+            "import gc\nfor one in gc.get_objects():\n    if type(one) is dict: one.clear()",
+            &["RUNTIME_ERROR", "none"][..],
+        ),
+        (
+            "f = lambda: 0\nf.__code__ = f.__code__.replace(co_code=bytes(range(1, 255)) * 20)\nf()",
+            &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..],
+        ),
+        (
+            "f = lambda: 0\nf.__code__ = f.__code__.replace(co_stacksize=0, co_nlocals=0, co_consts=(), co_code=bytes([83, 255, 82, 200]) * 50)\nf()",
+            &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..],
+        ),
+    ];
+    survives_all(&attacks, 2_000, BESIDE);
+}
+
+/// Everything that is written goes to the run's log; the process's own stdout carries nothing of it. The child's whole
+/// stdout is one JSON document here, or `canary` fails.
+#[test]
+fn px_133_descriptors() {
+    let source = r#"
+import os, sys
+os.write(1, b'{"jsonrpc": "2.0"}\n')
+os.write(2, b'to two\n')
+sys.__stdout__.write('dunder\n')
+found = []
+for attempt in [lambda: open(1, 'wb', buffering=0).write(b'reopened\n'), lambda: os.read(0, 10), lambda: input(),
+                lambda: sys.stdin.read(), lambda: open(0).read(), lambda: os.fdopen(2, 'w')]:
+    try: found.append(repr(attempt()))
+    except Exception as error: found.append(type(error).__name__)
+return found"#;
+    let report = survives(source, 5_000, &["none"], BESIDE);
+    let output = report["output"].as_str().unwrap();
+    for line in ["{\"jsonrpc\": \"2.0\"}", "to two", "dunder"] {
+        assert!(output.contains(line), "{line}: {report:#}");
+    }
+    let found = report["value"].as_array().unwrap();
+    assert_eq!(found[2], "EOFError", "{report:#}");
+    assert_eq!(found[3], "EOFError", "{report:#}");
+    assert!(found[1] == "b''" || found[1] == "OSError", "{report:#}");
+}
+
+#[test]
+fn px_134_exception_tricks() {
+    let both = &["RUNTIME_ERROR", "TIMEOUT"][..];
+    let attacks = [
+        ("class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E", &["TIMEOUT"][..]),
+        ("class E(Exception):\n    def __str__(self): raise self\nraise E", &["RUNTIME_ERROR"][..]),
+        (
+            "class E(Exception):\n    def __str__(self): return 'x' * 10 ** 9\nraise E",
+            &["RUNTIME_ERROR", "MEMORY_LIMIT"][..],
+        ),
+        ("class E(Exception):\n    def __str__(self): return 1\nraise E", &["RUNTIME_ERROR"][..]),
+        (
+            "class E(Exception):\n    @property\n    def __class__(self):\n        while True: pass\nraise E",
+            both,
+        ),
+        (
+            "class M(type):\n    @property\n    def __name__(cls):\n        while True: pass\nclass E(Exception, metaclass=M): pass\nraise E",
+            both,
+        ),
+        ("class E(Exception):\n    def __hash__(self):\n        while True: pass\nraise E", both),
+        (
+            "class E(Exception):\n    @property\n    def __notes__(self):\n        while True: yield 'x'\nraise E",
+            both,
+        ),
+        (
+            "import sys\nsys.excepthook = lambda *a: [0 for _ in iter(int, 1)]\nraise ValueError('seen')",
+            &["RUNTIME_ERROR"][..],
+        ),
+        (
+            "def f(n):\n    try: raise ValueError(n)\n    except ValueError:\n        if n: f(n - 1)\n        raise\nf(300)",
+            &["RUNTIME_ERROR"][..],
+        ),
+        (
+            "e = ValueError('x' * 10 ** 6)\ne.__cause__ = e\nfor _ in range(1000): e.add_note('n' * 10 ** 4)\nraise e",
+            &["RUNTIME_ERROR"][..],
+        ),
+        (
+            "g = ValueError('e')\nfor _ in range(500): g = ExceptionGroup('g', [g, ValueError('v')])\nraise g",
+            &["RUNTIME_ERROR"][..],
+        ),
+        ("raise ExceptionGroup('many', [ValueError(i) for i in range(10 ** 5)])", &["RUNTIME_ERROR"][..]),
+    ];
+    for ((source, _), outcome) in attacks.iter().zip(survives_all(&attacks, 1_000, BESIDE)) {
+        let error = outcome["error"].to_string();
+        assert!(error.len() < 100 << 10, "{source}: {}", error.len());
+    }
+}
+
+/// There is no object of the host's to be reached: the objects that can be are all of this interpreter.
+#[tokio::test]
+async fn px_134_no_object_of_the_host() {
+    let source = r#"
+import sys
+frame = sys._getframe()
+names = []
+while frame: names.append(frame.f_code.co_filename); frame = frame.f_back
+try: raise ValueError
+except ValueError as error:
+    walk = error.__traceback__
+    while walk: names.append(walk.tb_frame.f_globals.get("__file__") or ""); walk = walk.tb_next
+text = "{0.__class__.__mro__}".format(1) + repr(object.__subclasses__())
+return ["/root" in repr(names) + text, "/home" in repr(names) + text]"#;
+    assert_eq!(value(source).await, json!([false, false]));
+}
+
+/// Code made at run time is as good as the script's own, and no better.
+#[tokio::test]
+async fn px_136_code_at_run_time() {
+    let source = "
+import base64, importlib.util, marshal, pickle, types
+class Attack:
+    def __reduce__(self): return (eval, ('open(\"/etc/passwd\")',))
+found = []
+for attempt in [
+    lambda: eval('open(\"/etc/passwd\")'),
+    lambda: exec(compile('import os; os.listdir(\"/etc\")', 'x', 'exec')),
+    lambda: pickle.loads(pickle.dumps(Attack())),
+    lambda: types.FunctionType(marshal.loads(marshal.dumps(compile('open(\"/etc/passwd\")', 'x', 'eval'))), {})(),
+]:
+    try: found.append(repr(attempt()))
+    except OSError: found.append('refused')
+return [eval('1 + 1'), pickle.loads(pickle.dumps([1])), found]";
+    assert_eq!(value(source).await, json!([2, [1], ["refused", "refused", "refused", "refused"]]));
+}
+
+#[tokio::test]
+async fn px_137_modules_of_other_hosts() {
+    let found =
+        attempts("", &["__import__('js')", "__import__('pyodide_js')", "__import__('_pyodide')"]).await;
+    all_refused(&found, &["ModuleNotFoundError"]);
+}
+
+/// The clocks are real, and that of the wall is not moved by a script.
+#[tokio::test]
+async fn px_139_clocks() {
+    let found = value(
+        "import time\na = time.monotonic(); time.sleep(0.05)\nreturn [time.time(), time.monotonic() - a]",
+    )
+    .await;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
+    assert!((now - found[0].as_f64().unwrap()).abs() < 30.0, "{found}");
+    let slept = found[1].as_f64().unwrap();
+    assert!((0.05..1.0).contains(&slept), "{slept}");
+    let (code, _) = failure("import time; time.clock_settime(time.CLOCK_REALTIME, 0)").await;
+    assert_eq!(code, ErrorCode::RuntimeError);
+}
+
+/// A listener sees what is kept and no more, in the order in which it was printed, from every way out.
+#[tokio::test]
+async fn listeners_see_what_is_kept() {
+    let (executor, _) = executor().await;
+    let seen = Arc::new(AtomicUsize::new(0));
+    let source = "
+import os, wit_world
+for _ in range(5_000):
+    print('x' * 100); os.write(1, b'y' * 100); wit_world.log(wit_world.OutputStream.STDERR, 'z' * 100)
+return 1";
+    let script = Script::python(source).limits(Limits { output_bytes: 10_000, ..small() }).on_output({
+        let seen = Arc::clone(&seen);
+        move |entry| {
+            if let cx::Output::Log { text, .. } = entry {
+                seen.fetch_add(text.len() + 1, Ordering::SeqCst);
+            }
+        }
+    });
+    let result = executor.run(script).await.unwrap();
+    assert_eq!(result.value(), Some(&json!(1)), "{}", result.to_json());
+    let seen = seen.load(Ordering::SeqCst);
+    assert!(seen > 9_000 && seen <= 10_001, "{seen}");
+    assert!(result.usage.output_bytes_dropped > 5_000 * 3 * 100 - 10_000, "{:?}", result.usage);
+}
+
+/// A listener that takes its time holds up its own run only, and that one no longer than its deadline and a little.
+#[tokio::test]
+async fn a_slow_listener_is_left_behind() {
+    let (executor, _) = executor().await;
+    let script = Script::python("print('x')\nreturn 1")
+        .limits(within(200))
+        .on_output(|_| std::thread::sleep(Duration::from_secs(5)));
+    let stopwatch = Stopwatch::start();
+    let result = executor.run(script).await.unwrap();
+    assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout), "{}", result.to_json());
+    stopwatch.promise(Duration::from_millis(200) + LATE, "a reply while a listener sleeps");
+    untouched(&executor, "a slow listener").await;
+}

@@ -1,0 +1,56 @@
+//! Every file of `tests/scripts` is run as it is, with the mock server and `{"n": 7, "list": [1, 2]}`
+//! as input, a state of its own, and its whole outcome compared with the snapshot beside it.
+
+use std::fs;
+
+use cx::{Executor, Language, Script, StateStore};
+use serde_json::{Value, json};
+
+use crate::support::mock::Mock;
+use crate::support::python;
+
+#[test]
+fn snapshots() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let store = StateStore::new(directory.path().join("state.sqlite3"));
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.set_input_file("");
+    settings.set_snapshot_path("../../scripts");
+    settings.bind(|| {
+        insta::glob!("../../scripts", "*.{ts,py}", |path| {
+            let source = fs::read_to_string(path).unwrap();
+            let is_python = path.extension().is_some_and(|extension| extension == "py");
+            let result = runtime.block_on(async {
+                let (language, script) = if is_python {
+                    // Compiled once for all tests.
+                    python().await;
+                    (Language::Python, Script::python(source).named("script.py"))
+                } else {
+                    (Language::TypeScript, Script::typescript(source).named("script.ts"))
+                };
+                let executor = Executor::builder()
+                    .dispatcher(Mock::default())
+                    .languages([language])
+                    .state(store.clone(), directory.path())
+                    .build()
+                    .unwrap();
+                let script = script.session(path.file_name().unwrap().to_string_lossy());
+                executor.run(script.input(json!({ "n": 7, "list": [1, 2] }))).await.unwrap()
+            });
+            let mut report = result.to_json();
+            remove_times(&mut report);
+            insta::assert_json_snapshot!(report);
+        });
+    });
+}
+
+/// Times are all that may differ from run to run.
+fn remove_times(report: &mut Value) {
+    report.as_object_mut().unwrap().remove("executionTimeMs");
+    for summary in report.get_mut("toolCallSummary").and_then(Value::as_array_mut).into_iter().flatten() {
+        summary.as_object_mut().unwrap().remove("totalMs");
+    }
+}

@@ -1,0 +1,12 @@
+//! Servers and clients that we did not write.
+
+/// Clients over stdio and HTTP.
+mod clients;
+/// Servers over HTTP, with and without a token.
+mod http;
+/// Servers in Python: one SDK of before, one of now.
+mod python;
+/// What servers have besides tools.
+mod resources;
+/// Servers from npm and PyPI over stdio.
+mod servers;

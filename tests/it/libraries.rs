@@ -1,0 +1,185 @@
+//! Each third-party library is used by one module of `src`, so that it can be replaced there, and so that a
+//! reader knows where its types end. Exceptions say why.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::source::modules;
+use crate::tidy::root;
+
+/// Which folders and files of `src` may name a library.
+enum Users {
+    One(&'static str),
+    Several(&'static [&'static str], &'static str),
+    /// All of them, and why.
+    All(&'static str),
+}
+
+use Users::{All, One, Several};
+
+/// Every library of `[dependencies]` in Cargo.toml. A module may use no library that is not said to be its
+/// own here.
+const LIBRARIES: &[(&str, Users)] = &[
+    ("tokio", All("the async runtime")),
+    ("tokio-util", All("the cancellation of a run reaches from its caller to its calls at upstream servers")),
+    ("futures", All("boxed futures and the small combinators")),
+    ("serde", All("JSON is what crosses the trust boundary")),
+    ("serde_json", All("as serde")),
+    ("parking_lot", All("locks without poisoning")),
+    ("thiserror", All("each module has its errors")),
+    ("tracing", All("each module has its log")),
+    ("rustix", All("safe calls of the operating system, which have no common subject")),
+    // TypeScript.
+    ("deno_core", One("engine/typescript")),
+    ("deno_error", One("engine/typescript")),
+    ("deno_web", One("engine/typescript")),
+    ("deno_webidl", One("engine/typescript")),
+    ("swc_common", One("engine/typescript/transpile")),
+    ("swc_ecma_ast", One("engine/typescript/transpile")),
+    ("swc_ecma_codegen", One("engine/typescript/transpile")),
+    ("swc_ecma_parser", One("engine/typescript/transpile")),
+    ("swc_ecma_transforms_base", One("engine/typescript/transpile")),
+    ("swc_ecma_transforms_proposal", One("engine/typescript/transpile")),
+    ("swc_ecma_transforms_typescript", One("engine/typescript/transpile")),
+    ("swc_ecma_visit", One("engine/typescript/transpile")),
+    // Python.
+    ("wasmtime", One("engine/python")),
+    ("wasmtime-wasi", One("engine/python")),
+    ("wasmparser", One("engine/python/image")),
+    ("ruzstd", One("engine/python/compiled")),
+    ("libc", Several(&["engine", "bin/cx/exit"], "calls that no safe crate has, each beside what needs it")),
+    (
+        "getrandom",
+        Several(
+            &["engine/typescript", "run/history", "server"],
+            "`crypto` of scripts, and ids that nobody can guess",
+        ),
+    ),
+    // The Model Context Protocol and HTTP.
+    ("rmcp", Several(&["mcp", "server"], "both sides of the protocol")),
+    (
+        "http",
+        Several(
+            &["mcp", "server", "config/entry"],
+            "types of rmcp, reqwest and axum; names of headers in files",
+        ),
+    ),
+    (
+        "url",
+        Several(
+            &["mcp", "server/http", "config", "bin/cx/auth"],
+            "the type of an address, in interfaces too",
+        ),
+    ),
+    (
+        "axum",
+        Several(
+            &["server/http", "mcp/oauth"],
+            "the server, and the one request of OAuth's loopback redirect",
+        ),
+    ),
+    ("hyper", One("server/http")),
+    ("hyper-util", One("server/http")),
+    ("subtle", One("server/http/authentication")),
+    ("reqwest", One("mcp")),
+    ("rustls", One("mcp")),
+    ("keyring", One("mcp/oauth")),
+    ("backon", One("mcp")),
+    ("governor", One("mcp/limiter")),
+    ("metrics", Several(&["mcp", "server", "executor"], "a facade: each counts what it does")),
+    ("toon-format", One("server/answer")),
+    // Tools, state, configuration.
+    ("jsonschema", One("tools")),
+    ("lru", One("tools")),
+    (
+        "strsim",
+        Several(
+            &["tools/names", "config/values"],
+            "\"did you mean\" for names of tools and for keys of files",
+        ),
+    ),
+    (
+        "wildmatch",
+        Several(&["tools/policy", "config/patterns"], "patterns are checked where they are written"),
+    ),
+    (
+        "sha2",
+        Several(
+            &["engine/python/compiled", "mcp/settings", "server", "storage/files"],
+            "each has a fingerprint of its own: of code, of a server, of a token, of a file",
+        ),
+    ),
+    (
+        "tempfile",
+        Several(
+            &["storage/files", "engine/python/memory"],
+            "files that are whole or absent; a file without a name",
+        ),
+    ),
+    ("rusqlite", One("storage/state")),
+    ("jsonc-parser", One("config/document")),
+    ("toml", One("config/document")),
+    // The command.
+    ("clap", One("bin/cx")),
+    ("anyhow", One("bin/cx")),
+    ("annotate-snippets", One("bin/cx/diagnostic")),
+    ("humantime", One("bin/cx")),
+    ("bytesize", One("bin/cx")),
+    ("open", One("bin/cx/auth")),
+    ("tracing-subscriber", One("bin/cx")),
+    ("metrics-exporter-prometheus", One("bin/cx/http")),
+];
+
+/// The names of the libraries in the manifest.
+fn dependencies() -> BTreeSet<String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    manifest["dependencies"].as_table().unwrap().keys().cloned().collect()
+}
+
+/// For each library, the files of `src` that name it, as paths of modules: `engine/python/image`.
+fn users() -> BTreeMap<String, BTreeSet<String>> {
+    let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for module in modules("src", &["fuzz_lib.rs"]).into_iter().chain(modules("src/bin/cx", &[])) {
+        let file = module.file.strip_prefix("src/").unwrap().trim_end_matches(".rs").trim_end_matches("/mod");
+        for name in module.names.others {
+            users.entry(name).or_default().insert(file.to_owned());
+        }
+    }
+    users
+}
+
+fn is_below(file: &str, module: &str) -> bool {
+    file.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[test]
+fn each_library_is_named_by_one_module() {
+    let users = users();
+    let nobody = BTreeSet::new();
+    let mut wrong = Vec::new();
+    let listed: BTreeSet<String> = LIBRARIES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let dependencies = dependencies();
+    wrong.extend(
+        dependencies.difference(&listed).map(|name| format!("{name} is not in the list of its users")),
+    );
+    wrong.extend(listed.difference(&dependencies).map(|name| format!("{name} is no dependency")));
+    for (name, allowed) in LIBRARIES {
+        let files = users.get(&name.replace('-', "_")).unwrap_or(&nobody);
+        let (modules, reason) = match allowed {
+            One(module) => (std::slice::from_ref(module), "one module"),
+            Several(modules, reason) => (*modules, *reason),
+            All(reason) => (&[][..], *reason),
+        };
+        assert!(!reason.is_empty(), "{name}: why several modules?");
+        if files.is_empty() {
+            wrong.push(format!("nothing names {name}"));
+        } else if !modules.is_empty() {
+            let strangers = files.iter().filter(|file| !modules.iter().any(|module| is_below(file, module)));
+            wrong.extend(strangers.map(|file| format!("src/{file} names {name}")));
+            let idle = modules.iter().filter(|module| !files.iter().any(|file| is_below(file, module)));
+            wrong.extend(idle.map(|module| format!("{module} does not name {name} any more")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,649 @@
+//! Attacks on `cx serve --http`: from pages, from processes without the token, and from clients that break rules.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::serve::Start;
+use crate::support::serve_http::{Reply, Server, WATCHDOG, wait_for, wait_within};
+use crate::support::stopwatch::Stopwatch;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Sooner than the run's own time is over, after which its calls are cancelled anyway.
+const SOON: Duration = Duration::from_secs(15);
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+
+const JSON: [(&str, &str); 2] =
+    [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")];
+
+/// What is below still works.
+fn is_well(server: &Server) {
+    assert_eq!(server.session().run("return 1")["value"], 1);
+}
+
+#[test]
+fn pages_of_other_origins_may_not_ask() {
+    let allowed = "https://app.example.com";
+    let server = Server::start(Start::new().arguments(&["--allow-origin", allowed, "--metrics"]));
+    for (origin, is_allowed) in [
+        (allowed, true),
+        ("https://app.example.com:443", true),
+        ("http://localhost:3000", true),
+        ("http://127.0.0.1", true),
+        ("http://[::1]:8080", true),
+        ("https://localhost", true),
+        ("http://app.example.com", false),
+        ("https://app.example.com:8443", false),
+        ("https://app.example.com.evil.example", false),
+        ("https://evil.example", false),
+        ("http://localhost.evil.example", false),
+        ("http://127.0.0.1.evil.example", false),
+        ("http://128.0.0.1", false),
+        ("http://0.0.0.0", false),
+        ("null", false),
+        ("file://", false),
+        ("localhost", false),
+        ("", false),
+        ("\u{e9}", false),
+    ] {
+        let header = ("Origin", origin);
+        for path in ["/mcp", "/healthz", "/metrics", "/else"] {
+            let status = server.get(path, &[header]).status;
+            assert_eq!(status != 403, is_allowed, "{origin}: {path}: {status}");
+        }
+        let reply = server.initialize(&[header], "2025-11-25", &json!({}));
+        assert_eq!(reply.status, if is_allowed { 200 } else { 403 }, "{origin}");
+        let told = is_allowed.then_some(origin);
+        assert_eq!(reply.header("access-control-allow-origin"), told, "{origin}");
+        let asks = [header, ("Access-Control-Request-Method", "POST")];
+        let preflight = server.send("OPTIONS", "/mcp", &asks, "");
+        assert_eq!(preflight.status, if is_allowed { 204 } else { 403 }, "{origin}");
+        assert_eq!(preflight.header("access-control-allow-origin"), told);
+        assert_eq!(preflight.header("access-control-allow-methods").is_some(), is_allowed);
+    }
+    // Two are none.
+    assert_eq!(
+        server.get("/healthz", &[("Origin", allowed), ("Origin", "https://evil.example")]).status,
+        403
+    );
+}
+
+#[test]
+fn a_name_of_somebody_elses_does_not_lead_here() {
+    let server = Server::plain();
+    for (host, is_ours) in [
+        ("localhost", true),
+        ("LOCALHOST:1", true),
+        ("127.0.0.1:80", true),
+        ("[::1]:80", true),
+        ("evil.example", false),
+        ("evil.example:80", false),
+        ("127.0.0.1.evil.example", false),
+        ("localhost.evil.example", false),
+        ("127.0.0.1@evil.example", false),
+        ("evil.example/127.0.0.1", false),
+        ("", false),
+    ] {
+        for path in ["/mcp", "/healthz"] {
+            let status = server.get(path, &[("Host", host)]).status;
+            assert_eq!(status != 403, is_ours, "{host}: {path}: {status}");
+        }
+    }
+    assert_eq!(server.get("/healthz", &[("Host", "localhost"), ("Host", "evil.example")]).status, 403);
+    is_well(&server);
+}
+
+#[test]
+fn nothing_is_done_without_the_token() {
+    let start = || Start::new().variable("CX_HTTP_TOKEN", TOKEN).arguments(&["--metrics"]);
+    for address in ["127.0.0.1:0", "0.0.0.0:0"] {
+        let server = Server::start_at(address, start());
+        let almost = format!("Bearer {}g", &TOKEN[..31]);
+        let prefix = format!("Bearer {}", &TOKEN[..31]);
+        let longer = format!("Bearer {TOKEN}0");
+        let basic = format!("Basic {TOKEN}");
+        let right = format!("bearer {TOKEN}");
+        for wrong in ["", "Bearer", "Bearer ", &almost, &prefix, &longer, &basic, TOKEN, "Bearer \u{e9}"] {
+            let header = [("Authorization", wrong)];
+            for path in ["/mcp", "/metrics", "/else"] {
+                let reply = server.get(path, &header);
+                assert_eq!(reply.status, 401, "{path}: {wrong}");
+                assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+            }
+            let reply = server.initialize(&header, "2025-11-25", &json!({}));
+            assert_eq!((reply.status, reply.header("mcp-session-id")), (401, None), "{wrong}");
+        }
+        let twice = [("Authorization", right.as_str()), ("Authorization", right.as_str())];
+        assert_eq!(server.get("/metrics", &twice).status, 401);
+        let header = [("Authorization", right.as_str())];
+        assert_eq!(server.get("/metrics", &header).status, 200);
+        assert_eq!(server.initialize(&header, "2025-11-25", &json!({})).status, 200);
+        // Whether all is well anybody may know. How it is, only this machine.
+        let health = server.health();
+        assert_eq!(health["healthy"], true);
+        assert_eq!(health.as_object().unwrap().len() > 1, address.starts_with("127."), "{health}");
+        let reply = server.get("/healthz", &header);
+        assert!(reply.body().contains("connectionPool"));
+        // Who has a session of another's has nothing without the token.
+        let id = server.initialize(&header, "2025-11-25", &json!({}));
+        let id = id.header("mcp-session-id").unwrap();
+        assert_eq!(server.send("DELETE", "/mcp", &[("Mcp-Session-Id", id)], "").status, 401);
+    }
+}
+
+#[test]
+fn what_is_no_message_is_told_so() {
+    let server = Server::plain();
+    let session = server.session();
+    let post = |body: &str| {
+        let mut headers = JSON.to_vec();
+        headers.push(("Mcp-Session-Id", &session.id));
+        server.send("POST", "/mcp", &headers, body)
+    };
+    for (body, code) in [
+        ("{bad", -32700),
+        ("", -32700),
+        ("\u{0}\u{1}", -32700),
+        ("5", -32600),
+        ("{}", -32600),
+        ("null", -32600),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+        (&format!("{}{}", "[".repeat(200_000), "]".repeat(200_000)), -32600),
+        (&"{\"a\":".repeat(200_000), -32700),
+    ] {
+        let reply = post(body);
+        let shown = &body[..body.len().min(60)];
+        assert_eq!(reply.status, 400, "{shown}");
+        let answer = reply.message();
+        assert_eq!(answer["error"]["code"], code, "{shown}: {answer}");
+    }
+    let with_id = post(r#"{"jsonrpc":"2.0","id":"mine","params":{}}"#).message();
+    assert_eq!(with_id["id"], "mine", "{with_id}");
+    // A known method with wrong parameters, and one that nobody knows.
+    let wrong = post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#).message();
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    assert_eq!(post(r#"{"jsonrpc":"2.0","id":1,"method":"else"}"#).message()["error"]["code"], -32601);
+    for (headers, status) in [
+        (vec![JSON[0], ("Content-Type", "text/plain")], 415),
+        (vec![JSON[0]], 415),
+        (vec![JSON[1], ("Accept", "application/json")], 406),
+        (vec![JSON[1]], 406),
+    ] {
+        assert_eq!(server.send("POST", "/mcp", &headers, INITIALIZE).status, status, "{headers:?}");
+    }
+    assert_eq!(server.send("PUT", "/mcp", &JSON, INITIALIZE).status, 405);
+    assert_eq!(session.run("return 1")["value"], 1);
+}
+
+#[test]
+fn sessions_that_are_not_there() {
+    let server = Server::plain();
+    let stream = ("Accept", "text/event-stream");
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    assert_eq!(server.get("/mcp", &[stream]).status, 400);
+    assert_eq!(server.post(&[], &call).status, 400);
+    assert_eq!(server.send("DELETE", "/mcp", &[], "").status, 400);
+    let session = server.session();
+    let mut guess = session.id.clone();
+    let last = if guess.pop() == Some('0') { '1' } else { '0' };
+    guess.push(last);
+    for id in ["nobody", &guess, "", "../../etc", "a b", "\u{e9}", &"x".repeat(10_000)] {
+        let header = ("Mcp-Session-Id", id);
+        for status in [
+            server.get("/mcp", &[stream, header]).status,
+            server.post(&[header], &call).status,
+            server.send("DELETE", "/mcp", &[header], "").status,
+        ] {
+            assert!([400, 404].contains(&status), "{id}: {status}");
+        }
+    }
+    // What looks like another header is one, and not a part of the id.
+    let split = format!("nobody\r\nMcp-Session-Id: {}", session.id);
+    assert!([400, 404].contains(&server.post(&[("Mcp-Session-Id", &split)], &call).status));
+    let megabyte = "x".repeat(1 << 20);
+    let mut stream = server.connect();
+    let _gone = write!(stream, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {megabyte}\r\n\r\n");
+    // The server closes with bytes unread, which may reach the client before the answer does.
+    if let Ok(reply) = Reply::try_read(stream) {
+        assert_eq!(reply.status, 431);
+    }
+    let headers: String = (0..200).map(|number| format!("X-{number}: a\r\n")).collect();
+    let mut stream = server.connect();
+    let _gone = write!(stream, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+    if let Ok(reply) = Reply::try_read(stream) {
+        assert_eq!(reply.status, 431);
+    }
+    assert_eq!(session.run("return 1")["value"], 1);
+}
+
+#[test]
+fn a_body_of_100_megabytes() {
+    let server = Server::plain();
+    let megabyte = vec![b' '; 1 << 20];
+    for is_announced in [true, false] {
+        let mut stream = server.connect();
+        let length = if is_announced {
+            format!("Content-Length: {}", 100 << 20)
+        } else {
+            "Transfer-Encoding: chunked".to_owned()
+        };
+        write!(
+            stream,
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {}\r\nContent-Type: application/json\r\n{length}\r\n\r\n",
+            JSON[0].1
+        )
+        .unwrap();
+        for _ in 0..100 {
+            if !is_announced {
+                write!(stream, "{:x}\r\n", megabyte.len()).unwrap();
+            }
+            stream.write_all(&megabyte).unwrap();
+            if !is_announced {
+                stream.write_all(b"\r\n").unwrap();
+            }
+        }
+        if !is_announced {
+            stream.write_all(b"0\r\n\r\n").unwrap();
+        }
+        let reply = Reply::read(stream);
+        assert_eq!(reply.status, 413);
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().strip_suffix("kB").unwrap().trim().parse().unwrap();
+    assert!(peak < 300 << 10, "{peak} kB");
+    is_well(&server);
+}
+
+/// Begins a request and sends so much of its body.
+fn begin_body(server: &Server, bytes: usize) -> TcpStream {
+    let mut stream = server.connect();
+    let length = 34 << 20;
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n",
+        JSON[0].1
+    )
+    .unwrap();
+    let _refused = stream.write_all(&vec![b' '; bytes]);
+    stream
+}
+
+#[test]
+fn bodies_that_do_not_end() {
+    let server = Server::plain();
+    let slow = begin_body(&server, 1_000);
+    // All together they are as much as one, and a little more.
+    let large: Vec<_> = (0..8).map(|_| begin_body(&server, 33 << 20)).collect();
+    let refused = wait_for(|| {
+        large.iter().position(|stream| {
+            stream.set_nonblocking(true).unwrap();
+            matches!(stream.peek(&mut [0; 12]), Ok(12))
+        })
+    });
+    large[refused].set_nonblocking(false).unwrap();
+    let mut large = large;
+    let reply = Reply::read(large.remove(refused));
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    // Small requests are read all the while.
+    is_well(&server);
+    drop(large);
+    assert_eq!(Reply::read(slow).status, 408);
+    is_well(&server);
+}
+
+/// Bodies that fill what all may take together keep out other large ones, and nothing else.
+#[test]
+fn v_336_large_bodies_keep_no_small_request_out() {
+    let server = Server::plain();
+    let mut held: Vec<_> = (0..7).map(|_| begin_body(&server, 33 << 20)).collect();
+    // The rest of 256 MiB, in pieces that become smaller and smaller.
+    for (bytes, count) in [(1 << 20, 30), (64 << 10, 20), (4 << 10, 20), (128, 40)] {
+        held.extend((0..count).map(|_| begin_body(&server, bytes)));
+    }
+    let refused = |held: &[TcpStream]| {
+        let is_refused = |stream: &&TcpStream| {
+            stream.set_nonblocking(true).unwrap();
+            matches!(stream.peek(&mut [0; 12]), Ok(12))
+        };
+        held.iter().filter(is_refused).count()
+    };
+    wait_for(|| (refused(&held) > 0).then_some(()));
+    is_well(&server);
+    assert_eq!(refused(&held[37..]), 0, "small bodies are read");
+}
+
+#[test]
+fn a_head_that_does_not_end() {
+    let server = Server::plain();
+    let start = Instant::now();
+    let mut idle = server.connect();
+    let mut slow = server.connect();
+    slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ").unwrap();
+    slow.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    // A byte now and then, so that the connection is never idle.
+    let ended = loop {
+        let mut byte = [0];
+        let is_open = slow.write_all(b"x").is_ok();
+        match slow.read(&mut byte) {
+            Ok(0) => break true,
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => break true,
+        }
+        if !is_open || start.elapsed() > WATCHDOG {
+            break !is_open;
+        }
+    };
+    assert!(ended, "a head without an end is read for ever");
+    // So does one that says nothing at all.
+    let _nothing = idle.read(&mut [0; 64]);
+    is_well(&server);
+}
+
+/// A gauge or a counter as `/metrics` has it.
+fn metric(server: &Server, name: &str) -> u64 {
+    let text = server.get("/metrics", &[]).body();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("{name}: {text}")).parse().unwrap()
+}
+
+/// Sessions in use are all that there may be: one more is told to come again, and one that ends makes room.
+#[test]
+fn three_hundred_sessions() {
+    let server = Server::plain();
+    let sessions: Vec<_> = (0..256).map(|_| server.session()).collect();
+    for _ in 0..44 {
+        let reply = server.initialize(&[], "2025-11-25", &json!({}));
+        assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    }
+    // Others are served all the while.
+    let list = server.stateless("tools/list", json!({})).result();
+    assert_eq!(list["tools"].as_array().unwrap().len(), 3);
+    assert_eq!(sessions[7].delete(), 202);
+    is_well(&server);
+    assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 503);
+    for session in [&sessions[0], &sessions[255]] {
+        assert_eq!(session.run("return 1")["value"], 1);
+    }
+}
+
+#[test]
+fn v_332_sessions_that_nobody_uses_make_room_at_once() {
+    let server = Server::start(Start::new().arguments(&["--metrics"]));
+    let first = server.initialize(&[], "2025-11-25", &json!({}));
+    let first = first.header("mcp-session-id").unwrap().to_owned();
+    let used: Vec<_> = (0..20).map(|_| server.session()).collect();
+    let listening = server.session();
+    let mut stream = listening.listen();
+    for _ in 0..400 {
+        assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 200);
+    }
+    // A client that means it comes through, with all that it does.
+    is_well(&server);
+    let session = server.session();
+    for _ in 0..400 {
+        assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 200);
+    }
+    for session in used.iter().chain([&session, &listening]) {
+        assert_eq!(session.run("return 1")["value"], 1);
+    }
+    assert_eq!(metric(&server, "cx_http_sessions"), 256);
+    assert_eq!(metric(&server, "cx_http_evicted_total{kind=\"session\"}"), 1 + 20 + 1 + 802 - 256);
+    // The oldest of them were the first to go, and a session that is over is known to be.
+    assert_eq!(server.send("DELETE", "/mcp", &[("Mcp-Session-Id", &first)], "").status, 404);
+    assert_eq!(listening.delete(), 202);
+    assert!(stream.next().is_none());
+}
+
+/// Whether the server has closed a connection that it has written nothing to.
+fn is_closed(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    match stream.peek(&mut [0]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+#[test]
+fn v_333_half_heads_make_room_for_heads() {
+    let server = Server::start(Start::new().server("slow", &["hang-call"]).arguments(&["--metrics"]));
+    let session = server.session();
+    // What must not be ended: a client that listens, and one that waits for an answer.
+    let mut stream = session.listen();
+    let hangs = "return await tools.slow.target({})";
+    let caller = server.session();
+    std::thread::scope(|scope| {
+        let answer = scope.spawn(|| caller.begin_run(1, hangs).result());
+        wait_for(|| server.notes("slow").contains("executed target").then_some(()));
+        let half_heads: Vec<_> = (0..600)
+            .map(|_| {
+                let mut stream = server.connect();
+                // The server may have closed it already.
+                let _gone = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: ");
+                stream
+            })
+            .collect();
+        is_well(&server);
+        // Their own time would be over after ten seconds, which is another promise.
+        let closed = wait_within(Duration::from_secs(5), || {
+            let closed = half_heads.iter().filter(|stream| is_closed(stream)).count();
+            (closed >= 600 - 512).then_some(closed)
+        });
+        // A few more for those that asked meanwhile.
+        assert!(closed < 150, "{closed}");
+        let (oldest, newest) = (&half_heads[..80], &half_heads[500..]);
+        assert!(oldest.iter().all(is_closed), "the oldest first");
+        assert!(!newest.iter().any(is_closed));
+        assert!(metric(&server, "cx_http_connections") <= 512);
+        assert_eq!(server.notes("slow").matches("cancelled").count(), 0);
+        drop(half_heads);
+        assert_eq!(caller.delete(), 202);
+        assert_eq!(answer.join().unwrap()["structuredContent"]["error"]["code"], "CANCELLED");
+    });
+    assert_eq!(session.delete(), 202);
+    assert!(stream.next().is_none());
+}
+
+/// Connections that were used and are kept by their clients make room too, when nothing is going on over them.
+#[test]
+fn v_334_kept_connections_make_room() {
+    let server = Server::plain();
+    let ask = |stream: &mut TcpStream| {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut reader = std::io::BufReader::new(stream);
+        let mut length = 0;
+        let mut line = String::new();
+        while std::io::BufRead::read_line(&mut reader, &mut line).unwrap() > 2 {
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length: ") {
+                length = value.trim().parse().unwrap();
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        assert!(String::from_utf8(body).unwrap().contains("\"healthy\":true"));
+    };
+    let kept: Vec<_> = (0..560)
+        .map(|_| {
+            let mut stream = server.connect();
+            ask(&mut stream);
+            stream
+        })
+        .collect();
+    is_well(&server);
+    assert!(kept[..48].iter().all(is_closed) && !kept[512..].iter().any(is_closed));
+    // One that is kept and open still serves.
+    let mut last = kept.last().unwrap().try_clone().unwrap();
+    last.set_nonblocking(false).unwrap();
+    ask(&mut last);
+}
+
+#[test]
+fn too_many_connections_are_sent_away() {
+    let server = Server::plain();
+    let session = server.session();
+    // Requests that have begun are not ended for others of the same peer, as long as they may be on their way.
+    let held: Vec<_> = (0..600).map(|_| begin_body(&server, 100)).collect();
+    // What is beyond the bound has an answer already; nobody else has one. One whose head was not read yet may have made
+    // room.
+    let is_sent_away = |stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        let mut answer = [0; 12];
+        let is_refused = matches!(stream.peek(&mut answer), Ok(12)) && answer.ends_with(b"503");
+        is_refused || is_closed(stream)
+    };
+    let gone = wait_within(Duration::from_secs(20), || {
+        let gone = held.iter().filter(|stream| is_sent_away(stream)).count();
+        (gone >= 88).then_some(gone)
+    });
+    assert!(gone <= 100, "{gone}");
+    // When they take too long they make room, long before their own time is over.
+    let stopwatch = Stopwatch::start();
+    wait_for(|| {
+        let mut stream = server.connect();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+        (Reply::try_read(stream).ok()?.status == 200).then_some(())
+    });
+    stopwatch.promise(Duration::from_secs(20), "room for another request");
+    drop(held);
+    wait_for(|| (session.begin_run(1, "return 1").status == 200).then_some(()));
+}
+
+#[test]
+fn whoever_goes_away_in_a_run_ends_it() {
+    let server = Server::start(Start::new().server("slow", &["hang-call"]));
+    let hangs = "return await tools.slow.target({})";
+    let params = json!({ "name": "executeTypescript", "arguments": { "code": hangs } });
+    let session = server.session();
+    let running = || server.notes("slow").matches("executed target").count();
+    let cancelled = || server.notes("slow").matches("cancelled").count();
+    // In a session, without one before and after something was told, and by ending the session.
+    let reply = session.begin_run(1, hangs);
+    wait_for(|| (running() == 1).then_some(()));
+    drop(reply);
+    wait_within(SOON, || (cancelled() == 1).then_some(()));
+    let told = "await call_tool; console.log(1); return await tools.slow.target({})";
+    for (number, source) in [(2, hangs), (3, told)] {
+        let mut params = params.clone();
+        params["arguments"]["code"] = source.into();
+        params["_meta"] = crate::support::serve::meta(json!({ "io.modelcontextprotocol/logLevel": "debug" }));
+        let headers = [
+            JSON[0],
+            JSON[1],
+            ("Mcp-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", "executeTypescript"),
+        ];
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+        let mut stream = server.connect();
+        write!(stream, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", message.len())
+            .unwrap();
+        for (name, value) in headers {
+            write!(stream, "{name}: {value}\r\n").unwrap();
+        }
+        write!(stream, "\r\n{message}").unwrap();
+        wait_for(|| (running() == number).then_some(()));
+        drop(stream);
+        wait_within(SOON, || (cancelled() == number).then_some(()));
+    }
+    let ending = server.session();
+    let reply = ending.begin_run(1, hangs);
+    wait_for(|| (running() == 4).then_some(()));
+    assert_eq!(ending.delete(), 202);
+    wait_within(SOON, || (cancelled() == 4).then_some(()));
+    assert_eq!(reply.result()["structuredContent"]["error"]["code"], "CANCELLED");
+    let health = server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    assert_eq!(health["connectionPool"]["waiting"], 0, "{health}");
+    assert_eq!(session.run("return 1")["value"], 1);
+}
+
+/// A client that reads nothing holds up nobody, not even itself.
+#[test]
+fn a_stream_that_is_not_read_holds_up_no_other() {
+    let server = Server::plain();
+    let session = server.session();
+    assert_eq!(session.begin(1, "logging/setLevel", json!({ "level": "debug" })).message()["id"], 1);
+    let flood = "for (let i = 0; i < 100_000; i++) console.log('x'.repeat(1_000)); return 'flooded'";
+    let unread = session.begin_run(1, flood);
+    for _ in 0..3 {
+        assert_eq!(session.run("return 1")["value"], 1);
+    }
+    let result = unread.result();
+    assert_eq!(result["structuredContent"]["value"], "flooded", "{result}");
+}
+
+/// One that is there and never reads is taken for dead, and its run ends.
+#[test]
+fn a_client_that_never_reads_loses_its_run() {
+    let server = Server::start(Start::new().server("slow", &["hang-call"]));
+    let session = server.session();
+    assert_eq!(session.begin(1, "logging/setLevel", json!({ "level": "debug" })).message()["id"], 1);
+    // More than the system keeps for a connection.
+    let source = "void tools.slow.target({}).catch(() => {});
+        for (;;) {
+            for (let i = 0; i < 100; i++) console.log('x'.repeat(4_000));
+            await new Promise((resolve) => setTimeout(resolve, 10));
+        }";
+    let arguments = json!({ "code": source, "timeoutMs": 300_000 });
+    let _unread =
+        session.begin(2, "tools/call", json!({ "name": "executeTypescript", "arguments": arguments }));
+    wait_for(|| server.notes("slow").contains("executed target").then_some(()));
+    wait_for(|| server.notes("slow").contains("cancelled").then_some(()));
+    assert_eq!(session.run("return 1")["value"], 1);
+}
+
+#[test]
+fn no_secret_is_logged() {
+    let (mut command, _directory) =
+        Start::new().arguments(&["--http", "127.0.0.1:0"]).variable("CX_LOG", "trace").command();
+    command
+        .env("CX_HTTP_TOKEN", TOKEN)
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stderr = child.stderr.take().unwrap();
+    let log = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let reading = std::thread::spawn({
+        let log = std::sync::Arc::clone(&log);
+        move || {
+            let mut bytes = [0; 65_536];
+            while let Ok(count @ 1..) = stderr.read(&mut bytes) {
+                log.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        }
+    });
+    let address = wait_for(|| {
+        let log = log.lock().unwrap();
+        let rest = log.split("listening on http://").nth(1)?;
+        Some(rest.split_once("/mcp")?.0.to_owned())
+    });
+    for token in [TOKEN, "fedcba9876543210fedcba9876543210"] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(
+            stream,
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             Accept: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{INITIALIZE}",
+            JSON[0].1,
+            INITIALIZE.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(!answer.contains(token));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reading.join().unwrap();
+    let log = log.lock().unwrap();
+    assert!(log.contains("executeTypescript") || log.contains("rmcp"), "requests are logged: {log}");
+    assert!(!log.contains(&TOKEN[4..]), "the token is in the log");
+}

@@ -1,0 +1,160 @@
+//! Many runs at once: who is served, who is sent away, and that nothing is lost of the places.
+
+use serde_json::{Value, json};
+
+use crate::support::serve::{Client, Start};
+use crate::support::serve_http::{Server, wait_for};
+
+const FOREVER: &str = "await new Promise((done) => setTimeout(done, 25000))";
+
+fn cancel(client: &mut Client, id: &Value) {
+    let params = json!({ "requestId": id });
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+}
+
+fn begin(client: &mut Client, code: &str) -> Value {
+    client.begin_call("executeTypescript", json!({ "code": code }))
+}
+
+/// How many threads of a process run isolates.
+fn isolates(process: u32) -> usize {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let names = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("cx-js-")).count()
+}
+
+/// THREATS 238: as many as may run, as many as may wait, and one.
+#[test]
+fn ld_238_one_too_many_is_sent_away_at_once() {
+    let mut client = Start::new().arguments(&["--max-runs", "4", "--max-queued", "5"]).spawn().shaken();
+    let ids: Vec<Value> = (0..10).map(|_| begin(&mut client, FOREVER)).collect();
+    // The others need longer than the test has.
+    let refused = client.receive();
+    let error = &refused["result"]["structuredContent"]["error"];
+    assert_eq!(error["code"], "QUEUE_FULL", "{refused}");
+    assert!(error["retryAfterMs"].as_f64().unwrap() >= 100.0, "{error}");
+    let health = client.wait_for_health(|health| health["connectionPool"]["waiting"] == 5);
+    assert_eq!(health["connectionPool"], json!({ "active": 4, "waiting": 5, "max": 4 }));
+    assert!(client.take_seen().is_empty(), "only one was too many");
+    for id in &ids {
+        cancel(&mut client, id);
+    }
+    client
+        .wait_for_health(|health| health["connectionPool"] == json!({ "active": 0, "waiting": 0, "max": 4 }));
+    assert_eq!(client.run("return 1")["value"], 1);
+    client.end();
+}
+
+/// THREATS 239: first come, first served; who is cancelled leaves the line. That waits end is in
+/// `library::admission_is_bounded`, where they can be short.
+#[test]
+fn ld_239_the_line_is_a_line() {
+    let mut client = Start::new().arguments(&["--max-runs", "1", "--max-queued", "10"]).spawn().shaken();
+    let first = begin(&mut client, FOREVER);
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
+    let mut waiting = Vec::new();
+    for number in 0..8 {
+        // An answer may overtake the one before it: a place is free as soon as its script is over.
+        let code = format!("await state.update('served', (served) => [...served, {number}], [])");
+        waiting.push(begin(&mut client, &code));
+        // So that they are in line in this order.
+        client.wait_for_health(|health| health["connectionPool"]["waiting"] == number + 1);
+    }
+    for number in [1, 4, 7] {
+        cancel(&mut client, &waiting[number]);
+    }
+    client.wait_for_health(|health| health["connectionPool"]["waiting"] == 5);
+    cancel(&mut client, &first);
+    for _ in 0..5 {
+        client.receive();
+    }
+    let served = client.run("return await state.get('served')");
+    assert_eq!(served["value"], json!([0, 2, 3, 5, 6]), "{served}");
+    client
+        .wait_for_health(|health| health["connectionPool"] == json!({ "active": 0, "waiting": 0, "max": 1 }));
+    client.end();
+}
+
+/// THREATS 240: a thousand runs that end in every way there is. A panic has a test of its own (`mp_204`).
+#[test]
+fn ld_240_no_place_is_lost() {
+    let server = Server::start(Start::new().server("slow", &["hang-call"]).arguments(&[
+        "--max-runs",
+        "8",
+        "--max-queued",
+        "50",
+        "--memory",
+        "32MiB",
+    ]));
+    let ways = [
+        ("return 1", "ok"),
+        ("return 2", "ok"),
+        ("throw new Error('x')", "RUNTIME_ERROR"),
+        ("const a: = 1", "SYNTAX_ERROR"),
+        ("return await tools.slow.echo({})", "ok"),
+        ("for (;;) {}", "TIMEOUT"),
+        ("const all = []; for (;;) all.push(new Array(1e5).fill(1))", "MEMORY_LIMIT"),
+        ("await tools.slow.target({})", "gone"),
+        ("await tools.slow.target({})", "cancelled"),
+        ("await new Promise(() => {})", "RUNTIME_ERROR"),
+    ];
+    std::thread::scope(|scope| {
+        for client in 0..10 {
+            let (server, ways) = (&server, &ways);
+            scope.spawn(move || {
+                let session = server.session();
+                for number in 0..100 {
+                    // Each client begins elsewhere, so that all ways happen at once.
+                    let (code, way) = ways[(client + number) % ways.len()];
+                    let timeout = if way == "TIMEOUT" { 100 } else { 30_000 };
+                    let arguments = json!({ "code": code, "timeoutMs": timeout });
+                    let params = json!({ "name": "executeTypescript", "arguments": arguments });
+                    let reply = session.begin(number, "tools/call", params);
+                    match way {
+                        "gone" => drop(reply),
+                        "cancelled" => {
+                            let params = json!({ "requestId": number });
+                            let method = "notifications/cancelled";
+                            session.post(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+                        }
+                        _ => {
+                            let result = reply.result()["structuredContent"].clone();
+                            let code = result["error"]["code"].as_str().unwrap_or("ok");
+                            assert_eq!(code, way, "{result}");
+                        }
+                    }
+                }
+                assert_eq!(session.delete(), 202);
+            });
+        }
+    });
+    let health = server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    assert_eq!(health["connectionPool"], json!({ "active": 0, "waiting": 0, "max": 8 }));
+    assert_eq!(health["engines"]["typescript"]["lost"], 0, "{health:#}");
+    // All eight places are there.
+    let sessions: Vec<_> = (0..8).map(|_| server.session()).collect();
+    let held: Vec<_> = sessions.iter().map(|session| session.begin_run(1, FOREVER)).collect();
+    server.wait_for_health(|health| health["connectionPool"]["active"] == 8);
+    drop(held);
+    server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    // What was cancelled was cancelled at the server too.
+    let notes = server.notes("slow");
+    let executed = notes.matches("executed target").count();
+    wait_for(|| (server.notes("slow").matches("cancelled").count() == executed).then_some(()));
+}
+
+/// THREATS 242: two hundred runs before anything is warm.
+#[test]
+fn ld_242_a_thundering_start() {
+    let mut client = Start::new().spawn();
+    client.initialize("2025-11-25");
+    let mut most = 0;
+    let ids: Vec<Value> = (0..200).map(|number| begin(&mut client, &format!("return {number}"))).collect();
+    for (number, id) in ids.iter().enumerate() {
+        let answer = client.answer(id);
+        assert_eq!(answer["result"]["structuredContent"]["value"], number, "{answer}");
+        most = most.max(isolates(client.process()));
+    }
+    assert!(most <= 100 + 2, "{most} isolates, of which two are being kept ready");
+    client.end();
+}

@@ -1,0 +1,613 @@
+//! Attacks of THREATS group MP on `cx serve`, by number, and faults of its clients. Each ends with a server that still
+//! answers, or with a process that is gone in good order.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::serve::{Client, END, Start, drain, text};
+use crate::support::stopwatch::{LATE, Stopwatch};
+use crate::support::{WEDGE, chaos};
+
+const FOREVER: &str = "await new Promise((done) => setTimeout(done, 25000))";
+
+/// An upstream that hangs in its calls.
+fn with_hanging_upstream() -> Client {
+    Start::new().server("hangs", &["hang-call"]).spawn().shaken()
+}
+
+#[test]
+fn mp_190_stdout_is_the_protocol_and_nothing_else() {
+    // The client panics at a line that is not JSON-RPC.
+    let start = Start::new()
+        .server("noisy", &["garbage"])
+        .server("loud", &["stderr-flood"])
+        .variable("CX_LOG", "trace");
+    let mut client = start.variable("RUST_BACKTRACE", "1").spawn().shaken();
+    for source in [
+        "console.log('{\"jsonrpc\":'); console.error('x')",
+        "throw new Error('x')",
+        "Deno.core.print('out of the sandbox')",
+        "return await call_tool('noisy', 'echo', {})",
+        "return await call_tool('loud', 'echo', {})",
+        "const x: = 1",
+        "emit('x'); process.stdout.write('x')",
+    ] {
+        client.run(source);
+        client.call(
+            "executePython",
+            json!({ "code": "import sys, os\nprint('x')\nsys.stdout.write('y')\nos.write(1, b'z')" }),
+        );
+    }
+    client.send_line(b"garbage");
+    client.ping();
+    client.end();
+}
+
+#[test]
+fn mp_191_garbage_in() {
+    let mut client = Client::plain();
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}{}}}"#,
+        "[".repeat(10_000),
+        "]".repeat(10_000)
+    );
+    for (line, id, code) in [
+        (&b"not json"[..], Value::Null, -32700),
+        (b"{}", Value::Null, -32600),
+        (b"[]", Value::Null, -32600),
+        (b"[1]", Value::Null, -32600),
+        (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, Value::Null, -32600),
+        (b"null", Value::Null, -32700),
+        (b"7", Value::Null, -32700),
+        (br#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"#, json!(7), -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"\xff\"}", json!("a"), -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"pi\0ng\"}", json!(8), -32700),
+        (br#"{"jsonrpc":"2.0","id":9}"#, json!(9), -32600),
+        (br#"{"jsonrpc":"2.0","id":9,"method":7}"#, json!(9), -32700),
+        (deep.as_bytes(), json!(7), -32602),
+        (
+            br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"health","arguments":"x"}}"#,
+            json!(5),
+            -32602,
+        ),
+        (br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":[1]}"#, json!(5), -32602),
+        (br#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#, json!(5), -32602),
+    ] {
+        client.send_line(line);
+        let answer = client.answer(&id);
+        assert_eq!(answer["error"]["code"], code, "{}: {answer}", String::from_utf8_lossy(line));
+        client.ping();
+    }
+    // Good messages in odd clothes.
+    for line in [
+        &b"{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"ping\"}\r"[..],
+        b"\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"ping\"}",
+        b"  {\"method\":\"ping\",\"id\":77,\"jsonrpc\":\"2.0\"}  ",
+    ] {
+        client.send_line(line);
+        assert_eq!(client.answer(&json!(77))["result"], json!({}));
+    }
+    // Answers to nothing, and nothing.
+    for line in [
+        &br#"{"jsonrpc":"2.0","id":1,"result":{}}"#[..],
+        br#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
+        b"",
+        b"   ",
+        br#"{"jsonrpc":"2.0","method":"notifications/unknown"}"#,
+    ] {
+        client.send_line(line);
+    }
+    client.ping();
+    assert!(client.take_seen().is_empty());
+    client.end();
+}
+
+#[test]
+fn mp_192_oversized_line() {
+    let mut client = Client::plain();
+    client.run("return 1");
+    let before = client.peak_bytes();
+    for (head, id) in [
+        (r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":""#, json!(5)),
+        (r#"{"jsonrpc":"2.0","method":"x","params":""#, Value::Null),
+    ] {
+        client.send_bytes(head.as_bytes());
+        for _ in 0..60 {
+            client.send_bytes(&vec![b'x'; 1 << 20]);
+        }
+        client.send_bytes(b"\"}\n");
+        let answer = client.answer(&id);
+        assert_eq!(answer["error"]["code"], -32600, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("longer than 34 MB"), "{answer}");
+        client.ping();
+    }
+    assert!(client.peak_bytes() < before + 200_000_000, "{} {before}", client.peak_bytes());
+    assert!(client.take_seen().is_empty(), "one answer for each");
+    client.end();
+}
+
+#[test]
+fn mp_193_never_ending_line() {
+    let mut client = Client::plain();
+    let before = client.peak_bytes();
+    client.send_bytes(br#"{"jsonrpc":"2.0","id":5,"method":""#);
+    let block = vec![b'x'; 1 << 20];
+    for _ in 0..200 {
+        client.send_bytes(&block);
+    }
+    assert!(client.peak_bytes() < before + 200_000_000, "{} {before}", client.peak_bytes());
+    for _ in 0..400 {
+        client.send_bytes(&block);
+    }
+    assert_eq!(client.answer(&json!(5))["error"]["code"], -32600);
+    // So much is no message any more.
+    assert_eq!(client.wait(Duration::from_secs(60)).code(), Some(0));
+}
+
+#[test]
+fn mp_194_order_violations() {
+    let mut client = Start::new().spawn();
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    client.send(&json!({ "jsonrpc": "2.0", "id": 99, "result": {} }));
+    // Before the handshake, and without one. It is what a person types, so it is answered.
+    let answer = client
+        .request("tools/call", json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } }));
+    assert_eq!(answer["result"]["structuredContent"]["value"], 1, "{answer}");
+    client.ping();
+    assert_eq!(client.initialize("2025-06-18")["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(client.initialize("2024-11-05")["result"]["protocolVersion"], "2024-11-05");
+    assert_eq!(client.request("initialize", json!({ "protocolVersion": 7 }))["error"]["code"], -32602);
+    let unknown = json!({ "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2099-01-01",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    } });
+    let refused = client.request("tools/list", unknown);
+    assert!(refused["error"]["message"].is_string(), "{refused}");
+    assert_eq!(client.request("no/such", json!({}))["error"]["code"], -32601);
+    // A notification with an id is a request of a method that does not exist.
+    let id = client.begin("notifications/initialized", json!({}));
+    assert_eq!(client.answer(&id)["error"]["code"], -32601);
+    assert_eq!(client.request("tools/call", json!({ "name": "executeTypeScript" }))["error"]["code"], -32602);
+    assert_eq!(client.run("return 2")["value"], 2);
+    client.end();
+}
+
+#[test]
+fn mp_195_ids() {
+    let mut client = Client::plain();
+    let call = |id: Value, code: &str| {
+        let params = json!({ "name": "executeTypescript", "arguments": { "code": code } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    // Two at once under one id: each gets its own answer.
+    client.send(&call(json!("same"), "await new Promise((done) => setTimeout(done, 300)); return 'slow'"));
+    client.send(&call(json!("same"), "return 'fast'"));
+    let mut values: Vec<_> = (0..2)
+        .map(|_| client.answer(&json!("same"))["result"]["structuredContent"]["value"].to_string())
+        .collect();
+    values.sort();
+    assert_eq!(values, ["\"fast\"", "\"slow\""]);
+    for id in [json!(""), json!(0), json!(-1), json!(9_223_372_036_854_775_808_u64), json!("ünï\n")] {
+        client.send(&call(id.clone(), "return 1"));
+        assert_eq!(client.answer(&id)["result"]["structuredContent"]["value"], 1, "{id}");
+    }
+    for id in ["null", "1.5", "true", "{}", "[1]", "1e3"] {
+        client.send_line(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).as_bytes());
+        // `null` is read as no id at all, and so as a notification that nobody knows.
+        if id != "null" {
+            assert_eq!(client.answer(&Value::Null)["error"]["code"], -32600, "{id}");
+        }
+    }
+    client
+        .send_line(format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(1_000)).as_bytes());
+    assert_eq!(client.answer(&Value::Null)["error"]["code"], -32600);
+    client.ping();
+    client.end();
+}
+
+/// Begins a call, cancels it when `started`, and expects that its place is free soon and that nothing comes for it.
+fn cancel(client: &mut Client, tool: &str, code: &str, started: impl Fn(&mut Client)) {
+    let id = client.begin_call(tool, json!({ "code": code }));
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
+    started(client);
+    let stopwatch = Stopwatch::start();
+    let params = json!({ "requestId": id, "reason": "test" });
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    stopwatch.promise(LATE, format_args!("cancellation of {code}"));
+    client.ping();
+    let seen = client.take_seen();
+    assert!(seen.iter().all(|message| message["id"] != id), "{code}: {seen:?}");
+}
+
+#[test]
+fn mp_196_cancellation_in_every_phase() {
+    let start = Start::new().server("hangs", &["hang-call"]).server("silent", &["silent"]);
+    let mut client = start.arguments(&["--max-runs", "1"]).spawn().shaken();
+    client.call("executePython", json!({ "code": "1" }));
+    cancel(&mut client, "executeTypescript", "for (;;) {}", |_| ());
+    cancel(&mut client, "executeTypescript", FOREVER, |_| ());
+    cancel(&mut client, "executeTypescript", "return await searchTools('anything')", |_| ());
+    cancel(&mut client, "executePython", "while True: pass", |_| ());
+    cancel(&mut client, "executePython", "import time\ntime.sleep(25)", |_| ());
+    cancel(&mut client, "executePython", "import asyncio\nawait asyncio.sleep(25)", |_| ());
+    let mut calls = 0;
+    for (tool, code) in [
+        ("executeTypescript", "await tools.hangs.target({})"),
+        ("executeTypescript", "call_tool('hangs', 'target', {})"),
+        ("executePython", "await tools.hangs.target()"),
+        ("executePython", "call_tool('hangs', 'target', {})"),
+    ] {
+        calls += 1;
+        cancel(&mut client, tool, code, |client| {
+            while client.notes("hangs").matches("executed target").count() < calls {
+                client.ping();
+            }
+        });
+        // Through to the upstream.
+        let start = Instant::now();
+        while client.notes("hangs").matches("cancelled ").count() < calls {
+            assert!(start.elapsed() < Duration::from_secs(10), "{code}: {}", client.notes("hangs"));
+            client.ping();
+        }
+    }
+    // In the queue.
+    let running = client.begin_call("executeTypescript", json!({ "code": FOREVER }));
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
+    let waiting = client.begin_call("executeTypescript", json!({ "code": "return 1" }));
+    client.wait_for_health(|health| health["connectionPool"]["waiting"] == 1);
+    let stopwatch = Stopwatch::start();
+    client.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": waiting } }),
+    );
+    client.wait_for_health(|health| health["connectionPool"]["waiting"] == 0);
+    stopwatch.promise(LATE, "cancellation of a run that waits");
+    client.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": running } }),
+    );
+    assert_eq!(client.run("return 1")["value"], 1);
+    client.end();
+}
+
+#[test]
+fn mp_197_cancel_races() {
+    let mut client = Client::plain();
+    let cancelled = |id: Value| {
+        let params = json!({ "requestId": id });
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+    };
+    client.send(&cancelled(json!("nobody")));
+    client.send(&cancelled(json!(4711)));
+    for params in
+        [json!({}), json!(null), json!([]), json!({ "requestId": null }), json!({ "requestId": {} })]
+    {
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    }
+    // After completion, twice, and at once.
+    let id = client.begin_call("executeTypescript", json!({ "code": "return 1" }));
+    assert_eq!(client.answer(&id)["result"]["structuredContent"]["value"], 1);
+    client.send(&cancelled(id.clone()));
+    client.send(&cancelled(id));
+    for _ in 0..50 {
+        let id = client.begin_call("executeTypescript", json!({ "code": "return 1" }));
+        client.send(&cancelled(id));
+    }
+    // Before it starts. The id may be used again.
+    client.send(&cancelled(json!("later")));
+    client.send(&json!({ "jsonrpc": "2.0", "id": "later", "method": "ping" }));
+    assert_eq!(client.answer(&json!("later"))["result"], json!({}));
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    assert_eq!(client.run("return 2")["value"], 2);
+    client.end();
+}
+
+#[test]
+fn mp_198_end_of_stdin() {
+    // Idle, before anything was said, and after the handshake.
+    Start::new().spawn().end();
+    Client::plain().end();
+    // With runs under way, one of them at an upstream that hangs.
+    let mut client = with_hanging_upstream();
+    for code in ["for (;;) {}", FOREVER, "await tools.hangs.target({})", "call_tool('hangs', 'target', {})"] {
+        client.begin_call("executeTypescript", json!({ "code": code }));
+    }
+    client.begin_call("executePython", json!({ "code": "while True: pass" }));
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 5);
+    while client.notes("hangs").matches("executed target").count() < 2 {
+        client.ping();
+    }
+    let children = client.noted_processes("hangs", "started ");
+    client.close_stdin();
+    assert_eq!(client.wait(END).code(), Some(0));
+    assert!(!children.is_empty() && children.iter().all(|process| !chaos::runs(process)), "{children:?}");
+    // With a thread that cannot be stopped.
+    let mut client = Client::plain();
+    let result = client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 300 }));
+    assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT");
+    assert_eq!(client.health()["engines"]["typescript"]["lost"], 1);
+    client.end();
+}
+
+#[test]
+fn mp_199_half_a_line_at_the_end() {
+    let mut client = Client::plain();
+    client.send_bytes(br#"{"jsonrpc":"2.0","id":1,"method":"tools/ca"#);
+    client.end();
+}
+
+#[test]
+fn mp_200_a_client_that_does_not_read() {
+    // Stdout is closed: an answer finds that out.
+    let mut client = Start::new().without_reading().spawn();
+    client.close_stdout();
+    client.begin("ping", json!({}));
+    assert_eq!(client.wait(END).code(), Some(0));
+    // Never read: what waits is bounded, and then the client counts as gone. Runs keep their deadlines meanwhile.
+    let mut client = Start::new().without_reading().spawn();
+    let image = "emit({ type: 'image', mimeType: 'image/png', data: 'A'.repeat(12 << 20) })";
+    for _ in 0..8 {
+        client.begin_call("executeTypescript", json!({ "code": image }));
+    }
+    assert_eq!(client.wait(Duration::from_secs(90)).code(), Some(0));
+    // A full pipe does not hold up the end.
+    let mut client = Start::new().without_reading().spawn();
+    client.begin_call("executeTypescript", json!({ "code": image }));
+    client.begin_call("executeTypescript", json!({ "code": FOREVER, "timeoutMs": 500 }));
+    let start = Instant::now();
+    // There is no other way to see that the pipe is full than time.
+    while start.elapsed() < Duration::from_secs(2) {
+        std::thread::yield_now();
+    }
+    client.close_stdin();
+    assert_eq!(client.wait(END).code(), Some(0));
+    assert!(drain(&mut client) > 0);
+}
+
+#[test]
+fn mp_201_signals() {
+    for signal in ["TERM", "INT", "HUP", "KILL"] {
+        let start = Start::new()
+            .server("well", &["well"])
+            .server("stubborn", &["ignores-sigterm"])
+            .server("parent", &["grandchild"]);
+        let mut client = start.spawn().shaken();
+        let started =
+            client.run("for (const server of await mcp.servers()) await call_tool(server, 'echo', {})");
+        assert_eq!(started["success"], true, "{started:#}");
+        client.begin_call("executeTypescript", json!({ "code": FOREVER }));
+        client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
+        let grandchildren = client.noted_processes("parent", "grandchild ");
+        let mut processes = grandchildren.clone();
+        for server in ["well", "stubborn", "parent"] {
+            processes.extend(client.noted_processes(server, "started "));
+        }
+        assert!(processes.len() >= 4, "{processes:?}");
+        client.signal(signal);
+        let status = client.wait(END);
+        if signal == "KILL" {
+            // Nobody is left who could end what a child has started. The children die with us.
+            processes.retain(|process| !grandchildren.contains(process));
+            let kill = std::process::Command::new("kill").arg("-KILL").args(&grandchildren).status();
+            assert!(kill.unwrap().success());
+        }
+        assert_eq!(status.code(), (signal != "KILL").then_some(0), "{signal}");
+        let start = Instant::now();
+        while let Some(process) = processes.iter().find(|process| chaos::runs(process)) {
+            assert!(start.elapsed() < Duration::from_secs(8), "{signal}: {process} is left of {processes:?}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn mp_202_ping_while_all_is_busy() {
+    let mut client = Start::new().arguments(&["--max-runs", "4"]).spawn().shaken();
+    for _ in 0..8 {
+        client.begin_call("executeTypescript", json!({ "code": "for (;;) {}", "timeoutMs": 20_000 }));
+    }
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 4);
+    let stopwatch = Stopwatch::start();
+    let mut times: Vec<_> = (0..21).map(|_| client.ping()).collect();
+    times.sort();
+    stopwatch.promise_of(times[10], Duration::from_millis(100), "the median of pings");
+    client.end();
+}
+
+#[test]
+fn mp_203_arguments_that_cannot_be() {
+    let mut client = Client::plain();
+    for (arguments, parts) in [
+        (json!({}), &["`code` is missing", "a string"][..]),
+        (json!({ "code": 7 }), &["`code`: expected a string: 7"]),
+        (json!({ "code": null }), &["`code`: expected a string: null"]),
+        (json!({ "code": ["a"] }), &["`code`: expected a string: an array"]),
+        (json!({ "code": "1", "timeoutMs": 0 }), &["`timeoutMs`", "from 1 to 600000: 0"]),
+        (json!({ "code": "1", "timeoutMs": -5 }), &["`timeoutMs`", "from 1 to 600000: -5"]),
+        (json!({ "code": "1", "timeoutMs": 1e18 }), &["`timeoutMs`", "from 1 to 600000"]),
+        (json!({ "code": "1", "timeoutMs": 600_001 }), &["from 1 to 600000: 600001"]),
+        (json!({ "code": "1", "timeoutMs": "x" }), &["`timeoutMs`", ": \"x\""]),
+        (json!({ "code": "1", "timeoutMs": 1.5 }), &["`timeoutMs`", ": 1.5"]),
+        (json!({ "code": "1", "maxToolCalls": -1 }), &["`maxToolCalls`: expected a whole number from 0"]),
+        (
+            json!({ "code": "1", "allowedTools": "fs.*" }),
+            &["`allowedTools`: expected an array of strings", "\"fs.*\""],
+        ),
+        (json!({ "code": "1", "allowedTools": [1] }), &["`allowedTools`"]),
+        (json!({ "code": "1", "language": "ruby" }), &["unknown parameter `language`"]),
+        (
+            json!({ "code": "1", "allowed_tools": [] }),
+            &["unknown parameter `allowed_tools`", "did you mean `allowedTools`?"],
+        ),
+        (json!({ "code": "1", "timeout": 5 }), &["did you mean `timeoutMs`?"]),
+        (json!({ "kode": "1", "input": 1, "timeoutMs": true }), &["`kode`", "`code`", "`timeoutMs`"]),
+        (json!({ "code": "1", "permissions": { "net": ["*"] } }), &["unknown parameter `permissions`"]),
+    ] {
+        for tool in ["executeTypescript", "executePython"] {
+            let result = client.call(tool, arguments.clone());
+            assert_eq!(result["isError"], true, "{arguments}");
+            let error = &result["structuredContent"]["error"];
+            assert_eq!(error["code"], "INVALID_ARGUMENTS", "{arguments}: {error}");
+            let message = error["message"].as_str().unwrap();
+            assert!(parts.iter().all(|part| message.contains(part)), "{arguments}: {message}");
+            assert!(text(&result).contains(message));
+        }
+    }
+    let fine = client.call(
+        "executeTypescript",
+        json!({ "code": "return input", "timeoutMs": 3e4, "maxToolCalls": null, "input": null }),
+    );
+    assert_eq!(fine["structuredContent"]["value"], Value::Null);
+    // More source than a script may have, and more than a message may have.
+    let long = client.call("executeTypescript", json!({ "code": " ".repeat(3 << 20) }));
+    assert_eq!(long["isError"], true);
+    assert!(text(&long).contains("1048576") || text(&long).contains("bytes"), "{}", text(&long));
+    let id = client.begin_call("executePython", json!({ "code": " ".repeat(50 << 20) }));
+    let answer = client.answer(&id);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("longer than 34 MB"), "{answer}");
+    client.ping();
+    client.end();
+}
+
+#[test]
+fn mp_205_nothing_that_was_not_asked_for() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    client.run("console.log('x'); console.error('y'); await tools.well.echo({})");
+    client.run("await tools.well.progress({ steps: 3 })");
+    client.run("await new Promise((done) => setTimeout(done, 5500))");
+    client.ping();
+    let seen = client.take_seen();
+    assert!(seen.is_empty(), "{seen:?}");
+    client.end();
+}
+
+/// More than the issue's bar allows for, in all: what the process has before is measured, and not what it had.
+const FLOOD_BYTES: u64 = 100_000_000;
+
+fn ping(id: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)
+}
+
+/// Takes the answers to requests with the ids below `count`, in any order: one to each.
+fn take_answers(client: &mut Client, count: usize) {
+    let mut is_answered = vec![false; count];
+    for _ in 0..count {
+        let answer = client.receive();
+        let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        assert!(!std::mem::replace(&mut is_answered[id], true), "twice: {answer}");
+    }
+}
+
+/// A client that writes on and on and reads nothing is held up, and has lost nothing when it reads.
+#[test]
+fn v_325_a_flood_of_pings() {
+    const PINGS: usize = 400_000;
+    let mut client = Start::new().without_reading().spawn();
+    client.read_when_asked();
+    client.initialize("2025-11-25");
+    // What starts by itself has started.
+    client.run("return 1");
+    client.call("executePython", json!({ "code": "1" }));
+    let before = client.resident_bytes();
+    let flood = client.flood((0..PINGS).map(ping));
+    let taken = flood.stalled(Duration::from_secs(2));
+    assert!(taken < PINGS / 2, "{taken} pings were taken whose answers nobody reads");
+    assert!(client.resident_bytes() < before + FLOOD_BYTES, "{before}: {}", client.resident_bytes());
+    take_answers(&mut client, PINGS);
+    flood.join(&mut client);
+    assert!(client.resident_bytes() < before + FLOOD_BYTES, "{before}: {}", client.resident_bytes());
+    assert_eq!(client.run("return 2")["value"], 2);
+    client.end();
+}
+
+/// The same where reading is not what holds it up: runs are slower than their requests.
+#[test]
+fn v_325_answers_leave_while_requests_come() {
+    const RUNS: usize = 3_000;
+    let mut client = Client::plain();
+    client.run("return 1");
+    let run = |id: usize| {
+        let params = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
+    };
+    let flood = client.flood((0..RUNS).map(run));
+    let mut before_the_end = 0;
+    let mut is_answered = vec![false; RUNS];
+    for _ in 0..RUNS {
+        let answer = client.receive();
+        let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        assert!(!std::mem::replace(&mut is_answered[id], true), "twice: {answer}");
+        before_the_end += usize::from(flood.written() < RUNS);
+    }
+    flood.join(&mut client);
+    // All but those that may be in flight, as many in the look-ahead, and what the pipe and the buffer hold.
+    assert!(before_the_end > 500, "{before_the_end} answers came while requests were taken");
+    client.end();
+}
+
+/// Behind more requests than are handled there may be what they wait for.
+#[test]
+fn v_326_cancellations_and_answers_pass_requests_in_flight() {
+    let start = Start::new().server("notes", &["well"]);
+    let mut client =
+        start.arguments(&["--ask", "notes.*", "--max-runs", "1", "--max-queued", "2000"]).spawn();
+    let info = json!({ "name": "test", "version": "1" });
+    let capabilities = json!({ "elicitation": { "form": {} } });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
+    client.request("initialize", params);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let asking = "return (await tools.notes.echo({ n: 1 })).n";
+    let call = client.begin_call("executeTypescript", json!({ "code": asking }));
+    let question = client.receive();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let waiting: Vec<Value> =
+        (0..600).map(|_| client.begin_call("executeTypescript", json!({ "code": FOREVER }))).collect();
+    let answer = json!({ "action": "accept", "content": { "approve": true } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer }));
+    let answered = client.answer(&call);
+    assert_eq!(answered["result"]["structuredContent"]["value"], 1, "{answered}");
+    // The last first: it is known to nobody yet but the transport.
+    for id in waiting.iter().rev() {
+        let params = json!({ "requestId": id });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    }
+    client.ping();
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    assert!(client.take_seen().is_empty(), "nothing comes for what was cancelled");
+    assert_eq!(client.run("return 2")["value"], 2);
+    client.end();
+}
+
+/// The process ends so that its client starts it again, and what is under way may end first.
+#[test]
+fn too_many_lost_threads_end_the_server() {
+    let mut client = Client::plain();
+    client.call("executePython", json!({ "code": "1" }));
+    let last = client.begin_call(
+        "executePython",
+        json!({ "code": "import asyncio\nawait asyncio.sleep(6)\n'last words'" }),
+    );
+    for _ in 0..3 {
+        let result = client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 200 }));
+        assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT");
+    }
+    let refused = client.call("executeTypescript", json!({ "code": "return 1" }));
+    assert_eq!(refused["structuredContent"]["error"]["code"], "ENGINE_UNAVAILABLE");
+    assert_eq!(client.health()["healthy"], false);
+    assert_eq!(client.answer(&last)["result"]["structuredContent"]["value"], "last words");
+    assert_eq!(client.wait(Duration::from_secs(20)).code(), Some(3));
+}
+
+#[test]
+fn lost_threads_do_not_hold_up_the_end() {
+    let mut client = Client::plain();
+    client.call("executePython", json!({ "code": "1" }));
+    client.begin_call("executePython", json!({ "code": "import asyncio\nawait asyncio.sleep(25)" }));
+    for _ in 0..3 {
+        client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 200 }));
+    }
+    client.run("return 1");
+    client.close_stdin();
+    // The client has gone before the server would have ended for them.
+    assert_eq!(client.wait(END).code(), Some(0));
+}

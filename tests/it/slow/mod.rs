@@ -1,0 +1,8 @@
+//! Tests whose long form takes minutes: see `soak`, `soak-attackers` and `walk` in the Makefile.
+
+/// Attacks of THREATS group LD, by number: load, for long.
+mod soak;
+/// Attackers and honest clients share one server.
+mod soak_attackers;
+/// A walker over every function that a script can reach, with hostile receivers and arguments.
+mod walk;

@@ -1,0 +1,632 @@
+//! THREATS group LD on `cx serve`, by number: many runs of every kind, right to the last, and nothing that grows.
+//!
+//! `CX_SOAK_RUNS=10000` makes the soak as long as THREATS has it; `make soak` does that with a release build and shows
+//! its table. Without it a short form runs with the other tests.
+
+use std::collections::HashMap;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use cx::{Executor, Script};
+use serde_json::{Value, json};
+
+use crate::support::serve::{Client, Start};
+use crate::support::{WEDGE, chaos, own_name};
+
+/// How many calls are under way at the same time.
+const AT_ONCE: usize = 16;
+
+/// What is not measured: until every kind has been there, all threads are, and the history is full.
+const WARM_UP: u64 = 400;
+
+/// The length of the short form.
+const SHORT: u64 = 400;
+
+/// How often the process is looked at.
+const SAMPLES: u64 = 200;
+
+/// With fewer runs a tenth shows what happens to be under way, and says nothing about growth.
+const LONG: u64 = 5_000;
+
+/// How many times as much the last tenth may have as the first, and the process at rest after everything as before.
+const GROWTH: f64 = 1.2;
+
+/// How much more resident memory may be there at rest: one instance of Python more or less is 35 MB.
+const MEMORY_SLACK_KB: u64 = 50 << 10;
+
+/// When engines that are idle have given back the memory that they keep for the next runs: after 30 s.
+pub(crate) const IDLE_TRIM: Duration = Duration::from_secs(40);
+
+/// How many more threads, descriptors and children may be there at rest: warm instances, and a server that is being
+/// started again.
+const SLACK: u64 = 4;
+
+const TYPESCRIPT: &str = "executeTypescript";
+const PYTHON: &str = "executePython";
+
+/// A kind of call: how often it is made, and what its answer must be. Each gets a number of its own as `input`.
+struct Kind {
+    name: &'static str,
+    weight: u64,
+    tool: &'static str,
+    code: &'static str,
+    /// Its time, where it is to use it up.
+    timeout_ms: Option<u64>,
+    ends: Ends,
+}
+
+/// How a call ends.
+enum Ends {
+    /// With an answer that passes this.
+    Answered(fn(&Value, u64) -> bool),
+    /// The client takes it back, and then nothing may come.
+    Cancelled,
+}
+
+const fn kind(
+    name: &'static str,
+    weight: u64,
+    tool: &'static str,
+    code: &'static str,
+    right: fn(&Value, u64) -> bool,
+) -> Kind {
+    Kind { name, weight, tool, code, timeout_ms: None, ends: Ends::Answered(right) }
+}
+
+/// As [`kind`], for what uses up its time.
+const fn late(name: &'static str, weight: u64, tool: &'static str, code: &'static str) -> Kind {
+    let right = |answer: &Value, _| failed(answer, "TIMEOUT");
+    Kind { name, weight, tool, code, timeout_ms: Some(150), ends: Ends::Answered(right) }
+}
+
+const fn cancelled(name: &'static str, weight: u64, tool: &'static str, code: &'static str) -> Kind {
+    Kind { name, weight, tool, code, timeout_ms: None, ends: Ends::Cancelled }
+}
+
+/// A call of the tool in which a server's fault strikes. What comes of it is a value: the result, or the error's code.
+macro_rules! fault {
+    ($server:literal, $call:literal, $right:expr) => {
+        kind(
+            concat!("upstream ", $server),
+            1,
+            TYPESCRIPT,
+            concat!(
+                "try { return await tools.",
+                $server,
+                ".",
+                $call,
+                " } catch (error) { return error.code }"
+            ),
+            $right,
+        )
+    };
+}
+
+fn failed(answer: &Value, code: &str) -> bool {
+    answer["isError"] == true && answer["structuredContent"]["error"]["code"] == code
+}
+
+fn failed_saying(answer: &Value, code: &str, message: &str) -> bool {
+    failed(answer, code) && answer["structuredContent"]["error"]["message"] == message
+}
+
+fn returned(answer: &Value, value: impl Into<Value>) -> bool {
+    answer["isError"] == false && answer["structuredContent"]["value"] == value.into()
+}
+
+fn returned_one_of(answer: &Value, values: &[&str]) -> bool {
+    values.iter().any(|&value| returned(answer, value))
+}
+
+const KINDS: &[Kind] = &[
+    kind("value", 24, TYPESCRIPT, "const twice = (n: number) => n * 2; return twice(input)", |answer, n| {
+        returned(answer, n * 2)
+    }),
+    kind("value", 16, PYTHON, "inputs * 2", |answer, n| returned(answer, n * 2)),
+    kind("calls", 10, TYPESCRIPT, CALLS, |answer, n| returned(answer, n * 3 + 3)),
+    kind("calls", 6, PYTHON, CALLS_IN_PYTHON, |answer, n| returned(answer, n * 3 + 3)),
+    kind("discovery", 2, TYPESCRIPT, DISCOVERY, |answer, _| returned(answer, "mcp__well__echo")),
+    kind("slow call", 2, TYPESCRIPT, "return tools.well.slow({ ms: 60 })", |answer, _| {
+        returned(answer, "slow")
+    }),
+    kind("throws", 6, TYPESCRIPT, "throw new Error(`no ${input}`)", |answer, n| {
+        failed_saying(answer, "RUNTIME_ERROR", &format!("no {n}"))
+    }),
+    kind("raises", 4, PYTHON, "raise ValueError(f'no {inputs}')", |answer, n| {
+        failed_saying(answer, "RUNTIME_ERROR", &format!("ValueError: no {n}"))
+            || failed_saying(answer, "RUNTIME_ERROR", &format!("no {n}"))
+    }),
+    kind("no syntax", 3, TYPESCRIPT, "const x: = 1", |answer, _| failed(answer, "SYNTAX_ERROR")),
+    kind("no syntax", 2, PYTHON, "def f(:", |answer, _| failed(answer, "SYNTAX_ERROR")),
+    kind("a tool's error", 3, TYPESCRIPT, "await tools.well.fail({})", |answer, _| {
+        failed_saying(answer, "RUNTIME_ERROR", "it did not work")
+            && answer["structuredContent"]["error"]["toolCode"] == "TOOL_ERROR"
+    }),
+    kind("no such tool", 1, PYTHON, "await tools.well.nothing()", |answer, _| {
+        answer["structuredContent"]["error"]["toolCode"] == "TOOL_NOT_FOUND"
+    }),
+    kind("flood of output", 2, TYPESCRIPT, FLOOD, |answer, n| is_cut(answer) && returned(answer, n)),
+    kind("flood of output", 1, PYTHON, FLOOD_IN_PYTHON, |answer, n| is_cut(answer) && returned(answer, n)),
+    kind("long value", 1, TYPESCRIPT, "return 'x'.repeat(300_000)", |answer, _| {
+        answer["structuredContent"]["valueTruncated"].is_object()
+    }),
+    kind("image", 1, TYPESCRIPT, IMAGE, |answer, n| {
+        returned(answer, n) && answer["content"][1]["data"] == "iVBORw0KGgo="
+    }),
+    late("spins", 1, TYPESCRIPT, "for (;;) {}"),
+    late("spins", 1, PYTHON, "while True: pass"),
+    late("sleeps", 1, TYPESCRIPT, "await new Promise((done) => setTimeout(done, 20_000))"),
+    late("sleeps", 1, PYTHON, "import asyncio\nawait asyncio.sleep(20)"),
+    kind(
+        "memory",
+        1,
+        TYPESCRIPT,
+        "const all = []; for (;;) all.push(new Array(10_000).fill(1.5))",
+        |answer, _| failed(answer, "MEMORY_LIMIT"),
+    ),
+    kind("memory", 1, PYTHON, "'x' * (1 << 30)", |answer, _| failed(answer, "MEMORY_LIMIT")),
+    kind(
+        "wants out",
+        1,
+        TYPESCRIPT,
+        "return [typeof process, typeof Deno, typeof fetch].join()",
+        |answer, _| answer["isError"] == true || returned(answer, "undefined,undefined,undefined"),
+    ),
+    kind("wants out", 1, PYTHON, "import os\nos.fork()", |answer, _| failed(answer, "RUNTIME_ERROR")),
+    cancelled("cancelled", 2, TYPESCRIPT, "await new Promise((done) => setTimeout(done, 25_000))"),
+    cancelled("cancelled", 1, PYTHON, "while True: pass"),
+    cancelled("cancelled in a call", 1, TYPESCRIPT, "await tools.stalls.target({})"),
+    // It answers before it crashes, so that its breaker stays closed.
+    kind("upstream crashes", 2, TYPESCRIPT, CRASH, |answer, _| {
+        returned_one_of(answer, &["UPSTREAM_UNAVAILABLE", "CIRCUIT_OPEN"])
+    }),
+    kind("upstream hangs", 1, TYPESCRIPT, HANG, |answer, _| {
+        failed(answer, "TIMEOUT") || returned_one_of(answer, &["TOOL_TIMEOUT", "CIRCUIT_OPEN"])
+    }),
+    fault!("garbled", "target({})", |answer, _| returned(answer, "well")),
+    fault!("half", "target({})", |answer, _| {
+        returned_one_of(answer, &["UPSTREAM_UNAVAILABLE", "UPSTREAM_PROTOCOL", "CIRCUIT_OPEN"])
+    }),
+    fault!("mistaken", "target({ kind: 'content-is-text' })", |answer, _| {
+        returned_one_of(answer, &["UPSTREAM_PROTOCOL", "CIRCUIT_OPEN"])
+    }),
+    fault!("astray", "target({})", |answer, _| returned(answer, "well")),
+    fault!("twice", "target({})", |answer, _| returned(answer, "well")),
+    fault!("chatty", "target({ count: 300 })", |answer, _| returned(answer, "well")),
+    fault!("pinging", "target({ count: 300 })", |answer, _| returned(answer, "well")),
+    fault!("changing", "target({ count: 300 })", |answer, _| returned(answer, "well")),
+    fault!("loud", "echo({ n: 1 }).then(({ n }) => n)", |answer, _| returned(answer, 1)),
+    fault!("gone", "target({})", |answer, _| returned_one_of(
+        answer,
+        &["UPSTREAM_UNAVAILABLE", "CIRCUIT_OPEN"]
+    )),
+];
+
+const CALLS: &str = "
+    const all = await Promise.all([0, 1, 2].map((more) => tools.well.echo({ n: input + more })));
+    return all.reduce((sum, { n }) => sum + n, 0)";
+
+const CALLS_IN_PYTHON: &str = "
+import asyncio
+all = await asyncio.gather(*(tools.well.echo(n=inputs + more) for more in range(3)))
+sum(each['n'] for each in all)";
+
+const DISCOVERY: &str = "return (await discoverMCPTools({ search: ['echo'], server: 'well' }))[0].name";
+
+const FLOOD: &str = "for (let i = 0; i < 5_000; i++) console.log('line', i); return input";
+
+const FLOOD_IN_PYTHON: &str = "for i in range(5_000): print('line', i)\ninputs";
+
+const IMAGE: &str = "emit({ type: 'image', mimeType: 'image/png', data: 'iVBORw0KGgo=' }); return input";
+
+const CRASH: &str = "
+    try { await tools.crashes.echo({}); return await tools.crashes.target({}) } catch (error) { return error.code }";
+
+const HANG: &str = "try { return await tools.hangs.target({}) } catch (error) { return error.code }";
+
+/// Whether an answer has the head and the tail of a flood, and says where the rest is.
+fn is_cut(answer: &Value) -> bool {
+    let answer = &answer["structuredContent"];
+    let output = answer["output"].as_str().unwrap_or_default();
+    output.starts_with("line 0\n") && output.ends_with("line 4999") && answer["runId"].is_string()
+}
+
+/// The process at one moment.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sample {
+    pub(crate) resident_kb: u64,
+    threads: u64,
+    descriptors: u64,
+    children: u64,
+}
+
+impl Sample {
+    pub(crate) fn of(process: u32) -> Self {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().next().unwrap().parse().unwrap()
+        };
+        Self {
+            resident_kb: number("VmRSS:"),
+            threads: number("Threads:"),
+            descriptors: fs::read_dir(format!("/proc/{process}/fd")).unwrap().count() as u64,
+            children: children(process),
+        }
+    }
+
+    /// Whether nothing is more than this many times as much as in `before`, with `slack` more threads, descriptors and
+    /// children where that is less.
+    fn is_within(&self, before: &Self, times: f64, slack: u64) -> bool {
+        let counts = |sample: &Self| [sample.threads, sample.descriptors, sample.children];
+        let grew = |now: u64, then: u64| now as f64 > then as f64 * times;
+        let counts_are_within = counts(self)
+            .into_iter()
+            .zip(counts(before))
+            .all(|(now, then)| if slack == 0 { !grew(now, then) } else { now <= then + slack });
+        let memory_is_within = !grew(self.resident_kb, before.resident_kb)
+            || (slack > 0 && self.resident_kb <= before.resident_kb + MEMORY_SLACK_KB);
+        counts_are_within && memory_is_within
+    }
+
+    /// The median of each figure.
+    fn median(samples: &[Self]) -> Self {
+        let middle = |figure: fn(&Self) -> u64| {
+            let mut figures: Vec<_> = samples.iter().map(figure).collect();
+            figures.sort_unstable();
+            figures[figures.len() / 2]
+        };
+        Self {
+            resident_kb: middle(|sample| sample.resident_kb),
+            threads: middle(|sample| sample.threads),
+            descriptors: middle(|sample| sample.descriptors),
+            children: middle(|sample| sample.children),
+        }
+    }
+}
+
+/// How many processes have this one as their parent, those included that are dead and not reaped.
+fn children(parent: u32) -> u64 {
+    let mut count = 0;
+    for entry in fs::read_dir("/proc").unwrap() {
+        let path = entry.unwrap().path().join("stat");
+        // Others come and go.
+        let Ok(stat) = fs::read_to_string(path) else { continue };
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        if after_name.split_whitespace().nth(1) == Some(&parent.to_string()) {
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// A call that has not been answered.
+struct Open {
+    kind: &'static Kind,
+    number: u64,
+    /// How many more answers come before it is cancelled.
+    cancelled_after: u64,
+}
+
+/// Many calls through one client.
+struct Soak {
+    client: Client,
+    dice: Dice,
+    open: HashMap<String, Open>,
+    /// The ids of calls that were taken back.
+    silent: Vec<Value>,
+    begun: u64,
+    counts: HashMap<&'static str, u64>,
+}
+
+impl Soak {
+    fn new(client: Client) -> Self {
+        let dice = Dice(0x9E37_79B9_7F4A_7C15);
+        Self { client, dice, open: HashMap::new(), silent: Vec::new(), begun: 0, counts: HashMap::new() }
+    }
+
+    fn begin(&mut self) {
+        let total = KINDS.iter().map(|kind| kind.weight).sum();
+        // Every kind once, and then as it comes.
+        let kind = KINDS.get(usize::try_from(self.begun).unwrap()).unwrap_or_else(|| {
+            let mut at = self.dice.below(total);
+            KINDS
+                .iter()
+                .find(|kind| {
+                    let found = at < kind.weight;
+                    at = at.saturating_sub(kind.weight);
+                    found
+                })
+                .unwrap()
+        });
+        self.begun += 1;
+        let mut arguments = json!({ "code": kind.code, "input": self.begun });
+        if let Some(timeout) = kind.timeout_ms.or((kind.name == "upstream hangs").then_some(300)) {
+            arguments["timeoutMs"] = timeout.into();
+        }
+        let id = self.client.begin_call(kind.tool, arguments);
+        let open = Open { kind, number: self.begun, cancelled_after: self.dice.below(AT_ONCE as u64) };
+        self.open.insert(id.to_string(), open);
+        *self.counts.entry(kind.name).or_default() += 1;
+    }
+
+    /// Waits for one answer, checks it and takes back what is due.
+    fn end_one(&mut self) {
+        // When only such calls are left nothing more would come.
+        let all_wait = self.open.values().all(|open| matches!(open.kind.ends, Ends::Cancelled));
+        if !all_wait {
+            let message = self.client.receive();
+            let id = &message["id"];
+            assert!(!self.silent.contains(id), "an answer to a call that was cancelled: {message:#}");
+            let open = self.open.remove(&id.to_string()).unwrap_or_else(|| panic!("to nothing: {message:#}"));
+            let is_right = match open.kind.ends {
+                Ends::Answered(right) => right(&message["result"], open.number),
+                Ends::Cancelled => false,
+            };
+            assert!(is_right, "{} {} ({}): {message:#}", open.number, open.kind.name, open.kind.tool);
+        }
+        let mut due = Vec::new();
+        for (id, open) in &mut self.open {
+            if matches!(open.kind.ends, Ends::Cancelled) {
+                if open.cancelled_after == 0 || all_wait {
+                    due.push(id.clone());
+                }
+                open.cancelled_after = open.cancelled_after.saturating_sub(1);
+            }
+        }
+        for id in due {
+            self.open.remove(&id);
+            let id: Value = serde_json::from_str(&id).unwrap();
+            let params = json!({ "requestId": id, "reason": "soak" });
+            self.client
+                .send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+            self.silent.push(id);
+        }
+    }
+
+    /// Makes so many more calls, looking at the process all the while.
+    fn run(&mut self, calls: u64) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        let (start, process) = (self.begun, self.client.process());
+        let every = (calls / SAMPLES).max(1);
+        while self.begun < start + calls {
+            while self.open.len() < AT_ONCE && self.begun < start + calls {
+                self.begin();
+                if (self.begun - start).is_multiple_of(every) {
+                    samples.push(Sample::of(process));
+                }
+            }
+            self.end_one();
+        }
+        samples
+    }
+
+    /// Lets everything end, and returns the process at rest.
+    fn rest(&mut self) -> Sample {
+        while !self.open.is_empty() {
+            self.end_one();
+        }
+        let health = self.client.wait_for_health(|health| {
+            health["connectionPool"]["active"] == 0 && health["connectionPool"]["waiting"] == 0
+        });
+        for language in ["typescript", "python"] {
+            assert_eq!(health["engines"][language]["lost"], 0, "{health:#}");
+        }
+        assert_eq!(health["healthy"], true, "{health:#}");
+        let seen = self.client.take_seen();
+        assert!(seen.is_empty(), "an answer to a call that was cancelled: {seen:?}");
+        settled(&mut self.client)
+    }
+}
+
+/// The process when the threads that it had for many runs at once have ended: when it has stayed the same for a while.
+fn settled(client: &mut Client) -> Sample {
+    let mut last = Sample::of(client.process());
+    let mut since = Instant::now();
+    let start = since;
+    while since.elapsed() < Duration::from_millis(500) && start.elapsed() < Duration::from_secs(20) {
+        client.ping();
+        let now = Sample::of(client.process());
+        if (now.threads, now.descriptors, now.children) != (last.threads, last.descriptors, last.children) {
+            since = Instant::now();
+        }
+        last = now;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    last
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures are for people to read")]
+fn ld_241_soak() {
+    let runs = std::env::var("CX_SOAK_RUNS").map_or(SHORT, |runs| runs.parse().unwrap());
+    let start = Start::new()
+        .server("well", &["well"])
+        .server("crashes", &["dies-in-call"])
+        .server("hangs", &["hang-call"])
+        .server("stalls", &["hang-call"])
+        .server("garbled", &["garbage"])
+        .server("half", &["half-line"])
+        .server("mistaken", &["wrong-types"])
+        .server("astray", &["wrong-id"])
+        .server("twice", &["duplicate-response"])
+        .server("chatty", &["flood-notifications"])
+        .server("pinging", &["flood-pings"])
+        .server("changing", &["flood-list-changed"])
+        .server("loud", &["stderr-flood"])
+        .server("gone", &["exits-1-stderr"]);
+    let mut soak = Soak::new(start.arguments(&["--memory", "64MiB"]).spawn().shaken());
+    let began = Instant::now();
+    soak.run(WARM_UP);
+    let before = soak.rest();
+    let measured = Instant::now();
+    let samples = soak.run(runs);
+    let took = measured.elapsed();
+    let mut after = soak.rest();
+    let trimmed = Instant::now() + IDLE_TRIM;
+    while !after.is_within(&before, GROWTH, SLACK) && Instant::now() < trimmed {
+        std::thread::sleep(Duration::from_secs(1));
+        after = settled(&mut soak.client);
+    }
+
+    let mut kinds: Vec<_> = soak.counts.iter().collect();
+    kinds.sort();
+    println!("{runs} runs, {AT_ONCE} at a time, in {took:.1?}, after {WARM_UP} in {:.1?}", measured - began);
+    println!("{kinds:?}");
+    println!("{:>10} {:>13} {:>8} {:>12} {:>9}", "", "resident MB", "threads", "descriptors", "children");
+    let row = |name: &str, sample: &Sample| {
+        let megabytes = sample.resident_kb as f64 / 1024.0;
+        let Sample { threads, descriptors, children, .. } = sample;
+        println!("{name:>10} {megabytes:>13.1} {threads:>8} {descriptors:>12} {children:>9}");
+    };
+    let tenths: Vec<Sample> = samples.chunks(samples.len().div_ceil(10)).map(Sample::median).collect();
+    row("at rest", &before);
+    for (number, tenth) in tenths.iter().enumerate() {
+        row(&format!("tenth {}", number + 1), tenth);
+    }
+    row("at rest", &after);
+
+    if runs >= LONG {
+        let (first, last) = (&tenths[0], &tenths[tenths.len() - 1]);
+        assert!(last.is_within(first, GROWTH, 0), "the last tenth is larger than the first");
+    }
+    assert!(after.is_within(&before, GROWTH, SLACK), "more is left than was there");
+    let servers: Vec<String> = ["well", "crashes", "hangs"]
+        .iter()
+        .flat_map(|server| soak.client.noted_processes(server, "started "))
+        .collect();
+    assert!(servers.len() > 3, "one of them crashed: {servers:?}");
+    soak.client.end();
+    for server in servers {
+        assert!(!chaos::runs(&server), "{server} is left");
+    }
+}
+
+#[test]
+fn ld_240_runs_that_are_stopped_while_they_wait_leave_nothing_open() {
+    let mut client = Start::new().server("hangs", &["hang-call"]).spawn().shaken();
+    // As many at once need threads that end again.
+    let stopped = |client: &mut Client, tool: &str, code: &str, cancel: bool| {
+        let timeout = if cancel { 25_000 } else { 100 };
+        let arguments = json!({ "code": code, "timeoutMs": timeout });
+        let calls: Vec<_> = (0..10).map(|_| client.begin_call(tool, arguments.clone())).collect();
+        for id in calls {
+            if cancel {
+                let params = json!({ "requestId": id });
+                client.send(
+                    &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+                );
+            } else {
+                let answer = client.answer(&id);
+                assert_eq!(answer["result"]["isError"], true, "{answer:#}");
+            }
+        }
+        client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    };
+    let all = |client: &mut Client| {
+        for cancel in [false, true] {
+            stopped(client, TYPESCRIPT, "await new Promise((done) => setTimeout(done, 20_000))", cancel);
+            stopped(client, TYPESCRIPT, "await tools.hangs.target({})", cancel);
+            stopped(client, PYTHON, "import asyncio\nawait asyncio.sleep(20)", cancel);
+        }
+        settled(client)
+    };
+    let before = all(&mut client);
+    for _ in 0..5 {
+        all(&mut client);
+    }
+    let after = settled(&mut client);
+    assert!(
+        after.is_within(&before, f64::INFINITY, SLACK),
+        "{} threads and {} descriptors, of {} and {}",
+        after.threads,
+        after.descriptors,
+        before.threads,
+        before.descriptors
+    );
+    client.end();
+}
+
+#[test]
+fn ld_247_a_wedged_thread_and_load_in_both_languages() {
+    let mut client = Client::plain();
+    let wedged = client.call(TYPESCRIPT, json!({ "code": WEDGE, "timeoutMs": 300 }));
+    assert!(failed(&wedged, "TIMEOUT"), "{wedged:#}");
+    assert_eq!(client.health()["engines"]["typescript"]["lost"], 1);
+    for number in 0..50_u64 {
+        // Four of each language at a time.
+        let calls: Vec<_> = (0..8_u64)
+            .map(|place| {
+                let (tool, code) =
+                    if place % 2 == 0 { (TYPESCRIPT, "return input * 2") } else { (PYTHON, "inputs * 2") };
+                let input = number * 8 + place;
+                (input, client.begin_call(tool, json!({ "code": code, "input": input })))
+            })
+            .collect();
+        for (input, id) in calls {
+            let answer = client.answer(&id);
+            assert!(returned(&answer["result"], input * 2), "{answer:#}");
+        }
+    }
+    let health = client.health();
+    assert_eq!(health["engines"]["typescript"]["lost"], 1, "{health:#}");
+    assert_eq!(health["engines"]["python"]["lost"], 0, "{health:#}");
+    client.end();
+}
+
+/// V8 wants its isolates on threads that descend from the one that made its platform; on others, memory keys of the
+/// processor end the process. Where an embedder calls from must make no difference.
+#[test]
+fn ld_243_executors_on_threads_from_before_and_after_the_platform() {
+    const CHILD: &str = "CX_LD_243";
+    if std::env::var_os(CHILD).is_none() {
+        // In a process of its own: in this one the platform may be there, and it may die.
+        let name = own_name(module_path!(), "ld_243_executors_on_threads_from_before_and_after_the_platform");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &name, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && said.contains("1 passed"), "{}: {said}", child.status);
+        return;
+    }
+    let work = |number: u32| {
+        let executor = Executor::builder().warm_instances(1).build().unwrap();
+        let run = executor.run(Script::typescript(format!("return {number} + 1")));
+        let result = futures::executor::block_on(run).unwrap();
+        assert_eq!(result.value(), Some(&json!(number + 1)));
+        executor
+    };
+    let (wake, woken) = std::sync::mpsc::channel::<u32>();
+    let (give, given) = std::sync::mpsc::channel();
+    let early = std::thread::spawn(move || {
+        for number in woken {
+            give.send(work(number)).unwrap();
+        }
+    });
+    for number in 0..250 {
+        let late = std::thread::spawn(move || work(number)).join().unwrap();
+        wake.send(number).unwrap();
+        let made_early = given.recv_timeout(Duration::from_secs(60)).unwrap();
+        // Each is dropped where it was not made.
+        drop(made_early);
+        let dropped = std::thread::spawn(move || drop(late));
+        dropped.join().unwrap();
+    }
+    drop(wake);
+    early.join().unwrap();
+}

@@ -1,0 +1,41 @@
+//! A process that may die of the script that it runs: see `tests/canary`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::stopwatch::{LATE, Stopwatch};
+
+/// What the child process says of an attack, an honest run beside it and one after it.
+pub(crate) fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
+    let test_binary = std::env::current_exe().unwrap();
+    let program: PathBuf = test_binary.parent().unwrap().parent().unwrap().join("examples/canary");
+    let mut child = Command::new(program)
+        .args([milliseconds.to_string(), megabytes.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the canary is built with the tests");
+    child.stdin.take().unwrap().write_all(source.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{source}: the process ended with {:?}", output.status);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["honest"]["value"], 200, "{source}: {report:#}");
+    assert_eq!(report["canary"]["value"], 2, "{source}: {report:#}");
+    report
+}
+
+/// The attack ends with one of `codes` in a process that goes on, at most a second late, and the
+/// process's memory never passes `peak` megabytes.
+pub(crate) fn survives(source: &str, codes: &[&str], peak: u64) {
+    let stopwatch = Stopwatch::start();
+    let report = canary(source, 1_000, 64);
+    let code = report["hostile"]["error"]["code"].as_str().unwrap_or("none");
+    assert!(codes.contains(&code), "{source}: {report:#}");
+    let took = Duration::from_millis(report["hostileMs"].as_u64().unwrap());
+    stopwatch.promise_of(took, Duration::from_secs(1) + LATE, source);
+    assert!(report["peakMegabytes"].as_u64().unwrap() < peak, "{source}: {report:#}");
+}

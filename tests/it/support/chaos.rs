@@ -1,0 +1,358 @@
+//! A server that breaks one rule, beside one that breaks none: the stage of the tests in `chaos_*`.
+//!
+//! Whatever the faulty server does, the other one is called all the while and has to answer soon, and
+//! no process may be left when the executor is closed.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cx::{Executor, ExecutorBuilder, McpServer, Script};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::stopwatch::Stopwatch;
+
+/// How long the neighbour may take as a rule. It needs a millisecond; what is left is for a busy
+/// machine.
+const SOON: Duration = Duration::from_secs(1);
+
+/// What fails a test that would hang.
+const WATCHDOG: Duration = Duration::from_secs(30);
+
+/// How long closing may take: both graces of a server, and the killing.
+pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(6);
+
+/// How long a call on this stage may take. Every call without an answer takes this long.
+pub(crate) const CALL_TIME: Duration = Duration::from_millis(1_000);
+
+/// How long connecting may take on this stage.
+pub(crate) const CONNECT_TIME: Duration = Duration::from_millis(1_500);
+
+/// The server of `tests/chaos`.
+pub(crate) fn program() -> PathBuf {
+    let test_binary = std::env::current_exe().unwrap();
+    let program = test_binary.parent().unwrap().parent().unwrap().join("examples/chaos");
+    assert!(program.exists(), "cargo builds the examples with the tests: {}", program.display());
+    program
+}
+
+/// An executor with the servers `faulty` and `well`.
+pub(crate) struct Stage {
+    pub(crate) executor: Executor,
+    directory: TempDir,
+    /// The faulty server, if it is one behind an address.
+    _listener: Option<Listener>,
+}
+
+/// What became of a call, as the script that made it saw it.
+#[derive(Debug)]
+pub(crate) struct Called {
+    /// The result, if there was one.
+    pub(crate) value: Value,
+    /// The error's code, or nothing.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) retry_after_ms: Option<u64>,
+    took: Duration,
+    stopwatch: Stopwatch,
+}
+
+impl Stage {
+    /// The faulty server as a child process. `arguments` are the mode and its variant.
+    pub(crate) fn stdio(arguments: &[&str]) -> Self {
+        Self::stdio_with(arguments, |server| server)
+    }
+
+    pub(crate) fn stdio_with(arguments: &[&str], change: impl FnOnce(McpServer) -> McpServer) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let faulty = stdio("faulty", arguments, &directory.path().join("notes"));
+        Self::build(builder(), directory, change(faulty), None)
+    }
+
+    /// The faulty server as a child process of an executor that keeps lists and accepted definitions in
+    /// `directory`, where another one may have left them. A strict one has no use for lists.
+    pub(crate) fn kept_in(directory: TempDir, arguments: &[&str], strict: bool) -> Self {
+        let (state, cache) = (directory.path().join("state"), directory.path().join("cache"));
+        let builder = builder().state_directory(state).cache_directory(cache).strict(strict);
+        let faulty = stdio("faulty", arguments, &directory.path().join("notes"));
+        Self::build(builder, directory, faulty, None)
+    }
+
+    /// The faulty server behind an address. `arguments` begin with `http` or `sse`.
+    pub(crate) fn http(arguments: &[&str]) -> Self {
+        Self::http_with(arguments, |server| server)
+    }
+
+    pub(crate) fn http_with(arguments: &[&str], change: impl FnOnce(McpServer) -> McpServer) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = Listener::new(arguments, &directory.path().join("notes"));
+        let faulty = change(McpServer::http("faulty", listener.url.parse().unwrap()));
+        Self::build(builder(), directory, faulty, Some(listener))
+    }
+
+    fn build(
+        builder: ExecutorBuilder,
+        directory: TempDir,
+        mut faulty: McpServer,
+        listener: Option<Listener>,
+    ) -> Self {
+        if faulty.call_timeout == McpServer::DEFAULT_CALL_TIMEOUT {
+            faulty.call_timeout = CALL_TIME;
+        }
+        if faulty.connect_timeout == McpServer::DEFAULT_CONNECT_TIMEOUT {
+            faulty.connect_timeout = CONNECT_TIME;
+        }
+        let well = stdio("well", &["well"], &directory.path().join("well"));
+        let executor = builder.mcp_server(faulty).mcp_server(well).build().unwrap();
+        Self { executor, directory, _listener: listener }
+    }
+
+    /// Does `work` while the other server is called without a pause, and once before and after it.
+    pub(crate) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
+        let stopwatch = Stopwatch::start();
+        let mut times = vec![self.neighbour_answers().await];
+        let neighbour = async {
+            loop {
+                times.push(self.neighbour_answers().await);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let value = tokio::select! {
+            value = tokio::time::timeout(WATCHDOG, work) => value.expect("the watchdog would have to bite"),
+            () = neighbour => unreachable!("it has no end"),
+        };
+        times.push(self.neighbour_answers().await);
+        times.sort();
+        stopwatch.promise_of(times[times.len() / 2], SOON, "the median of answers of the other server");
+        value
+    }
+
+    /// How long the other server takes to answer.
+    async fn neighbour_answers(&self) -> Duration {
+        let started = Instant::now();
+        let answer = self.value("return (await tools.well.echo({ n: 1 })).n");
+        assert_eq!(tokio::time::timeout(WATCHDOG, answer).await.expect("the neighbour answers"), 1);
+        started.elapsed()
+    }
+
+    /// Runs a script and returns its value.
+    pub(crate) async fn value(&self, script: impl Into<Script>) -> Value {
+        let result = self.executor.run(script).await.unwrap();
+        result.value().cloned().unwrap_or_else(|| panic!("{}", result.to_json()))
+    }
+
+    /// Evaluates one expression, which is a call.
+    pub(crate) async fn call(&self, expression: &str) -> Called {
+        let stopwatch = Stopwatch::start();
+        let source = format!(
+            "try {{ return {{ value: await {expression} }} }}
+             catch (error) {{
+                 if (!(error instanceof McpToolError)) throw error;
+                 return {{ code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }};
+             }}"
+        );
+        let seen = self.value(&*source).await;
+        let text = |name: &str| seen[name].as_str().unwrap_or_default().to_owned();
+        Called {
+            value: seen["value"].clone(),
+            code: text("code"),
+            message: text("message"),
+            retry_after_ms: seen["retryAfterMs"].as_u64(),
+            took: stopwatch.elapsed(),
+            stopwatch,
+        }
+    }
+
+    /// Calls the tool in which the fault strikes.
+    pub(crate) async fn target(&self) -> Called {
+        self.call("tools.faulty.target({})").await
+    }
+
+    /// What the faulty server has written down.
+    pub(crate) fn notes(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("notes")).unwrap_or_default()
+    }
+
+    /// How many lines of the notes begin so.
+    pub(crate) fn noted(&self, beginning: &str) -> usize {
+        self.notes().lines().filter(|line| line.starts_with(beginning)).count()
+    }
+
+    /// The processes of the faulty server: those that it noted under `word`.
+    pub(crate) fn processes(&self, word: &str) -> Vec<String> {
+        let notes = self.notes();
+        let processes = notes.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        processes.map(str::to_owned).collect()
+    }
+
+    /// Closes the executor; all children are gone then, and their descendants no longer run. Returns
+    /// what was written down and kept.
+    pub(crate) async fn close(self) -> TempDir {
+        let stopwatch = Stopwatch::start();
+        self.executor.close().await;
+        stopwatch.promise(CLOSING_TIME, "closing");
+        if self._listener.is_none() {
+            for process in self.processes("started") {
+                assert!(!is_there(&process), "{process} is left: {}", self.notes());
+            }
+        }
+        for process in self.processes("grandchild") {
+            super::wait_until(|| !runs(&process)).await;
+        }
+        self.directory
+    }
+}
+
+impl Called {
+    /// Asserts that it failed with `code` and a message that contains all `parts`.
+    pub(crate) fn failed(&self, code: &str, parts: &[&str]) -> &Self {
+        let is_told = parts.iter().all(|part| self.message.contains(part));
+        assert!(self.code == code && is_told, "expected {code} {parts:?}, found {self:?}");
+        self
+    }
+
+    /// Asserts that it failed with one of these, where nothing says which.
+    pub(crate) fn failed_with_one_of(&self, codes: &[&str]) -> &Self {
+        assert!(codes.contains(&&*self.code), "expected one of {codes:?}, found {self:?}");
+        self
+    }
+
+    /// Asserts that it returned `value`.
+    pub(crate) fn returned(&self, value: impl Into<Value>) -> &Self {
+        assert!(self.code.is_empty() && self.value == value.into(), "{self:?}");
+        self
+    }
+
+    /// Asserts that it was over within this time, which is promised: the timeout of a call or of a start.
+    pub(crate) fn within(&self, most: Duration) -> &Self {
+        self.stopwatch.promise_of(self.took, most, format_args!("{self:?}"));
+        self
+    }
+}
+
+/// A server behind an address, which ends with this.
+struct Listener {
+    process: Child,
+    url: String,
+}
+
+impl Listener {
+    fn new(arguments: &[&str], notes: &Path) -> Self {
+        let mut process = Command::new(program())
+            .args(arguments)
+            .arg("--notes")
+            .arg(notes)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("listening ").expect("an address").to_owned();
+        Self { process, url }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _gone = self.process.kill();
+        let _reaped = self.process.wait();
+    }
+}
+
+pub(crate) fn builder() -> ExecutorBuilder {
+    Executor::builder().warm_instances(2)
+}
+
+/// The server as a child process under any name.
+pub(crate) fn stdio(name: &str, arguments: &[&str], notes: &Path) -> McpServer {
+    let server = McpServer::stdio(name, program().to_str().unwrap()).args(["stdio"]);
+    server.args(arguments.iter().copied()).args(["--notes", notes.to_str().unwrap()])
+}
+
+fn is_there(process: &str) -> bool {
+    Path::new(&format!("/proc/{process}")).exists()
+}
+
+/// Whether the process is there and not a zombie.
+pub(crate) fn runs(process: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+/// What a whole command saw of a call of the faulty server, and the most memory that it took.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    /// The code of the call's failure, `well`, or `pending` after three seconds.
+    pub(crate) seen: String,
+    pub(crate) peak_megabytes: u64,
+}
+
+/// Runs `cx run` with both servers in a process of its own, whose memory is nobody else's. The script
+/// calls the other server all the while.
+pub(crate) fn measured(arguments: &[&str], expression: &str) -> Measured {
+    measured_with(entry(arguments), expression)
+}
+
+/// The same with the faulty server behind an address.
+pub(crate) fn measured_http(arguments: &[&str], expression: &str) -> Measured {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = Listener::new(arguments, &directory.path().join("notes"));
+    measured_with(json!({ "type": "http", "url": listener.url }), expression)
+}
+
+/// The server as a child process in a configuration.
+pub(crate) fn entry(arguments: &[&str]) -> Value {
+    let arguments = [&["stdio"], arguments].concat();
+    json!({ "command": program(), "args": arguments })
+}
+
+fn measured_with(faulty: Value, expression: &str) -> Measured {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("mcp.json");
+    let servers = json!({ "faulty": faulty, "well": entry(&["well"]) });
+    std::fs::write(&config, json!({ "mcpServers": servers }).to_string()).unwrap();
+    let source = format!(
+        "await tools.well.echo({{}});
+         const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+         let isOver = false;
+         const neighbour = (async () => {{
+             while (!isOver) {{
+                 await tools.well.echo({{}});
+                 await pause(50);
+             }}
+         }})();
+         const call = {expression}.then(() => 'well', (error) => error.code);
+         const seen = await Promise.race([call, pause(3_000).then(() => 'pending')]);
+         isOver = true;
+         await neighbour;
+         await tools.well.echo({{}});
+         return {{ seen }};"
+    );
+    let mut process = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["run", "--timeout", "20s", "--mcp-config"])
+        .arg(config)
+        .args(["-e", &source])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", process.id());
+    let started = Instant::now();
+    let mut peak_kilobytes = 0;
+    while process.try_wait().unwrap().is_none() {
+        assert!(started.elapsed() < WATCHDOG || process.kill().is_err(), "it does not end");
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let now = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        peak_kilobytes = peak_kilobytes.max(now.unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Measured { seen: value["seen"].as_str().unwrap().to_owned(), peak_megabytes: peak_kilobytes >> 10 }
+}

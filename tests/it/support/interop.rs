@@ -1,0 +1,64 @@
+//! Servers and clients that we did not write, as `tests/interop/install.sh` installs them.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use cx::{Executor, McpServer};
+use serde_json::{Value, json};
+
+/// Where `tests/interop/install.sh` puts the servers and clients.
+static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let directory = set("CX_INTEROP_DIR").unwrap_or_else(|| {
+        let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+        cache.expect("a home directory").join("cx/interop")
+    });
+    let mark = directory.join("installed");
+    assert!(mark.is_file(), "{} is missing; run tests/interop/install.sh", mark.display());
+    directory
+});
+
+/// Where the packages of npm are.
+pub(crate) fn node_modules() -> String {
+    INSTALLED.join("node/node_modules").to_str().unwrap().to_owned()
+}
+
+pub(crate) fn node(package: &str) -> String {
+    format!("{}/@modelcontextprotocol/{package}/dist/index.js", node_modules())
+}
+
+/// A program of the servers in Python.
+pub(crate) fn python(program: &str) -> String {
+    INSTALLED.join("python/bin").join(program).to_str().unwrap().to_owned()
+}
+
+/// The same on the old SDK.
+pub(crate) fn python_old(program: &str) -> String {
+    INSTALLED.join("python-old/bin").join(program).to_str().unwrap().to_owned()
+}
+
+/// A file beside the lock files.
+pub(crate) fn script(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop").join(name).to_str().unwrap().to_owned()
+}
+
+pub(crate) fn everything() -> Executor {
+    executor(McpServer::stdio("everything", "node").args([node("server-everything"), "stdio".to_owned()]))
+}
+
+pub(crate) fn executor(server: McpServer) -> Executor {
+    Executor::builder().mcp_server(server).build().unwrap()
+}
+
+/// Runs a script and returns its value.
+pub(crate) async fn value(executor: &Executor, source: &str, input: Value) -> Value {
+    let result = executor.run(cx::Script::typescript(source).input(input)).await.unwrap();
+    result.value().cloned().unwrap_or_else(|| panic!("{source}: {}", result.to_json()))
+}
+
+/// Calls a tool as `call_tool` does: `{ok: true, result}` or `{ok: false, error}`.
+pub(crate) async fn call(executor: &Executor, server: &str, tool: &str, arguments: Value) -> Value {
+    let input = json!({ "server": server, "tool": tool, "arguments": arguments });
+    value(executor, "return call_tool(input.server, input.tool, input.arguments)", input).await
+}

@@ -1,0 +1,97 @@
+//! What tests of several folders use: executors, servers, clients, and processes that may die.
+
+/// A process that may die of the script that it runs.
+pub(crate) mod canary;
+/// An upstream server that breaks one rule beside one that breaks none.
+pub(crate) mod chaos;
+/// Servers and clients that we did not write, where they are installed.
+pub(crate) mod interop;
+/// A dispatcher with every shape of a result, and every way not to give one.
+pub(crate) mod mock;
+/// Executors that run Python, and a process that may die of it.
+pub(crate) mod python_executor;
+/// A client of `cx serve` over stdio.
+pub(crate) mod serve;
+/// `cx serve --http`, and requests to it.
+pub(crate) mod serve_http;
+/// Bounds on time that are promises.
+pub(crate) mod stopwatch;
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use cx::{ErrorCode, ExecuteResult, Executor, Language, Script};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+/// V8's own loop over a built-in function that takes long: no guard stands in front of that, and none of it looks at an
+/// interrupt. The reply still comes, and the thread is counted as a hung worker.
+pub(crate) const WEDGE: &str =
+    "const b = new Uint8Array(2 ** 24); new Array(2 ** 20).fill(0).forEach(b.indexOf.bind(b, 1))";
+
+/// An executor with the mock server.
+pub(crate) fn executor() -> (Executor, mock::Mock) {
+    let mock = mock::Mock::default();
+    let executor = Executor::builder().dispatcher(mock.clone()).build().expect("an executor");
+    (executor, mock)
+}
+
+/// As [`executor`], where Python starts at once: the compiled interpreter, which all executors of a process share, is
+/// kept for the next process, so that only the first test ever compiles.
+pub(crate) async fn python() -> (Executor, mock::Mock) {
+    static COMPILED: OnceCell<()> = OnceCell::const_new();
+    COMPILED
+        .get_or_init(|| async {
+            let compiling = Executor::builder().cache_directory(python_cache()).build().expect("an executor");
+            compiling.warm(Language::Python).await.expect("Python starts");
+        })
+        .await;
+    executor()
+}
+
+/// Where tests keep compiled interpreters.
+pub(crate) fn python_cache() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    // Nobody else may write where code comes from.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)
+        .expect("a directory for the cache");
+    directory
+}
+
+/// Runs one script on an executor of its own.
+pub(crate) async fn run(script: impl Into<Script>) -> ExecuteResult {
+    executor().0.run(script).await.expect("the executor works")
+}
+
+/// Runs one script and returns its value.
+pub(crate) async fn value(source: &str) -> Value {
+    let result = run(source).await;
+    result.value().cloned().unwrap_or_else(|| panic!("{source}: {}", result.to_json()))
+}
+
+/// Runs one script and returns the code and the message of its failure.
+pub(crate) async fn failure(source: &str) -> (ErrorCode, String) {
+    let result = run(source).await;
+    let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
+    (error.code, error.message.clone())
+}
+
+/// Waits for something that another thread brings about.
+pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
+    for _ in 0..1_000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("it never happened");
+}
+
+/// The name by which this binary runs a test of `module`, which is the caller's `module_path!()`.
+pub(crate) fn own_name(module: &str, test: &str) -> String {
+    let (_crate_name, module) = module.split_once("::").expect("a module below the root");
+    format!("{module}::{test}")
+}

@@ -1,0 +1,463 @@
+//! A client of `cx serve` over stdio: a process, and JSON-RPC lines written by hand.
+
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::chaos;
+
+/// What fails a test that would hang. Python may have to be compiled first.
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// The most that an end may take. As a rule it takes some ten milliseconds, or as long as servers need to end.
+pub(crate) const END: Duration = Duration::from_secs(5);
+
+/// A client with a server of its own.
+pub(crate) struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    lines: Option<Receiver<String>>,
+    /// Messages that came while another one was waited for.
+    seen: VecDeque<Value>,
+    last_id: u64,
+    directory: Arc<TempDir>,
+}
+
+/// Lines on their way to a server.
+pub(crate) struct Flood {
+    written: Arc<AtomicUsize>,
+    writing: JoinHandle<ChildStdin>,
+}
+
+impl Flood {
+    pub(crate) fn written(&self) -> usize {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Waits until nothing has been written for so long, and returns how much was.
+    pub(crate) fn stalled(&self, quiet: Duration) -> usize {
+        let (mut last, mut since) = (self.written(), Instant::now());
+        while since.elapsed() < quiet && !self.writing.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+            if self.written() != last {
+                (last, since) = (self.written(), Instant::now());
+            }
+        }
+        last
+    }
+
+    /// Waits until all is written, and gives the pipe back.
+    pub(crate) fn join(self, client: &mut Client) {
+        client.stdin = Some(self.writing.join().unwrap());
+    }
+}
+
+/// How to start a [`Client`].
+pub(crate) struct Start {
+    servers: Value,
+    config: Value,
+    arguments: Vec<String>,
+    variables: Vec<(&'static str, &'static str)>,
+    reads: bool,
+    directory: Option<Arc<TempDir>>,
+}
+
+impl Start {
+    pub(crate) fn new() -> Self {
+        Self {
+            servers: json!({}),
+            config: json!({}),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            reads: true,
+            directory: None,
+        }
+    }
+
+    /// In the same workspace, and with the same files of the person, as another one.
+    pub(crate) fn beside(mut self, other: &Client) -> Self {
+        self.directory = Some(Arc::clone(&other.directory));
+        self
+    }
+
+    /// Adds a server of `tests/chaos`, whose notes are in the file of its name.
+    pub(crate) fn server(mut self, name: &str, arguments: &[&str]) -> Self {
+        self.servers[name] = json!({ "mode": arguments });
+        self
+    }
+
+    /// Adds to the person's own configuration.
+    pub(crate) fn config(mut self, name: &str, value: Value) -> Self {
+        self.config[name] = value;
+        self
+    }
+
+    pub(crate) fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.push((name, value));
+        self
+    }
+
+    /// The client does not read what it is told before [`Client::read`].
+    pub(crate) fn without_reading(mut self) -> Self {
+        self.reads = false;
+        self
+    }
+
+    /// The command that starts it, with pipes for a client, and where its files are.
+    pub(crate) fn command(&self) -> (Command, Arc<TempDir>) {
+        let directory = self.directory.clone().unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
+        let mut servers = serde_json::Map::new();
+        for (name, server) in self.servers.as_object().unwrap() {
+            let notes = directory.path().join(name);
+            let mut arguments = vec!["stdio".to_owned(), "--notes".to_owned(), notes.display().to_string()];
+            let mode = server["mode"].as_array().unwrap();
+            arguments.extend(mode.iter().map(|word| word.as_str().unwrap().to_owned()));
+            servers.insert(name.clone(), json!({ "command": chaos::program(), "args": arguments }));
+        }
+        let mut config = self.config.clone();
+        config["mcpServers"] = servers.into();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        command.arg("serve");
+        if config.as_object().unwrap().len() == 1 {
+            let file = directory.path().join("mcp.json");
+            std::fs::write(&file, config.to_string()).unwrap();
+            command.arg("--mcp-config").arg(&file);
+        } else {
+            // A file that is named on the command line has servers only, and no other is read beside it.
+            std::fs::create_dir(directory.path().join("cx")).unwrap();
+            std::fs::write(directory.path().join("cx/config.json"), config.to_string()).unwrap();
+        }
+        command
+            .args(&self.arguments)
+            .current_dir(directory.path())
+            .env("HOME", directory.path())
+            .env("XDG_STATE_HOME", directory.path())
+            .env("XDG_CONFIG_HOME", directory.path())
+            .env("XDG_CACHE_HOME", super::python_cache())
+            .env_remove("CX_LOG")
+            .env_remove("CX_HTTP_TOKEN")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        for (name, value) in &self.variables {
+            command.env(name, value);
+        }
+        (command, directory)
+    }
+
+    pub(crate) fn spawn(self) -> Client {
+        let (mut command, directory) = self.command();
+        let mut child = command.spawn().unwrap();
+        let mut client = Client {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            lines: None,
+            seen: VecDeque::new(),
+            last_id: 0,
+            directory,
+            child,
+        };
+        if self.reads {
+            client.read();
+        }
+        client
+    }
+}
+
+impl Client {
+    /// A client of a server without upstream servers, after the handshake.
+    pub(crate) fn plain() -> Self {
+        Start::new().spawn().shaken()
+    }
+
+    /// After the handshake.
+    pub(crate) fn shaken(mut self) -> Self {
+        self.initialize("2025-11-25");
+        self
+    }
+
+    pub(crate) fn initialize(&mut self, version: &str) -> Value {
+        let answer = self.request(
+            "initialize",
+            json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } }),
+        );
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        answer
+    }
+
+    /// Begins to read what the server writes.
+    pub(crate) fn read(&mut self) {
+        let stdout = self.stdout.take().unwrap();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        self.lines = Some(lines);
+    }
+
+    /// Reads what the server writes only as far as this client asks for it. Until then it waits in the pipe.
+    pub(crate) fn read_when_asked(&mut self) {
+        let stdout = self.stdout.take().unwrap();
+        let (sender, lines) = sync_channel(1);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        self.lines = Some(lines);
+    }
+
+    /// Writes lines from a thread of its own, as far as the server reads them. Returns how many it has written so far;
+    /// nothing can be sent otherwise before [`Flood::join`].
+    pub(crate) fn flood(&mut self, lines: impl Iterator<Item = String> + Send + 'static) -> Flood {
+        let mut stdin = self.stdin.take().unwrap();
+        let written = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&written);
+        let writing = std::thread::spawn(move || {
+            for line in lines {
+                stdin.write_all(line.as_bytes()).unwrap();
+                stdin.write_all(b"\n").unwrap();
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            stdin
+        });
+        Flood { written, writing }
+    }
+
+    /// The memory that the process has now, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        self.send_line(message.to_string().as_bytes());
+    }
+
+    /// Writes a line, whatever it is. Nobody may be there any more.
+    pub(crate) fn send_line(&mut self, line: &[u8]) {
+        self.send_bytes(line);
+        self.send_bytes(b"\n");
+    }
+
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        if let Some(stdin) = &mut self.stdin {
+            let _gone = stdin.write_all(bytes);
+        }
+    }
+
+    /// Sends a request and returns its id.
+    pub(crate) fn begin(&mut self, method: &str, params: Value) -> Value {
+        self.last_id += 1;
+        let id = json!(self.last_id);
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// Begins the call of a tool and returns its id.
+    pub(crate) fn begin_call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.begin("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// A request's whole answer.
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.answer(&id)
+    }
+
+    /// What the call of a tool comes to.
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        assert!(answer.get("result").is_some(), "{tool}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// The structured content of a script's answer.
+    pub(crate) fn run(&mut self, source: &str) -> Value {
+        self.call("executeTypescript", json!({ "code": source }))["structuredContent"].clone()
+    }
+
+    pub(crate) fn health(&mut self) -> Value {
+        self.call("health", json!({}))["structuredContent"].clone()
+    }
+
+    /// The answer to a request. Other messages are kept in [`seen`](Self::take_seen).
+    pub(crate) fn answer(&mut self, id: &Value) -> Value {
+        let is_answer = |message: &Value| message["id"] == *id && message.get("method").is_none();
+        if let Some(position) = self.seen.iter().position(is_answer) {
+            return self.seen.remove(position).unwrap();
+        }
+        loop {
+            let message = self.receive();
+            if is_answer(&message) {
+                return message;
+            }
+            self.seen.push_back(message);
+        }
+    }
+
+    /// The next message, which must be one.
+    pub(crate) fn receive(&mut self) -> Value {
+        self.receive_within(WATCHDOG).expect("the server says something")
+    }
+
+    pub(crate) fn receive_within(&mut self, most: Duration) -> Option<Value> {
+        let line = match self.lines.as_ref().unwrap().recv_timeout(most) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the server has gone"),
+        };
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        Some(message)
+    }
+
+    /// Everything that came and was no answer that was waited for.
+    pub(crate) fn take_seen(&mut self) -> Vec<Value> {
+        self.seen.drain(..).collect()
+    }
+
+    pub(crate) fn ping(&mut self) -> Duration {
+        let start = Instant::now();
+        let answer = self.request("ping", json!({}));
+        assert_eq!(answer["result"], json!({}), "{answer}");
+        start.elapsed()
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The workspace, where the person's files are too.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// What a server of `tests/chaos` wrote down.
+    pub(crate) fn notes(&self, server: &str) -> String {
+        std::fs::read_to_string(self.directory.path().join(server)).unwrap_or_default()
+    }
+
+    /// The processes that a server's notes tell of, by the word before their number.
+    pub(crate) fn noted_processes(&self, server: &str, word: &str) -> Vec<String> {
+        let notes = self.notes(server);
+        let lines = notes.lines().filter_map(|line| line.strip_prefix(word));
+        lines.map(|process| process.trim().to_owned()).collect()
+    }
+
+    /// Waits until `condition` holds, asking the server's health over and over.
+    pub(crate) fn wait_for_health(&mut self, condition: impl Fn(&Value) -> bool) -> Value {
+        let start = Instant::now();
+        loop {
+            let health = self.health();
+            if condition(&health) {
+                return health;
+            }
+            assert!(start.elapsed() < WATCHDOG, "it never happened: {health:#}");
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) fn close_stdout(&mut self) {
+        self.stdout = None;
+        self.lines = None;
+    }
+
+    /// Waits for the process to end.
+    pub(crate) fn wait(&mut self, most: Duration) -> ExitStatus {
+        wait_for_end(&mut self.child, most)
+    }
+
+    /// Closes stdin and expects a good end.
+    pub(crate) fn end(mut self) {
+        self.close_stdin();
+        assert_eq!(self.wait(END).code(), Some(0));
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = Command::new("kill").args([&format!("-{name}"), &self.process().to_string()]).status();
+        assert!(kill.unwrap().success());
+    }
+
+    /// The most memory that the process ever had, in bytes.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // A test that has failed leaves it behind.
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// The `_meta` of a client without a handshake.
+pub(crate) fn meta(more: Value) -> Value {
+    let mut meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for (name, value) in more.as_object().unwrap() {
+        meta[name] = value.clone();
+    }
+    meta
+}
+
+/// Waits for a process to end, for so long at most.
+pub(crate) fn wait_for_end(child: &mut Child, most: Duration) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(start.elapsed() < most, "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The first text block.
+pub(crate) fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}
+
+/// What a client's stdout gave, when nobody reads it line by line.
+pub(crate) fn drain(client: &mut Client) -> usize {
+    let mut bytes = Vec::new();
+    client.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
+    bytes.len()
+}

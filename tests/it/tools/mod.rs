@@ -1,0 +1,8 @@
+//! Which calls are made and approved, and how scripts and models find tools.
+
+/// Approval of calls, and dry runs.
+mod approval;
+/// The guide that agents read.
+mod guide;
+/// Judged queries over the tools of real servers: see `tests/search`.
+mod search;

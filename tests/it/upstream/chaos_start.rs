@@ -1,0 +1,162 @@
+//! Servers that do not start, or not well: THREATS UP 206, 207, 210, 211, and the protocol's eras.
+
+use std::time::{Duration, Instant};
+
+use cx::McpServer;
+
+use crate::support::chaos::{CONNECT_TIME, Stage, builder, program, stdio};
+use crate::support::stopwatch::LATE;
+
+#[tokio::test]
+async fn up_206_a_command_that_is_not_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let not_executable = directory.path().join("text");
+    std::fs::write(&not_executable, "no program").unwrap();
+    for (command, part) in [("no-such-program", "`PATH`"), (not_executable.to_str().unwrap(), "executable")] {
+        let stage = Stage::stdio_with(&[], |_| McpServer::stdio("faulty", command));
+        stage
+            .beside(async {
+                let called = stage.call("tools.faulty.echo({})").await;
+                called.failed("UPSTREAM_UNAVAILABLE", &[command, part]);
+            })
+            .await;
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn up_206_a_server_that_exits_at_once() {
+    for (mode, parts) in [
+        ("exits-0", ["exit status 0", ""]),
+        ("exits-1-stderr", ["exit status 1", "Traceback: no such database"]),
+        ("dies-in-handshake", ["exit status 3", "Traceback: no such database"]),
+    ] {
+        let stage = Stage::stdio(&[mode]);
+        stage
+            .beside(async {
+                let called = stage.call("tools.faulty.echo({})").await;
+                called.failed("UPSTREAM_UNAVAILABLE", &parts);
+                assert!(!called.message.contains('\u{1b}'), "{mode}: {called:?}");
+            })
+            .await;
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn up_206_building_starts_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = directory.path().join("notes");
+    let executor = builder().mcp_server(stdio("slow", &["slow-start", "2000"], &notes)).build().unwrap();
+    let result = executor.run_ts("return 1").await.unwrap();
+    assert_eq!(result.value(), Some(&serde_json::json!(1)));
+    assert!(!notes.exists());
+    executor.close().await;
+}
+
+#[tokio::test]
+async fn up_207_a_server_that_does_not_answer_its_handshake() {
+    let stage = Stage::stdio(&["silent"]);
+    stage
+        .beside(async {
+            let called = stage.call("tools.faulty.echo({})").await;
+            called.failed("UPSTREAM_UNAVAILABLE", &["handshake", "1.5 s"]);
+            called.within(CONNECT_TIME + LATE);
+        })
+        .await;
+    for process in stage.processes("started") {
+        crate::support::wait_until(|| !crate::support::chaos::runs(&process)).await;
+    }
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn up_207_a_server_that_starts_slowly_but_in_time() {
+    let stage = Stage::stdio_with(&["slow-start", "600"], |server| {
+        // The time of a call begins when it is sent.
+        server.call_timeout(Duration::from_millis(500))
+    });
+    stage.beside(stage.target()).await.returned("well");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn up_210_a_crash_loop_is_broken() {
+    let stage = Stage::stdio(&["crash-loop"]);
+    stage
+        .beside(async {
+            for _ in 0..5 {
+                stage
+                    .call("tools.faulty.echo({})")
+                    .await
+                    .failed_with_one_of(&["UPSTREAM_UNAVAILABLE", "CIRCUIT_OPEN"]);
+            }
+            let starts = stage.noted("started");
+            // From here on it is refused without a start.
+            let source = "const times = [];
+                for (let i = 0; i < 20; i++) {
+                    const started = performance.now();
+                    const { error } = call_tool('faulty', 'echo', {});
+                    times.push(performance.now() - started);
+                    if (!(error.retryAfterMs > 0)) return error;
+                }
+                return times.sort((a, b) => a - b)[10]";
+            let median = stage.value(source).await;
+            assert!(median.as_f64().is_some_and(|median| median < 5.0), "{median}");
+            assert!(stage.noted("started") <= starts + 1, "{}", stage.notes());
+            // Two starts for each attempt: the second one in the other era.
+            assert!(starts <= 10, "{}", stage.notes());
+        })
+        .await;
+    stage.close().await;
+}
+
+/// Also THREATS DI 166, as far as nobody has to accept tools.
+#[tokio::test]
+async fn up_211_a_restart_with_other_tools_is_seen() {
+    let stage = Stage::stdio(&["rug-pull", "restart"]);
+    stage
+        .beside(async {
+            let description = "return (await getToolSchema('mcp__faulty__pulled'))?.description";
+            assert_eq!(stage.value(description).await, "Adds numbers");
+            let process = stage.processes("started").remove(0);
+            kill(&process);
+            crate::support::wait_until(|| !crate::support::chaos::runs(&process)).await;
+            stage.call("tools.faulty.echo({ n: 1 })").await;
+            let started = Instant::now();
+            while stage.value(description).await == "Adds numbers" {
+                assert!(started.elapsed() < Duration::from_secs(5), "it never changed");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            assert_eq!(stage.noted("started"), 2);
+        })
+        .await;
+    stage.close().await;
+}
+
+fn kill(process: &str) {
+    std::process::Command::new("kill").args(["-9", process]).status().unwrap();
+}
+
+#[tokio::test]
+async fn both_eras_of_the_protocol_are_spoken() {
+    for mode in ["legacy-only", "modern-only", "discover-ignored"] {
+        let stage = Stage::stdio_with(&[mode], |server| server.connect_timeout(Duration::from_secs(5)));
+        stage
+            .beside(async {
+                stage.target().await.returned("well").within(Duration::from_secs(6));
+                stage.call("tools.faulty.count({})").await.returned(serde_json::json!({ "count": 1 }));
+            })
+            .await;
+        assert_eq!(stage.noted("executed target"), 1, "{mode}");
+        stage.close().await;
+    }
+}
+
+/// One server for both ends: what these tests start is what they say.
+#[test]
+fn the_server_refuses_modes_that_it_does_not_have() {
+    let output = std::process::Command::new(program()).args(["stdio", "no-such-mode"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown mode `no-such-mode`"));
+}

@@ -1,0 +1,20 @@
+//! Upstream MCP servers that are slow, die, or break rules, and what is cached of them.
+
+/// What is kept from one process to the next, and what is left when processes are killed.
+mod cache;
+/// Calls that go wrong.
+mod chaos_calls;
+/// Servers behind an address that go wrong.
+mod chaos_http;
+/// What stands before a server: circuit breaker, queue, rate limit, idle stop.
+mod chaos_limiter;
+/// Lists of tools that go wrong.
+mod chaos_lists;
+/// Servers that do not start.
+mod chaos_start;
+/// Attacks of THREATS group SA, by number: servers that ask for what nobody gives.
+mod sampling_threats;
+/// One sign-in, used by several processes at once.
+mod sign_in;
+/// Servers over stdio: well, slow, dying, garbled.
+mod stdio;

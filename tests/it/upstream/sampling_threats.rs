@@ -1,0 +1,60 @@
+//! Servers that ask the client for a model's words, a person's answers, or its directories.
+//!
+//! cx says of itself that it has none of these, and refuses whoever asks all the same.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::chaos::Stage;
+
+/// What the server was answered, by the id of what it asked.
+fn answers(stage: &Stage) -> Vec<Value> {
+    let notes = stage.notes();
+    let answers = notes.lines().filter_map(|line| line.strip_prefix("answered "));
+    answers.map(|answer| serde_json::from_str(answer).unwrap()).collect()
+}
+
+/// THREATS 172 and 176: sampling, questions with and without an address to open, and roots, on connecting and in a
+/// call, over both transports.
+#[tokio::test]
+async fn sa_172_and_176_whoever_asks_unasked_is_refused() {
+    for over_http in [false, true] {
+        let stage = if over_http { Stage::http(&["http", "asks"]) } else { Stage::stdio(&["asks"]) };
+        stage.beside(stage.target()).await.returned("well");
+        // Over HTTP a server can only ask in the stream of a call.
+        crate::support::wait_until(|| answers(&stage).len() >= if over_http { 5 } else { 10 }).await;
+        for answer in answers(&stage) {
+            assert!(answer.get("result").is_none(), "{answer}");
+            assert!([-32600, -32601].contains(&answer["error"]["code"].as_i64().unwrap()), "{answer}");
+        }
+        stage.close().await;
+    }
+}
+
+/// THREATS 172: a thousand at once. Without end they are in `up_217_floods_of_requests_and_notifications_harm_nobody`.
+#[tokio::test]
+async fn sa_172_a_thousand_requests_are_refused() {
+    let stage = Stage::stdio_with(&["flood-sampling-requests"], |server| {
+        server.call_timeout(Duration::from_secs(20))
+    });
+    let called = stage.beside(stage.call("tools.faulty.target({ count: 1_000 })")).await;
+    called.returned("well");
+    crate::support::wait_until(|| answers(&stage).len() >= 1_000).await;
+    let refused = answers(&stage).iter().filter(|answer| answer["error"]["code"] == -32601).count();
+    assert_eq!((answers(&stage).len(), refused), (1_000, 1_000));
+    stage.close().await;
+}
+
+/// THREATS 173: an answer that is a question is an error, and the call is not made again.
+#[tokio::test]
+async fn sa_173_an_answer_that_asks_is_asked_for_once() {
+    for era in ["old", "modern"] {
+        let stage = Stage::stdio(&["input-required", era]);
+        let called = stage.beside(stage.target()).await;
+        called.failed("UPSTREAM_PROTOCOL", &["faulty"]);
+        assert_eq!(stage.noted("executed target"), 1, "{era}: {}", stage.notes());
+        stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
+        stage.close().await;
+    }
+}
