@@ -2,11 +2,12 @@
 //! except the declarations of the ops, which the snapshot and its reader must share.
 #![expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through the environment")]
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::{env, fs};
 
-use deno_core::{JsRuntimeForSnapshot, PollEventLoopOptions};
+use deno_core::{ExtensionFileSource, JsRuntimeForSnapshot, PollEventLoopOptions};
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
@@ -17,12 +18,18 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/engine/typescript/ops.rs");
     println!("cargo:rerun-if-changed=js");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
+    let mut extensions = ops::extensions();
+    let cx = extensions.last_mut().expect("an extension of cx");
+    cx.esm_files = Cow::Owned(guest_modules(&root.join("js")));
+    cx.esm_entry_point = Some("ext:cx/90_bootstrap.js");
     let snapshot = deno_core::snapshot::create_snapshot(
         deno_core::snapshot::CreateSnapshotOptions {
-            cargo_manifest_dir: env!("CARGO_MANIFEST_DIR"),
+            // Nothing reads it.
+            cargo_manifest_dir: "",
             startup_snapshot: None,
             skip_op_registration: false,
-            extensions: ops::extensions(),
+            extensions,
             extension_transpiler: None,
             with_runtime_cb: Some(Box::new(warm_up)),
         },
@@ -31,6 +38,24 @@ fn main() {
     .expect("js/ evaluates");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("snapshot.bin"), snapshot.output).expect("OUT_DIR is writable");
+}
+
+/// Reads the guest's modules, in the order of their names.
+///
+/// They are read when this program runs, and `extension!` does not name them: it would fix their
+/// absolute paths when this program is compiled, and cargo uses one compiled build script for all
+/// checkouts that share a target directory.
+fn guest_modules(directory: &Path) -> Vec<ExtensionFileSource> {
+    let entries = fs::read_dir(directory).expect("js/ is readable");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("js/ is readable").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "js"));
+    paths.sort();
+    let module = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name in ASCII");
+        let source = fs::read_to_string(path).expect("js/ is readable");
+        ExtensionFileSource::new_computed(format!("ext:cx/{name}").leak(), source.into())
+    };
+    paths.iter().map(module).collect()
 }
 
 /// Lets the bootstrap do once what scripts do, so that the snapshot has the code for it. Nothing else stays behind.
