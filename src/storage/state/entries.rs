@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::error::StateError;
-use super::{StateScope, StateUsage};
+use super::scope::{StateScope, StateUsage};
 use crate::storage::files::sha256;
 
 /// Maximum number of keys in one scope.

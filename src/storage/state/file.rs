@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use super::entries;
 use super::error::StateError;
-use super::{StateScope, entries};
+use super::scope::StateScope;
 use crate::storage::files;
 
 /// "cxst": distinguishes the file from databases of other programs.
