@@ -11,12 +11,10 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{self, Config};
-use crate::engine::engines::{CompileListener, EngineOptions, Engines};
+use crate::engine::compile::CompileProgress;
+use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
 use crate::engine::pool::{Job, PoolStats};
-use crate::engine::python::compiled::CompileProgress;
 use crate::error::Error;
-use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
 use crate::run::context::ContextOptions;
 use crate::run::history::{History, HistoryLimits};
 use crate::run::limits::Limits;
@@ -30,7 +28,7 @@ use crate::tools::catalog::{Catalog, CatalogOptions, ResolvedTool};
 use crate::tools::native::{self, NativeTools};
 use crate::tools::observed::Observed;
 use crate::tools::pins::Pins;
-use crate::tools::policy::{Policy, PolicyLists, ServerLists};
+use crate::tools::policy::{Policy, PolicyLists};
 use crate::tools::{
     Approval, ApprovalRequest, KnownServer, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError,
 };
@@ -62,7 +60,8 @@ struct Inner {
     approver: Option<Approver>,
     catalog: Arc<Catalog>,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
-    mcp: Option<Arc<McpServers>>,
+    #[cfg(feature = "mcp")]
+    mcp: Option<Arc<crate::mcp::McpServers>>,
     engines: Engines,
     admission: Admission,
     history: Option<Arc<History>>,
@@ -272,15 +271,6 @@ impl Executor {
         Ok(())
     }
 
-    /// Connects to all MCP servers concurrently and lists their tools, so that the first script
-    /// need not wait. A server that fails or is slow does not delay the others. Returns each
-    /// server's name and result, in the order of the configuration.
-    pub async fn connect_servers(&self) -> Vec<(String, Result<(), ToolError>)> {
-        let Some(mcp) = &self.inner.mcp else { return Vec::new() };
-        let results = mcp.warm().await;
-        results.into_iter().map(|(name, result)| (name.to_string(), result)).collect()
-    }
-
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
     /// fails or is slow does not delay the others. Returns each server's name and result, in order.
     pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
@@ -320,11 +310,6 @@ impl Executor {
     /// The run history, if the executor [keeps one](ExecutorBuilder::keep_runs).
     pub fn history(&self) -> Option<&History> {
         self.inner.history.as_deref()
-    }
-
-    /// The state of the MCP servers at this moment, in the order of the configuration.
-    pub fn server_stats(&self) -> Vec<ServerStats> {
-        self.inner.mcp.as_ref().map_or_else(Vec::new, |mcp| mcp.stats())
     }
 
     /// The servers and their tools that are known without sending requests: from this process's
@@ -406,6 +391,7 @@ impl Executor {
     /// [`ErrorCode::Cancelled`].
     pub async fn close(&self) {
         self.inner.closed.cancel();
+        #[cfg(feature = "mcp")]
         if let Some(mcp) = &self.inner.mcp {
             mcp.shutdown().await;
         }
@@ -605,8 +591,8 @@ pub struct ExecutorBuilder {
     narrow: Vec<Vec<String>>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
-    servers: Vec<McpServer>,
-    config_files: Vec<PathBuf>,
+    #[cfg(feature = "mcp")]
+    upstream: upstream::Upstream,
     warm_instances: Option<usize>,
     rest_after: Option<Duration>,
     languages: Option<Vec<Language>>,
@@ -631,7 +617,6 @@ impl fmt::Debug for ExecutorBuilder {
             .field("deny", &self.deny)
             .field("ask", &self.ask)
             .field("read_only", &self.read_only)
-            .field("config_files", &self.config_files)
             .finish_non_exhaustive()
     }
 }
@@ -782,21 +767,6 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Adds an MCP server. It is started when a script first needs it.
-    #[must_use]
-    pub fn mcp_server(mut self, server: McpServer) -> Self {
-        self.servers.push(server);
-        self
-    }
-
-    /// Adds the servers of an `mcpServers` file. The caller must trust the file, because its
-    /// commands are started. It is read by [`ExecutorBuilder::build`].
-    #[must_use]
-    pub fn mcp_config_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.config_files.push(path.into());
-        self
-    }
-
     /// Sets how many instances to keep warm for each language in use. Default: one per core, at
     /// least 2. An isolate takes about 2 MB, an interpreter about 10 MB.
     #[must_use]
@@ -816,7 +786,7 @@ impl ExecutorBuilder {
     }
 
     /// Sets the languages whose engines [`build`](Self::build) starts in the background. Others
-    /// start with their first run. Default: TypeScript.
+    /// start with their first run. Default: TypeScript; in a build without it, Python.
     #[must_use]
     pub fn languages(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
         self.languages = Some(languages.into_iter().collect());
@@ -860,25 +830,6 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Applies a configuration: its servers, its lists for allow, deny and ask, its limits, and
-    /// whether it is strict. It does not set where tool lists and pinned definitions are stored:
-    /// see [`cache_directory`](Self::cache_directory) and
-    /// [`state_directory`](Self::state_directory).
-    #[must_use]
-    pub fn config(mut self, config: Config) -> Self {
-        self.servers.extend(config.servers);
-        self.limits = config.limits;
-        self.max_limits = Some(config.max_limits);
-        self.strict |= config.strict;
-        self.deny.extend(config.deny);
-        self.ask.extend(config.ask);
-        self.read_only.extend(config.read_only);
-        if let Some(allow) = config.allow {
-            self.allow.get_or_insert_default().extend(allow);
-        }
-        self
-    }
-
     /// Stores the servers' tool lists and the inferred output schemas of their tools in this
     /// directory, so that a later process knows them without starting the servers. Default: not
     /// stored. Several processes may share one directory.
@@ -916,6 +867,7 @@ impl ExecutorBuilder {
     /// Stores what scripts write with `state.set` in this store: separately for each
     /// [`Script::session`], and for all other runs under this workspace's directory. Does not open
     /// the store. Default: calls of `state` fail with an explanation.
+    #[cfg(feature = "state")]
     #[must_use]
     pub fn state(mut self, store: StateStore, workspace: impl AsRef<std::path::Path>) -> Self {
         self.state = Some((store, StateScope::workspace(workspace.as_ref())));
@@ -962,30 +914,14 @@ impl ExecutorBuilder {
             .enable_all()
             .build()
             .map_err(start("the tools' runtime"))?;
-        let mut servers = self.servers;
-        for path in &self.config_files {
-            servers.extend(config::read_mcp_config(path)?);
-        }
-        let (variable, depth) = config::depth_for_children();
-        for server in &mut servers {
-            if let McpTransport::Stdio(stdio) = &mut server.transport {
-                stdio.env.entry(variable.to_owned()).or_insert_with(|| depth.clone());
-            }
-            let lists = ServerLists {
-                allow: server.allow.as_deref(),
-                deny: &server.deny,
-                ask: &server.ask,
-                read_only: server.read_only.as_deref(),
-            };
-            policy.set_server(&server.name, lists);
-        }
         let mut dispatchers: Vec<Arc<dyn ToolDispatcher>> = Vec::new();
         if !self.native.is_empty() {
             dispatchers.push(Arc::new(self.native));
         }
         dispatchers.extend(self.dispatchers);
-        let mcp = (!servers.is_empty())
-            .then(|| Arc::new(McpServers::new(servers, self.state_directory.as_deref(), runtime.handle())));
+        #[cfg(feature = "mcp")]
+        let mcp = self.upstream.connect(&mut policy, self.state_directory.as_deref(), runtime.handle())?;
+        #[cfg(feature = "mcp")]
         if let Some(mcp) = &mcp {
             dispatchers.push(Arc::clone(mcp) as Arc<dyn ToolDispatcher>);
         }
@@ -1010,7 +946,10 @@ impl ExecutorBuilder {
             cache: cache_directory,
             on_compile: self.on_compile,
         });
-        let languages = self.languages.unwrap_or_else(|| vec![Language::TypeScript]);
+        let languages = self.languages.unwrap_or_else(|| engines::AVAILABLE.iter().copied().take(1).collect());
+        for &language in &languages {
+            engines::require(language)?;
+        }
         if languages.contains(&Language::TypeScript) {
             engines.start_typescript()?;
         }
@@ -1025,6 +964,7 @@ impl ExecutorBuilder {
                 approver: self.approver,
                 catalog: Arc::new(Catalog::new(&dispatchers, &catalog_options)),
                 dispatchers,
+                #[cfg(feature = "mcp")]
                 mcp,
                 engines,
                 admission: Admission {
@@ -1056,6 +996,9 @@ fn default_total_memory() -> usize {
     let bytes = (system.totalram as u64).saturating_mul(system.mem_unit.into());
     usize::try_from(bytes / 2).unwrap_or(usize::MAX)
 }
+
+#[cfg(feature = "mcp")]
+mod upstream;
 
 #[cfg(test)]
 mod models;

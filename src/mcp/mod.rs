@@ -18,7 +18,11 @@ mod http;
 mod limiter;
 mod message;
 mod notifications;
+#[cfg(feature = "oauth")]
 pub mod oauth;
+#[cfg(not(feature = "oauth"))]
+#[path = "no_oauth.rs"]
+mod oauth;
 mod pages;
 mod server;
 mod settings;

@@ -3,8 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::serve::{Shared, health_name};
+use crate::engine::engines;
+use crate::executor::Executor;
+#[cfg(feature = "mcp")]
 use crate::mcp::{ServerState, ServerStats};
-use crate::run::result::Language;
 use crate::run::result_json::milliseconds;
 use crate::text::preview;
 
@@ -15,12 +17,11 @@ const MAX_ERROR_CHARACTERS: usize = 200;
 pub(super) fn report(shared: &Shared) -> Value {
     let executor = &shared.executor;
     let runs = executor.run_stats();
-    let servers = executor.server_stats();
-    let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
+    let (servers, connected) = server_reports(executor);
     let broken = shared.broken.lock().clone();
     let mut healthy = !shared.is_ending();
     let mut engines = Map::new();
-    for language in [Language::TypeScript, Language::Python] {
+    for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
         let name = health_name(language);
         let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.lost });
@@ -44,12 +45,24 @@ pub(super) fn report(shared: &Shared) -> Value {
     if let Some(bytes) = resident_bytes() {
         report["residentBytes"] = bytes.into();
     }
-    let servers: Map<String, Value> =
-        servers.iter().map(|server| (server.name.clone(), server_report(server))).collect();
     report["servers"] = servers.into();
     report
 }
 
+/// The reports of the upstream servers by name, and how many of them are connected.
+#[cfg(feature = "mcp")]
+fn server_reports(executor: &Executor) -> (Map<String, Value>, usize) {
+    let servers = executor.server_stats();
+    let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
+    (servers.iter().map(|server| (server.name.clone(), server_report(server))).collect(), connected)
+}
+
+#[cfg(not(feature = "mcp"))]
+fn server_reports(_executor: &Executor) -> (Map<String, Value>, usize) {
+    (Map::new(), 0)
+}
+
+#[cfg(feature = "mcp")]
 fn server_report(server: &ServerStats) -> Value {
     let mut report = json!({ "state": server.state.as_str() });
     let breaker = match server.circuit_breaker_state {

@@ -4,8 +4,11 @@
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
 use super::serve::{Shared, health_name};
+use crate::engine::engines;
+#[cfg(feature = "mcp")]
+use crate::executor::Executor;
+#[cfg(feature = "mcp")]
 use crate::mcp::ServerState;
-use crate::run::result::Language;
 
 /// Describes every metric of cx to the process's [`metrics`](https://docs.rs/metrics) recorder.
 /// Must be called after the recorder is installed.
@@ -66,13 +69,26 @@ pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     gauge!("cx_runs_active").set(count(runs.running));
     gauge!("cx_runs_queued").set(count(runs.queued));
     gauge!("cx_runs_limit").set(count(runs.most_running));
-    for language in [Language::TypeScript, Language::Python] {
+    for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
         let name = health_name(language);
         gauge!("cx_engine_ready_instances", "language" => name).set(count(pool.ready));
         gauge!("cx_engine_queued_runs", "language" => name).set(count(pool.waiting));
         gauge!("cx_engine_lost_threads", "language" => name).set(count(pool.lost));
     }
+    #[cfg(feature = "mcp")]
+    sample_servers(executor);
+    gauge!("cx_http_sessions").set(count(sessions));
+    gauge!("cx_http_connections").set(count(connections));
+    gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
+    if let Some(bytes) = super::health::resident_bytes() {
+        #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
+        gauge!("process_resident_memory_bytes").set(bytes as f64);
+    }
+}
+
+#[cfg(feature = "mcp")]
+fn sample_servers(executor: &Executor) {
     let servers = executor.server_stats();
     let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
     gauge!("cx_servers_connected").set(count(connected));
@@ -81,13 +97,6 @@ pub(super) fn sample(shared: &Shared, sessions: usize, connections: usize) {
         gauge!("circuit_breaker_state", "server" => server.name.clone()).set(server.circuit_breaker_state);
         gauge!("pool_active_connections", "server" => server.name.clone()).set(count(server.active));
         gauge!("pool_queue_depth", "server" => server.name).set(count(server.waiting));
-    }
-    gauge!("cx_http_sessions").set(count(sessions));
-    gauge!("cx_http_connections").set(count(connections));
-    gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
-    if let Some(bytes) = super::health::resident_bytes() {
-        #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
-        gauge!("process_resident_memory_bytes").set(bytes as f64);
     }
 }
 

@@ -23,6 +23,7 @@
 //! runs of the executor. Clients of the handshake revisions (2024-11-05 to 2025-11-25) and of the
 //! stateless revision (2026-07-28) are served.
 
+#[cfg(feature = "http")]
 mod http;
 mod serve;
 
@@ -44,6 +45,7 @@ mod resources;
 mod tools;
 
 pub use answer::Format;
+#[cfg(feature = "http")]
 pub use http::{HttpOptions, HttpToken, MetricsPrinter};
 pub use metrics::describe_metrics;
 pub use serve::{Ended, Server, ServerOptions};

@@ -19,6 +19,7 @@ use super::pending::PendingRuns;
 use super::session::{Handler, Session};
 use super::stdio::ClientLines;
 use super::tools;
+use crate::engine::engines;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::result::Language;
@@ -111,18 +112,20 @@ impl Server {
         }
     }
 
-    /// Starts both engines and connects to all upstream servers in the background, so that the
+    /// Starts all engines and connects to all upstream servers in the background, so that the
     /// first scripts need not wait. Must be called in a tokio runtime. Returns at once; `health`
     /// reports the progress.
     pub fn warm(&self) {
-        for language in [Language::TypeScript, Language::Python] {
+        for &language in engines::AVAILABLE {
             let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
                 let started = shared.executor.warm(language).await;
                 shared.note_start(language, started.as_ref().err());
             });
         }
+        #[cfg(feature = "mcp")]
         let executor = self.shared.executor.clone();
+        #[cfg(feature = "mcp")]
         tokio::spawn(async move {
             for (server, connected) in executor.connect_servers().await {
                 if let Err(error) = connected {
@@ -262,8 +265,7 @@ impl Shared {
     }
 
     fn takes_runs(&self) -> bool {
-        let languages = [Language::TypeScript, Language::Python];
-        languages.iter().all(|&language| self.executor.pool_stats(language).takes_runs())
+        engines::AVAILABLE.iter().all(|&language| self.executor.pool_stats(language).takes_runs())
     }
 }
 

@@ -4,8 +4,15 @@ mod call;
 mod error;
 mod scope;
 
+#[cfg(feature = "state")]
 mod entries;
+#[cfg(feature = "state")]
 mod file;
+#[cfg(feature = "state")]
+mod store;
+
+#[cfg(not(feature = "state"))]
+#[path = "state/absent.rs"]
 mod store;
 
 pub(crate) use self::call::StateCall;

@@ -7,12 +7,13 @@ use wasmtime::component::HasSelf;
 use wasmtime::{Store, UpdateDeadline};
 
 use super::bindings::{Guest, GuestPre, Script};
-use super::compiled::{CompileError, CompileProgress, Source};
+use super::compiled::{CompileError, Source};
 use super::engine::PythonEngine;
 use super::host::Host;
 use super::memory::Place;
 use super::report::{self, Ending};
 use super::wasi::State;
+use crate::engine::compile::CompileProgress;
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::watchdog::Stop;
 use crate::json::Json;

@@ -35,11 +35,11 @@ impl StateCall {
         }
     }
 
-    pub(super) fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         matches!(self, Self::Set { .. } | Self::Delete { .. })
     }
 
-    pub(super) fn check(&self) -> Result<(), StateError> {
+    pub(crate) fn check(&self) -> Result<(), StateError> {
         let key = match self {
             Self::Keys { .. } => return Ok(()),
             Self::Get { key, .. } | Self::Delete { key } | Self::Set { key, .. } => key,

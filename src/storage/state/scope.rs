@@ -102,7 +102,7 @@ impl StateScope {
 
     /// The two columns that identify the scope. The kind separates sessions from directories of the
     /// same name.
-    pub(super) fn columns(&self) -> (i64, &[u8]) {
+    pub(crate) fn columns(&self) -> (i64, &[u8]) {
         match &self.0 {
             Scope::Workspace(directory) => (0, directory.as_os_str().as_bytes()),
             Scope::Session(handle) => (1, handle.as_bytes()),
@@ -110,7 +110,7 @@ impl StateScope {
         }
     }
 
-    pub(super) fn from_columns(kind: i64, name: Vec<u8>) -> Self {
+    pub(crate) fn from_columns(kind: i64, name: Vec<u8>) -> Self {
         let text = |name: Vec<u8>| String::from_utf8_lossy(&name).into_owned();
         Self(match kind {
             0 => Scope::Workspace(PathBuf::from(std::ffi::OsString::from_vec(name))),
