@@ -36,7 +36,7 @@ install: v8
 ## The inner loop: formatting, the unit tests that are quick, and the snapshots of scripts in both languages. Needs no
 ## network, no Node and no Python. Model checks, fuzz targets and the deepest sources are for `test`.
 check: v8
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo test --locked --lib -- --skip models:: --skip fuzzing:: --skip at_its_bound
 	cargo test --locked --test it scripts::
 
@@ -65,7 +65,7 @@ walk: v8
 	CX_WALK_CALLS=$(or $(CX_WALK_CALLS),200000) cargo test --release --locked --test it walk:: -- --nocapture --test-threads 1
 
 lint: v8
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 ## Check that each feature alone, and none, compiles without a warning.
@@ -89,7 +89,7 @@ package:
 	done
 
 doc: v8
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps -p cx -p cx-python-component
 
 deny:
 	cargo deny --locked check licenses bans sources
