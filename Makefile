@@ -80,7 +80,7 @@ features: v8
 ## Package what could be published, without building it, and check it against the limit of crates.io: 10 MiB.
 package:
 	rm -rf '$(CARGO_TARGET_DIR)/package'
-	cargo package --locked --workspace --no-verify --allow-dirty
+	cargo package --locked --offline --workspace --no-verify --allow-dirty
 	@for crate in '$(CARGO_TARGET_DIR)'/package/*.crate; do \
 	  tar tzf "$$crate" || exit 1; \
 	  bytes=$$(wc -c < "$$crate"); \
