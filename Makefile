@@ -7,7 +7,8 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo install check test models soak soak-attackers walk lint doc deny bench picture component v8 interop
+.PHONY: demo install check test models soak soak-attackers walk lint features package doc deny bench picture component
+.PHONY: v8 interop
 .PHONY: fuzz growth differential
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
@@ -16,9 +17,9 @@ DEMO_CONFIG = $(abspath $(CARGO_TARGET_DIR))/demo.json
 
 ## Build the command and run the example scripts against the example server. Says at the end what to type next.
 demo: v8
-	cargo build --release --locked --bin cx --example library-server
+	cargo build --release --locked -p cx -p library-server --bin cx --bin library-server
 	@printf '{ "mcpServers": { "library": { "command": "%s" } } }\n' \
-	  '$(abspath $(CARGO_TARGET_DIR))/release/examples/library-server' > '$(DEMO_CONFIG)'
+	  '$(abspath $(CARGO_TARGET_DIR))/release/library-server' > '$(DEMO_CONFIG)'
 	@for script in search.ts fan_out.ts by_branch.py failing_tool.ts; do \
 	  printf '\n== examples/scripts/%s\n' $$script; \
 	  $(CX) run --mcp-config '$(DEMO_CONFIG)' --stats examples/scripts/$$script || exit 1; \
@@ -35,7 +36,7 @@ install: v8
 ## The inner loop: formatting, the unit tests that are quick, and the snapshots of scripts in both languages. Needs no
 ## network, no Node and no Python. Model checks, fuzz targets and the deepest sources are for `test`.
 check: v8
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo test --locked --lib -- --skip models:: --skip fuzzing:: --skip at_its_bound
 	cargo test --locked --test it scripts::
 
@@ -64,11 +65,31 @@ walk: v8
 	CX_WALK_CALLS=$(or $(CX_WALK_CALLS),200000) cargo test --release --locked --test it walk:: -- --nocapture --test-threads 1
 
 lint: v8
-	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+## Check that each feature alone, and none, compiles without a warning.
+FEATURES = $(shell sed -n '/^\[features\]/,/^$$/s/^\([a-z]*\) = .*/\1/p' Cargo.toml)
+
+features: v8
+	@for feature in "" $(FEATURES); do \
+	  echo "feature: $${feature:-none}"; \
+	  cargo clippy --locked --lib --bins --no-default-features --features "$$feature" -- -D warnings || exit 1; \
+	done
+
+## Package what could be published, without building it, and check it against the limit of crates.io: 10 MiB.
+package:
+	rm -rf '$(CARGO_TARGET_DIR)/package'
+	cargo package --locked --offline --workspace --no-verify --allow-dirty
+	@for crate in '$(CARGO_TARGET_DIR)'/package/*.crate; do \
+	  tar tzf "$$crate" || exit 1; \
+	  bytes=$$(wc -c < "$$crate"); \
+	  echo "$$crate: $$bytes bytes"; \
+	  [ "$$bytes" -le 10485760 ] || exit 1; \
+	done
 
 doc: v8
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps -p cx -p cx-python-component
 
 deny:
 	cargo deny --locked check licenses bans sources

@@ -80,18 +80,17 @@ fn write(directory: &std::path::Path) {
     let recorded: Vec<Value> = serde_json::from_str(text).expect("the recorded tools");
     let definition = |number: usize| {
         let tool = &recorded[number % recorded.len()];
-        ToolDefinition {
-            name: format!("{}_{}", tool["name"].as_str().expect("a name"), number / recorded.len()),
-            description: tool["description"].as_str().map(str::to_owned),
-            input_schema: Schema::from(tool["inputSchema"].clone()),
-            output_schema: tool.get("outputSchema").cloned().map(Schema::from),
-            annotations: None,
-        }
+        let name = tool["name"].as_str().expect("a name");
+        let mut definition = ToolDefinition::new(format!("{name}_{}", number / recorded.len()));
+        definition.description = tool["description"].as_str().map(str::to_owned);
+        definition.input_schema = Schema::from(tool["inputSchema"].clone());
+        definition.output_schema = tool.get("outputSchema").cloned().map(Schema::from);
+        definition
     };
     let lists: Vec<Arc<ToolList>> = (0..TOOLS / PER_SERVER)
         .map(|server| {
             let tools = (0..PER_SERVER).map(|tool| definition(server * PER_SERVER + tool)).collect();
-            Arc::new(ToolList { tools, ttl: None })
+            Arc::new(ToolList::new(tools))
         })
         .collect();
     let first = executor(directory, lists, false);

@@ -59,7 +59,7 @@ cp bundle/bundle.py "$work/bundle"
 echo 'package cx:bundle; world bundle {}' >"$work/bundle/bundle.wit"
 componentize "$work/bundle/bundle.wit" bundle bundle "$work/bundle" "$work/bundle.wasm"
 mv "$work/bundle/library.index" "$work/bundle/library.block" "$work/app"
-componentize wit guest app "$work/app" "$wasm"
+componentize ../src/engine/python/wit guest app "$work/app" "$wasm"
 
 if [ "$mode" = --to ]; then
     cp "$wasm" "$out"

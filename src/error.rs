@@ -17,7 +17,8 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    /// An option of a builder or a run is outside its bounds.
+    /// An option of a builder or a run is outside its bounds, or needs a feature that this build
+    /// does not have.
     #[error("invalid option `{option}`: {problem}")]
     InvalidOptions {
         /// The option's name, as in the builder or in [`Limits`](crate::Limits).

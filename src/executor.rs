@@ -5,6 +5,8 @@ mod builder;
 mod metrics;
 mod run;
 mod servers;
+#[cfg_attr(not(feature = "mcp"), path = "executor/no_upstream.rs")]
+mod upstream;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +23,11 @@ pub use self::admission::RunStats;
 pub use self::builder::ExecutorBuilder;
 use self::metrics::CountedRun;
 pub use self::run::{Run, RunEvent, RunEvents};
-use self::servers::{OwnServers, ServerOptions, ServerSet};
+use self::servers::{OwnServers, ServerSet};
+use self::upstream::ServerOptions;
 use crate::engine::engines::Engines;
 use crate::engine::pool::{Job, PoolStats};
 use crate::error::Error;
-use crate::mcp::{McpServer, ServerStats};
 use crate::run::context::{NoState, Purpose, RunEnvironment};
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
@@ -315,16 +317,6 @@ impl Executor {
         Arc::clone(&self.inner.servers.read())
     }
 
-    /// Adds an MCP server for later runs. It is started when a script first needs it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOptions`] if there is a server of that name already, [`Error::Closed`] if the
-    /// executor is closed.
-    pub fn add_server(&self, server: McpServer) -> Result<(), Error> {
-        self.change(|servers| servers.with(&NativeTools::default(), vec![server], &self.inner.server_options))
-    }
-
     /// Adds a tool written in Rust for later runs, as [`ExecutorBuilder::tool`] does. It replaces a
     /// tool of the same name.
     ///
@@ -406,13 +398,6 @@ impl Executor {
         Ok(())
     }
 
-    /// Connects to all MCP servers concurrently and lists their tools, so that the first script
-    /// need not wait. A server that fails or is slow does not delay the others. Returns each
-    /// server's name and result, in the order of the configuration.
-    pub async fn connect_servers(&self) -> Vec<(String, Result<(), ToolError>)> {
-        self.servers().connect().await
-    }
-
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
     /// fails or is slow does not delay the others. Returns each server's name and result, in order.
     pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
@@ -446,11 +431,6 @@ impl Executor {
     /// The run history, if the executor [keeps one](ExecutorBuilder::keep_runs).
     pub fn history(&self) -> Option<&History> {
         self.inner.history.as_deref()
-    }
-
-    /// The state of the MCP servers at this moment, in the order of the configuration.
-    pub fn server_stats(&self) -> Vec<ServerStats> {
-        self.servers().stats()
     }
 
     /// The servers and their tools that are known without sending requests: from this process's

@@ -124,9 +124,26 @@
 //!
 //! # Features
 //!
-//! * `cli` (default): the `cx` command. Without it the library has no argument parser and no
-//!   terminal code.
+//! All are on by default. Each can be used alone, and an embedder of one language without MCP has a
+//! quarter of the dependencies.
+//!
+//! * `typescript`: TypeScript and JavaScript in V8. Needs V8's static library.
+//! * `python`: Python in WebAssembly.
+//! * `mcp`: upstream MCP servers, and configuration files.
+//! * `oauth`: signing in to upstream servers over HTTP. Implies `mcp`.
+//! * `state`: what scripts keep between runs, in SQLite.
+//! * `server`: [`server::Server`], over pipes. It offers the languages whose features are on.
+//! * `http`: the same server over HTTP. Implies `server`.
+//! * `cli`: the `cx` command. Implies all others.
+//!
+//! A script in a language whose feature is off ends with [`Error::InvalidOptions`].
 
+#![cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "an optional part is what uses it; with all parts this is checked")
+)]
+
+#[cfg(feature = "mcp")]
 mod config;
 mod engine;
 mod error;
@@ -136,27 +153,32 @@ mod executor;
 mod fuzzing;
 mod json;
 mod lines;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod run;
+#[cfg(feature = "server")]
 pub mod server;
 mod storage;
 mod sync;
 pub mod text;
 mod tools;
 
+#[cfg(feature = "mcp")]
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
     ConfigWarningCode, Directories, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
 };
+pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
-pub use engine::python::compiled::CompileProgress;
 pub use error::Error;
 pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats};
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;
 pub use json::Json;
 /// OAuth sign-in to HTTP servers.
+#[cfg(feature = "oauth")]
 pub use mcp::oauth as auth;
+#[cfg(feature = "mcp")]
 pub use mcp::{
     HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
     StdioTransport,
@@ -169,6 +191,7 @@ pub use run::result::{
     ToolCallStatus, Usage,
 };
 pub use run::script::{CallProgress, Language, Script};
+#[cfg(feature = "state")]
 pub use storage::state::{StateScope, StateStore, StateUsage};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;

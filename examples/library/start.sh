@@ -8,12 +8,12 @@
 checkout=$(cd "$(dirname "$0")/../.." && pwd)
 for target in "$1" "$checkout/target" "${XDG_CACHE_HOME:-$HOME/.cache}/cx/target"; do
     for profile in release debug; do
-        server=$target/$profile/examples/library-server
+        server=$target/$profile/library-server
         if [ -x "$server" ]; then
             # `exec` replaces the shell, so that there is one process to stop.
             exec "$server"
         fi
     done
 done
-echo "the example server is not built; run \`make demo\`, or \`cargo build --release --example library-server\`" >&2
+echo "the example server is not built; run \`make demo\`, or \`cargo build --release -p library-server\`" >&2
 exit 1

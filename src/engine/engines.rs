@@ -1,5 +1,5 @@
 //! The engines of all languages. Each is started when it is first needed. This is the only file
-//! that names all of them.
+//! that names all of them, and the only one that asks which of them this build has.
 
 use std::fmt;
 use std::io;
@@ -11,12 +11,35 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 
+use crate::engine::compile::CompileProgress;
 use crate::engine::pool::{Job, Pool, PoolStats};
-use crate::engine::python::compiled::{self, CompileProgress};
-use crate::engine::python::interpreter::Interpreters;
-use crate::engine::typescript::engine::V8Engine;
 use crate::error::Error;
 use crate::run::script::Language;
+
+/// The languages whose engines this build has: those whose features are on.
+pub(crate) const AVAILABLE: &[Language] = &[
+    #[cfg(feature = "typescript")]
+    Language::TypeScript,
+    #[cfg(feature = "python")]
+    Language::Python,
+];
+
+/// Checks that this build has the language's engine.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] with the feature that has to be on.
+pub(crate) fn require(language: Language) -> Result<(), Error> {
+    if AVAILABLE.contains(&language) {
+        return Ok(());
+    }
+    let (name, feature) = match language {
+        Language::TypeScript => ("TypeScript", "typescript"),
+        Language::Python => ("Python", "python"),
+    };
+    let problem = format!("this build has no {name}: enable the feature `{feature}` of the crate `cx`");
+    Err(Error::InvalidOptions { option: "language", problem })
+}
 
 /// Called when Python has to be compiled, on one of the executor's threads.
 pub(crate) type CompileListener = Arc<dyn Fn(CompileProgress) + Send + Sync>;
@@ -37,9 +60,9 @@ pub(crate) struct EngineOptions {
 
 pub(crate) struct Engines {
     options: EngineOptions,
-    typescript: OnceCell<Pool<V8Engine>>,
+    typescript: OnceCell<Pool<typescript::Engine>>,
     /// Shared with the task that starts it, which continues when no caller waits any more.
-    python: Arc<OnceCell<Pool<Interpreters>>>,
+    python: Arc<OnceCell<Pool<python::Engine>>>,
 }
 
 impl fmt::Debug for Engines {
@@ -61,7 +84,8 @@ impl Engines {
     ///
     /// # Errors
     ///
-    /// If the operating system refuses a thread, or Python cannot be compiled.
+    /// If this build does not have the engine, the operating system refuses a thread, or Python
+    /// cannot be compiled.
     pub(crate) async fn start(&self, language: Language, runtime: &Handle) -> Result<(), Error> {
         match language {
             Language::TypeScript => self.start_typescript(),
@@ -87,8 +111,9 @@ impl Engines {
         if self.typescript.initialized() {
             return Ok(());
         }
-        let engine = V8Engine { memory_bytes: self.options.memory_bytes };
-        let pool = Pool::new(engine, self.options.warm, self.options.rest_after)
+        require(Language::TypeScript)?;
+        let pool = typescript::engine(&self.options)
+            .and_then(|engine| Pool::new(engine, self.options.warm, self.options.rest_after))
             .map_err(|source| Error::Start { what: "the isolates' threads", source })?;
         // Another caller may have been faster; then this pool's threads end.
         let _quicker = self.typescript.set(pool);
@@ -132,7 +157,7 @@ impl Engines {
     ///
     /// If a file cannot be removed.
     pub(crate) fn clear_cache(&self) -> io::Result<usize> {
-        self.options.cache.as_deref().map_or(Ok(0), compiled::clear)
+        self.options.cache.as_deref().map_or(Ok(0), python::clear_cache)
     }
 
     /// The state of the engine's pool now; all zero before it is started.
@@ -145,18 +170,73 @@ impl Engines {
     }
 }
 
-async fn start_python(options: EngineOptions) -> Result<Pool<Interpreters>, Error> {
+async fn start_python(options: EngineOptions) -> Result<Pool<python::Engine>, Error> {
+    require(Language::Python)?;
     let failed = |source| Error::Start { what: "Python", source };
     let started = tokio::task::spawn_blocking(move || {
-        let on_compile = options.on_compile;
+        let engine = python::engine(&options)?;
+        Pool::new(engine, options.warm, options.rest_after)
+    });
+    started.await.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
+}
+
+#[cfg(feature = "typescript")]
+mod typescript {
+    use std::io;
+
+    use super::EngineOptions;
+    pub(super) use crate::engine::typescript::engine::V8Engine as Engine;
+
+    pub(super) fn engine(options: &EngineOptions) -> io::Result<Engine> {
+        Ok(Engine { memory_bytes: options.memory_bytes })
+    }
+}
+
+#[cfg(not(feature = "typescript"))]
+mod typescript {
+    use std::io;
+
+    use super::EngineOptions;
+    pub(super) use crate::engine::absent::Absent as Engine;
+
+    pub(super) fn engine(_options: &EngineOptions) -> io::Result<Engine> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[cfg(feature = "python")]
+mod python {
+    use std::io;
+
+    use super::EngineOptions;
+    pub(super) use crate::engine::python::compiled::clear as clear_cache;
+    pub(super) use crate::engine::python::interpreter::Interpreters as Engine;
+
+    /// Loads the compiled code, or compiles it. Blocks.
+    pub(super) fn engine(options: &EngineOptions) -> io::Result<Engine> {
         let listener = |progress| {
-            if let Some(listener) = &on_compile {
+            if let Some(listener) = &options.on_compile {
                 listener(progress);
             }
         };
-        let interpreters = Interpreters::load(options.cache.as_deref(), options.memory_bytes, &listener)
-            .map_err(io::Error::other)?;
-        Pool::new(interpreters, options.warm, options.rest_after)
-    });
-    started.await.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
+        Engine::load(options.cache.as_deref(), options.memory_bytes, &listener).map_err(io::Error::other)
+    }
+}
+
+#[cfg(not(feature = "python"))]
+mod python {
+    use std::io;
+    use std::path::Path;
+
+    use super::EngineOptions;
+    pub(super) use crate::engine::absent::Absent as Engine;
+
+    pub(super) fn engine(_options: &EngineOptions) -> io::Result<Engine> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Removes nothing: this build has not compiled anything.
+    pub(super) fn clear_cache(_directory: &Path) -> io::Result<usize> {
+        Ok(0)
+    }
 }

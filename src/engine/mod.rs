@@ -1,13 +1,18 @@
 //! The script engines and the parts that both share: the worker pool, the watchdog, compute slots,
 //! and the host functions that a script can call.
 
+#[cfg(not(all(feature = "typescript", feature = "python")))]
+mod absent;
+pub(crate) mod compile;
 pub(crate) mod engines;
 pub(crate) mod failure;
 pub(crate) mod host_calls;
 pub(crate) mod pool;
+#[cfg(feature = "python")]
 pub(crate) mod python;
 pub(crate) mod resident;
 pub(crate) mod stop;
 pub(crate) mod thread_root;
+#[cfg(feature = "typescript")]
 pub(crate) mod typescript;
 pub(crate) mod watchdog;

@@ -1,6 +1,5 @@
 //! The options of an executor, and how it is made from them.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,13 +12,12 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
-use super::servers::{ServerOptions, ServerSet};
+use super::servers::ServerSet;
+use super::upstream::{ServerOptions, UpstreamServers};
 use super::{Executor, Inner};
-use crate::config::{self, Config};
-use crate::engine::engines::{CompileListener, EngineOptions, Engines};
-use crate::engine::python::compiled::CompileProgress;
+use crate::engine::compile::CompileProgress;
+use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
 use crate::error::Error;
-use crate::mcp::McpServer;
 use crate::run::history::{History, HistoryLimits};
 use crate::run::hooks::CallHook;
 use crate::run::limits::Limits;
@@ -50,8 +48,7 @@ pub struct ExecutorBuilder {
     hooks: Vec<Arc<dyn CallHook>>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
-    servers: Vec<McpServer>,
-    config_files: Vec<PathBuf>,
+    upstream: UpstreamServers,
     warm_instances: Option<usize>,
     rest_after: Option<Duration>,
     languages: Option<Vec<Language>>,
@@ -74,7 +71,6 @@ impl fmt::Debug for ExecutorBuilder {
             .debug_struct("ExecutorBuilder")
             .field("limits", &self.limits)
             .field("rules", &self.rules)
-            .field("config_files", &self.config_files)
             .finish_non_exhaustive()
     }
 }
@@ -228,21 +224,6 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Adds an MCP server. It is started when a script first needs it.
-    #[must_use]
-    pub fn mcp_server(mut self, server: McpServer) -> Self {
-        self.servers.push(server);
-        self
-    }
-
-    /// Adds the servers of an `mcpServers` file. The caller must trust the file, because its
-    /// commands are started. It is read by [`ExecutorBuilder::build`].
-    #[must_use]
-    pub fn mcp_config_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.config_files.push(path.into());
-        self
-    }
-
     /// Sets how many instances to keep warm for each language in use. Default: one per core, at
     /// least 2. An isolate takes about 2 MB, an interpreter about 10 MB.
     #[must_use]
@@ -262,7 +243,7 @@ impl ExecutorBuilder {
     }
 
     /// Sets the languages whose engines [`build`](Self::build) starts in the background. Others
-    /// start with their first run. Default: TypeScript.
+    /// start with their first run. Default: TypeScript; in a build without it, Python.
     #[must_use]
     pub fn languages(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
         self.languages = Some(languages.into_iter().collect());
@@ -306,26 +287,6 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Applies a configuration: its servers, its rules about tools, which restrict what is set
-    /// already, its limits, and whether it is strict. It does not set where tool lists and pinned definitions are stored:
-    /// see [`cache_directory`](Self::cache_directory) and
-    /// [`state_directory`](Self::state_directory).
-    #[must_use]
-    pub fn config(mut self, config: Config) -> Self {
-        self.servers.extend(config.servers);
-        self.limits = config.limits;
-        self.max_limits = Some(config.max_limits);
-        self.strict |= config.strict;
-        let mut rules = ToolRules::new().deny(config.deny).ask(config.ask);
-        if let Some(allow) = config.allow {
-            rules = rules.allow(allow);
-        }
-        if !config.read_only.is_empty() {
-            rules = rules.read_only(config.read_only);
-        }
-        self.rules(rules)
-    }
-
     /// Stores the servers' tool lists and the inferred output schemas of their tools in this
     /// directory, so that a later process knows them without starting the servers. Default: not
     /// stored. Several processes may share one directory.
@@ -363,6 +324,7 @@ impl ExecutorBuilder {
     /// Stores what scripts write with `state.set` in this store: separately for each
     /// [`Script::session`], and for all other runs under this workspace's directory. Does not open
     /// the store. Default: calls of `state` fail with an explanation.
+    #[cfg(feature = "state")]
     #[must_use]
     pub fn state(mut self, store: StateStore, workspace: impl AsRef<std::path::Path>) -> Self {
         self.state = Some((store, StateScope::workspace(workspace.as_ref())));
@@ -386,7 +348,7 @@ impl ExecutorBuilder {
             return Err(Error::InvalidOptions { option: "strict", problem });
         }
         let policy = Policy::new(&self.rules)?;
-        let servers = self.all_servers()?;
+        let servers = std::mem::take(&mut self.upstream).read()?;
         let (own_runtime, runtime) = match self.runtime.take() {
             Some(runtime) => (None, multi_threaded(runtime)?),
             None => {
@@ -397,11 +359,7 @@ impl ExecutorBuilder {
         };
         let catalog_options = self.catalog_options(&runtime);
         let engines = self.start_engines(&runtime)?;
-        let server_options = ServerOptions {
-            state_directory: self.state_directory,
-            runtime: runtime.clone(),
-            depth: config::depth_for_children(),
-        };
+        let server_options = ServerOptions::new(self.state_directory, runtime.clone());
         let set =
             ServerSet::new(self.native, self.dispatchers, servers, policy, &server_options, &catalog_options);
         Ok(Executor {
@@ -440,27 +398,6 @@ impl ExecutorBuilder {
         Ok(Admission::new(runs, memory, queued, longest_wait))
     }
 
-    /// The servers of the builder and of its files. Of two servers with the same name the last one
-    /// is used, so that a later file overrides an earlier one.
-    fn all_servers(&mut self) -> Result<Vec<McpServer>, Error> {
-        let mut servers = std::mem::take(&mut self.servers);
-        for path in &self.config_files {
-            servers.extend(config::read_mcp_config(path)?);
-        }
-        let mut positions = BTreeMap::new();
-        let mut unique: Vec<McpServer> = Vec::with_capacity(servers.len());
-        for server in servers {
-            match positions.get(&server.name) {
-                Some(&position) => unique[position] = server,
-                None => {
-                    positions.insert(server.name.clone(), unique.len());
-                    unique.push(server);
-                }
-            }
-        }
-        Ok(unique)
-    }
-
     fn catalog_options(&self, runtime: &Handle) -> CatalogOptions {
         let cache = self.cache_directory.clone().map(Store::new);
         CatalogOptions {
@@ -481,7 +418,11 @@ impl ExecutorBuilder {
             cache: self.cache_directory.clone(),
             on_compile: self.on_compile.take(),
         });
-        let languages = self.languages.take().unwrap_or_else(|| vec![Language::TypeScript]);
+        let first = || engines::AVAILABLE.iter().copied().take(1).collect();
+        let languages = self.languages.take().unwrap_or_else(first);
+        for &language in &languages {
+            engines::require(language)?;
+        }
         if languages.contains(&Language::TypeScript) {
             engines.start_typescript()?;
         }

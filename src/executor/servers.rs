@@ -1,25 +1,17 @@
 //! The servers that runs can use.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
 use tokio::runtime::Handle;
 
+use super::upstream::{ServerOptions, Upstream};
 use crate::error::Error;
-use crate::mcp::{McpServer, McpServers, McpTransport, ServerStats};
+use crate::run::script::UpstreamServer;
 use crate::tools::catalog::{Catalog, CatalogOptions};
 use crate::tools::native::NativeTools;
 use crate::tools::policy::Policy;
-use crate::tools::{ToolDispatcher, ToolError};
-
-/// What is the same for all servers of an executor.
-pub(super) struct ServerOptions {
-    pub(super) state_directory: Option<PathBuf>,
-    pub(super) runtime: Handle,
-    /// The variable that tells a child process how many executors are above it, and its value.
-    pub(super) depth: (&'static str, String),
-}
+use crate::tools::ToolDispatcher;
 
 /// The servers, their tools, and the policy for them. It never changes: whoever adds or removes a
 /// server makes another set, and a run keeps the one that it started with.
@@ -32,32 +24,12 @@ pub(super) struct ServerSet {
     upstream: Vec<Upstream>,
 }
 
-/// An MCP server.
-#[derive(Clone)]
-pub(super) struct Upstream {
-    name: String,
-    connection: Arc<McpServers>,
-}
-
-impl Upstream {
-    fn new(mut server: McpServer, policy: &mut Policy, options: &ServerOptions) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut server.transport {
-            let (variable, depth) = &options.depth;
-            stdio.env.entry((*variable).to_owned()).or_insert_with(|| depth.clone());
-        }
-        policy.set_server(&server.name, &server.rules());
-        let name = server.name.clone();
-        let state_directory = options.state_directory.as_deref();
-        Self { name, connection: Arc::new(McpServers::new(vec![server], state_directory, &options.runtime)) }
-    }
-}
-
 impl ServerSet {
     /// `servers` have different names. Nothing is started.
     pub(super) fn new(
         native: NativeTools,
         dispatchers: Vec<Arc<dyn ToolDispatcher>>,
-        servers: Vec<McpServer>,
+        servers: Vec<UpstreamServer>,
         mut policy: Policy,
         options: &ServerOptions,
         catalog_options: &CatalogOptions,
@@ -84,7 +56,7 @@ impl ServerSet {
     pub(super) fn with(
         &self,
         tools: &NativeTools,
-        servers: Vec<McpServer>,
+        servers: Vec<UpstreamServer>,
         options: &ServerOptions,
     ) -> Result<(Self, Vec<Upstream>), Error> {
         let taken = |option, name: &str| {
@@ -101,12 +73,13 @@ impl ServerSet {
         let mut policy = (*self.policy).clone();
         let mut new: Vec<Upstream> = Vec::new();
         for server in servers {
-            let is_native = native.servers().iter().any(|name| **name == *server.name);
-            let is_new = new.iter().all(|other| other.name != server.name);
-            if is_native || !is_new || self.has_other_than_native(&server.name) {
-                return taken("server", &server.name);
+            let server = Upstream::new(server, &mut policy, options);
+            let is_native = native.servers().iter().any(|name| **name == *server.name());
+            let is_new = new.iter().all(|other| other.name() != server.name());
+            if is_native || !is_new || self.has_other_than_native(server.name()) {
+                return taken("server", server.name());
             }
-            new.push(Upstream::new(server, &mut policy, options));
+            new.push(server);
         }
         let set = Self {
             catalog: Arc::clone(&self.catalog),
@@ -122,7 +95,7 @@ impl ServerSet {
     /// there is neither.
     pub(super) fn without_server(&self, name: &str) -> Option<(Self, Option<Upstream>)> {
         let (removed, upstream): (Vec<_>, Vec<_>) =
-            self.upstream.iter().cloned().partition(|server| server.name == name);
+            self.upstream.iter().cloned().partition(|server| server.name() == name);
         let native = self.native.without_server(name);
         if removed.is_empty() && native.is_none() {
             return None;
@@ -158,25 +131,17 @@ impl ServerSet {
     fn all_dispatchers(&self) -> Vec<Arc<dyn ToolDispatcher>> {
         let native = (!self.native.is_empty()).then(|| Arc::clone(&self.native) as Arc<dyn ToolDispatcher>);
         let upstream =
-            self.upstream.iter().map(|server| Arc::clone(&server.connection) as Arc<dyn ToolDispatcher>);
+            self.upstream.iter().map(Upstream::dispatcher);
         native.into_iter().chain(self.dispatchers.iter().cloned()).chain(upstream).collect()
     }
 
     fn has_other_than_native(&self, name: &str) -> bool {
-        self.upstream.iter().any(|server| server.name == name)
+        self.upstream.iter().any(|server| server.name() == name)
             || self.dispatchers.iter().any(|server| server.servers().iter().any(|other| **other == *name))
     }
 
-    /// Connects to all MCP servers at the same time and lists their tools. Returns each server's
-    /// name and result, in order.
-    pub(super) async fn connect(&self) -> Vec<(String, Result<(), ToolError>)> {
-        let connecting = self.upstream.iter().map(|server| server.connection.warm());
-        let results = join_all(connecting).await.into_iter().flatten();
-        results.map(|(name, result)| (name.to_string(), result)).collect()
-    }
-
-    pub(super) fn stats(&self) -> Vec<ServerStats> {
-        self.upstream.iter().flat_map(|server| server.connection.stats()).collect()
+    pub(super) fn upstream(&self) -> &[Upstream] {
+        &self.upstream
     }
 
     /// Shuts down all servers gracefully and at the same time, within a few seconds.
@@ -190,13 +155,6 @@ impl ServerSet {
         for dispatcher in self.all_dispatchers() {
             dispatcher.close();
         }
-    }
-}
-
-impl Upstream {
-    /// Shuts the server down gracefully, within a few seconds. Calls that are still made fail.
-    pub(super) async fn shutdown(&self) {
-        self.connection.shutdown().await;
     }
 }
 

@@ -22,7 +22,11 @@ mod limiter;
 mod lists;
 mod message;
 mod notifications;
+#[cfg(feature = "oauth")]
 pub mod oauth;
+#[cfg(not(feature = "oauth"))]
+#[path = "no_oauth.rs"]
+mod oauth;
 mod pages;
 mod results;
 mod server;

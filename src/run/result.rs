@@ -73,6 +73,7 @@ impl ExecuteResult {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The script's value. `undefined` becomes `null`.
     Returned(Json),
@@ -198,6 +199,7 @@ impl fmt::Display for ErrorCode {
 
 /// One entry of a run's output.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Output {
     /// A line that the script printed through `console` or `print`.
     Log {
@@ -213,6 +215,7 @@ pub enum Output {
 
 /// The severity of a printed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LogLevel {
     /// `console.debug`.
     Debug,
@@ -253,6 +256,7 @@ impl ToolCallRecord {
 
 /// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ToolCallStatus {
     /// It had not ended when the run ended. Whether it took effect is unknown.
     InFlight,

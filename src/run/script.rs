@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::json::Json;
-use crate::mcp::McpServer;
 use crate::run::limits::Limits;
 use crate::run::result::{Output, ToolCallRecord};
 use crate::storage::state::DefaultScope;
@@ -39,7 +38,7 @@ pub struct Script {
     pub(crate) rules: ToolRules,
     /// Tools and servers that only this run has.
     pub(crate) tools: NativeTools,
-    pub(crate) servers: Vec<McpServer>,
+    pub(crate) servers: Vec<UpstreamServer>,
     pub(crate) approver: Option<Approver>,
     pub(crate) is_dry_run: bool,
     pub(crate) session: Option<String>,
@@ -50,6 +49,18 @@ pub struct Script {
     pub(crate) on_progress: Option<CallProgressListener>,
     pub(crate) on_call: Option<CallListener>,
 }
+
+/// An MCP server of a run's own.
+#[cfg(feature = "mcp")]
+pub(crate) type UpstreamServer = crate::mcp::McpServer;
+/// A build without MCP has none.
+#[cfg(not(feature = "mcp"))]
+pub(crate) type UpstreamServer = NoServer;
+
+/// Has no value.
+#[cfg(not(feature = "mcp"))]
+#[derive(Clone)]
+pub(crate) enum NoServer {}
 
 /// The language of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -205,8 +216,9 @@ impl Script {
     /// Adds an MCP server for this run only. It is started when the script first needs it, and shut
     /// down when the run ends. The executor's rules apply to its tools.
     /// [`Executor::run`](crate::Executor::run) refuses a name that another server has.
+    #[cfg(feature = "mcp")]
     #[must_use]
-    pub fn server(mut self, server: McpServer) -> Self {
+    pub fn server(mut self, server: crate::mcp::McpServer) -> Self {
         self.servers.push(server);
         self
     }

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::languages::{LANGUAGES, report_name};
+use super::languages::report_name;
 use super::shared::Shared;
+use crate::engine::engines;
+use crate::executor::Executor;
+#[cfg(feature = "mcp")]
 use crate::mcp::{ServerState, ServerStats};
 use crate::run::result_json::milliseconds;
 use crate::run::script::Language;
@@ -16,12 +19,11 @@ const MAX_ERROR_CHARACTERS: usize = 200;
 pub(crate) fn report(shared: &Shared) -> Value {
     let executor = &shared.executor;
     let runs = executor.run_stats();
-    let servers = executor.server_stats();
-    let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
+    let (servers, connected) = server_reports(executor);
     let start_failures = shared.start_failures.lock().clone();
     let mut healthy = !shared.hung_workers.server_must_end();
     let mut engines = Map::new();
-    for language in LANGUAGES {
+    for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
         let name = report_name(language);
         let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.lost });
@@ -45,12 +47,24 @@ pub(crate) fn report(shared: &Shared) -> Value {
     if let Some(bytes) = resident_bytes() {
         report["residentBytes"] = bytes.into();
     }
-    let servers: Map<String, Value> =
-        servers.iter().map(|server| (server.name.clone(), server_report(server))).collect();
     report["servers"] = servers.into();
     report
 }
 
+/// The reports of the upstream servers by name, and how many of them are connected.
+#[cfg(feature = "mcp")]
+fn server_reports(executor: &Executor) -> (Map<String, Value>, usize) {
+    let servers = executor.server_stats();
+    let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
+    (servers.iter().map(|server| (server.name.clone(), server_report(server))).collect(), connected)
+}
+
+#[cfg(not(feature = "mcp"))]
+fn server_reports(_executor: &Executor) -> (Map<String, Value>, usize) {
+    (Map::new(), 0)
+}
+
+#[cfg(feature = "mcp")]
 fn server_report(server: &ServerStats) -> Value {
     let mut report = json!({ "state": server.state.as_str() });
     let breaker = match server.circuit_breaker_state {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::languages::LANGUAGES;
+use crate::engine::engines;
 use crate::executor::Executor;
 
 /// How long an engine may have too many hung workers before the server ends, so that its client
@@ -70,6 +70,6 @@ impl HungWorkers {
     }
 
     fn are_few(&self) -> bool {
-        LANGUAGES.iter().all(|&language| self.executor.pool_stats(language).takes_runs())
+        engines::AVAILABLE.iter().all(|&language| self.executor.pool_stats(language).takes_runs())
     }
 }

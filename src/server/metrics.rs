@@ -4,8 +4,12 @@
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
 use super::health::resident_bytes;
-use super::languages::{LANGUAGES, report_name};
+use super::languages::report_name;
 use super::shared::Shared;
+use crate::engine::engines;
+#[cfg(feature = "mcp")]
+use crate::executor::Executor;
+#[cfg(feature = "mcp")]
 use crate::mcp::ServerState;
 
 /// Describes every metric of cx to the process's [`metrics`](https://docs.rs/metrics) recorder.
@@ -67,13 +71,26 @@ pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     gauge!("cx_runs_active").set(count(runs.running));
     gauge!("cx_runs_queued").set(count(runs.queued));
     gauge!("cx_runs_limit").set(count(runs.most_running));
-    for language in LANGUAGES {
+    for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
         let name = report_name(language);
         gauge!("cx_engine_ready_instances", "language" => name).set(count(pool.ready));
         gauge!("cx_engine_queued_runs", "language" => name).set(count(pool.waiting));
         gauge!("cx_engine_lost_threads", "language" => name).set(count(pool.lost));
     }
+    #[cfg(feature = "mcp")]
+    sample_servers(executor);
+    gauge!("cx_http_sessions").set(count(sessions));
+    gauge!("cx_http_connections").set(count(connections));
+    gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
+    if let Some(bytes) = resident_bytes() {
+        #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
+        gauge!("process_resident_memory_bytes").set(bytes as f64);
+    }
+}
+
+#[cfg(feature = "mcp")]
+fn sample_servers(executor: &Executor) {
     let servers = executor.server_stats();
     let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
     gauge!("cx_servers_connected").set(count(connected));
@@ -82,13 +99,6 @@ pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
         gauge!("circuit_breaker_state", "server" => server.name.clone()).set(server.circuit_breaker_state);
         gauge!("pool_active_connections", "server" => server.name.clone()).set(count(server.active));
         gauge!("pool_queue_depth", "server" => server.name).set(count(server.waiting));
-    }
-    gauge!("cx_http_sessions").set(count(sessions));
-    gauge!("cx_http_connections").set(count(connections));
-    gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
-    if let Some(bytes) = resident_bytes() {
-        #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
-        gauge!("process_resident_memory_bytes").set(bytes as f64);
     }
 }
 

@@ -26,6 +26,7 @@
 mod serve;
 mod serve_stdio;
 
+#[cfg(feature = "http")]
 mod http;
 mod stdio;
 
@@ -60,6 +61,7 @@ mod random_name;
 mod shutdown;
 
 pub use answer::Format;
+#[cfg(feature = "http")]
 pub use http::{HttpOptions, HttpToken, MetricsPrinter};
 pub use metrics::describe_metrics;
 pub use serve::Server;

@@ -4,14 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+#[cfg(feature = "http")]
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "http")]
 use super::http::{self, HttpOptions};
-use super::languages::LANGUAGES;
 use super::serve_stdio;
 use super::shared::{ServerOptions, Shared};
 use super::shutdown::ShutdownReason;
+use crate::engine::engines;
 use crate::error::Error;
 use crate::executor::Executor;
 
@@ -29,18 +31,20 @@ impl Server {
         Self { shared: Arc::new(Shared::new(executor, options)) }
     }
 
-    /// Starts both engines and connects to all upstream servers in the background, so that the
+    /// Starts all engines and connects to all upstream servers in the background, so that the
     /// first scripts need not wait. Must be called in a tokio runtime. Returns at once; `health`
     /// reports the progress.
     pub fn warm(&self) {
-        for language in LANGUAGES {
+        for &language in engines::AVAILABLE {
             let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
                 let started = shared.executor.warm(language).await;
                 shared.record_start(language, started.as_ref().err());
             });
         }
+        #[cfg(feature = "mcp")]
         let executor = self.shared.executor.clone();
+        #[cfg(feature = "mcp")]
         tokio::spawn(async move {
             for (server, connected) in executor.connect_servers().await {
                 if let Err(error) = connected {
@@ -88,6 +92,7 @@ impl Server {
     /// [`Error::InvalidOptions`] if other machines can reach the address and the options have no
     /// token of at least 32 characters, or if an entry of `allow_origins` is not an origin;
     /// [`Error::Start`] if the listener has no local address.
+    #[cfg(feature = "http")]
     pub async fn serve_http(
         &self,
         listener: TcpListener,

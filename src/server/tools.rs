@@ -7,7 +7,9 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::arguments::RunParameter;
+use crate::engine::engines;
 use crate::run::limits::Limits;
+use crate::run::script::Language;
 
 /// Runs TypeScript.
 pub(crate) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
@@ -30,27 +32,47 @@ No files, network, npm. More: help().";
 const PYTHON: &str = "The same in Python 3.14: await search_tools(\"words\"), \
 await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
 
+/// In a build without TypeScript.
+const PYTHON_ALONE: &str = "Runs Python 3.14 that calls MCP tools; return only what you need. \
+Find tools: await search_tools(\"words\") → [{name, server, description, parameters}]. \
+Call: await tools.<server>.<tool>(a=1); failures raise. \
+Also: inputs, print, emit(image or text), state.get/set (kept between runs). Returns the last expression. \
+No files, network, pip. More: help().";
+
 /// Returns the list of tools. Its order and its bytes are the same for every client.
 pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
-    let typescript = format!("{TYPESCRIPT}{}", servers_sentence(servers));
     let run = |name, title: &str, description: String, input: &Value| {
         tool(name, title, description, input, &result_schema())
             // There is no `destructive` annotation: clients assume that a tool without one may be
             // destructive.
             .with_annotations(ToolAnnotations::new().open_world(true))
     };
-    vec![
-        run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript, &run_schema(Descriptions::Included, max)),
-        run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned(), &run_schema(Descriptions::Omitted, max)),
-        tool(
-            HEALTH,
-            "Health",
-            "State of servers and runs".to_owned(),
-            &json!({ "type": "object" }),
-            &json!({ "type": "object" }),
-        )
-        .with_annotations(ToolAnnotations::new().read_only(true)),
-    ]
+    let health = tool(
+        HEALTH,
+        "Health",
+        "State of servers and runs".to_owned(),
+        &json!({ "type": "object" }),
+        &json!({ "type": "object" }),
+    )
+    .with_annotations(ToolAnnotations::new().read_only(true));
+    let mut tools = Vec::new();
+    for &language in engines::AVAILABLE {
+        let is_first = tools.is_empty();
+        let schema = run_schema(if is_first { Descriptions::Included } else { Descriptions::Omitted }, max);
+        tools.push(match language {
+            Language::TypeScript => {
+                let description = format!("{TYPESCRIPT}{}", servers_sentence(servers));
+                run(EXECUTE_TYPESCRIPT, "Run TypeScript", description, &schema)
+            }
+            Language::Python if is_first => {
+                let description = format!("{PYTHON_ALONE}{}", servers_sentence(servers));
+                run(EXECUTE_PYTHON, "Run Python", description, &schema)
+            }
+            Language::Python => run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned(), &schema),
+        });
+    }
+    tools.push(health);
+    tools
 }
 
 fn tool(name: &'static str, title: &str, description: String, input: &Value, output: &Value) -> Tool {

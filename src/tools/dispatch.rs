@@ -18,6 +18,7 @@ use crate::json::Json;
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolDefinition {
     /// The tool's name, unique on its server.
     pub name: String,
@@ -34,8 +35,22 @@ pub struct ToolDefinition {
     pub annotations: Option<Value>,
 }
 
+impl ToolDefinition {
+    /// A tool of this name that takes any object. The other fields are empty and can be set.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            input_schema: Schema::any_object(),
+            output_schema: None,
+            annotations: None,
+        }
+    }
+}
+
 /// The tools that a server lists.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ToolList {
     /// The tools in the server's order.
     pub tools: Vec<ToolDefinition>,
@@ -43,11 +58,19 @@ pub struct ToolList {
     pub ttl: Option<Duration>,
 }
 
+impl ToolList {
+    /// A list for which the server names no time.
+    pub fn new(tools: Vec<ToolDefinition>) -> Self {
+        Self { tools, ttl: None }
+    }
+}
+
 /// Receives the progress notifications of a call.
 pub type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// A progress notification of a call.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Work done so far. Grows with each notification.
     pub progress: f64,
@@ -57,8 +80,16 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
+impl Progress {
+    /// A notification without a total and a message, which can be set.
+    pub fn new(progress: f64) -> Self {
+        Self { progress, total: None, message: None }
+    }
+}
+
 /// One call, after admission control and name resolution: both names are the server's own.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ToolRequest {
     /// The server's name as configured.
     pub server: Arc<str>,
@@ -73,6 +104,25 @@ pub struct ToolRequest {
     pub cancel: CancellationToken,
     /// Receives the call's progress notifications, if anything listens.
     pub on_progress: Option<ProgressListener>,
+}
+
+impl ToolRequest {
+    /// A call that nothing cancels and whose progress nobody follows; both can be set.
+    pub fn new(
+        server: impl Into<Arc<str>>,
+        tool: impl Into<Arc<str>>,
+        arguments: Map<String, Value>,
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            server: server.into(),
+            tool: tool.into(),
+            arguments,
+            deadline,
+            cancel: CancellationToken::new(),
+            on_progress: None,
+        }
+    }
 }
 
 impl fmt::Debug for ToolRequest {

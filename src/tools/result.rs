@@ -12,6 +12,7 @@ use crate::json::{self, Json};
 
 /// A tool's result, independent of the protocol.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ToolResult {
     /// Content blocks in MCP's JSON form: an array of `{"type": "text", "text": …}` and so on.
     /// `None` is the same as an empty array.

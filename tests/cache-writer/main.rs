@@ -39,17 +39,16 @@ impl Versions {
     fn new(round: &str, writer: &str, number: u64) -> Self {
         let version = format!("{round}.{writer}.{number}");
         let filling = "x".repeat(1_000);
-        let tool = |name: String, output_schema: Option<Schema>| ToolDefinition {
-            name,
-            description: Some(format!("{version} {filling}")),
-            input_schema: Schema::any_object(),
-            output_schema,
-            annotations: None,
+        let tool = |name: String, output_schema: Option<Schema>| {
+            let mut definition = ToolDefinition::new(name);
+            definition.description = Some(format!("{version} {filling}"));
+            definition.output_schema = output_schema;
+            definition
         };
         let mut tools: Vec<_> = (1..TOOLS).map(|position| tool(format!("tool_{position}"), None)).collect();
         // With an output schema, so that no shape is kept of each of these.
         tools.push(tool(only(&version), Some(Schema::any_object())));
-        let list = Arc::new(ToolList { tools, ttl: None });
+        let list = Arc::new(ToolList::new(tools));
         // A round is over after a few versions, so each begins with another field.
         let round: u64 = round.parse().expect("a number");
         let field = format!("{writer}{}", (round * 5 + number) % FIELDS);

@@ -61,7 +61,7 @@ fn print_line(text: &str) {
 
 /// Prints a call's progress.
 pub(crate) fn print_progress(call: &CallProgress) {
-    let Progress { progress, total, message } = &call.progress;
+    let Progress { progress, total, message, .. } = &call.progress;
     let mut text = format!("{}.{}: {progress}", call.server, call.tool);
     if let Some(total) = total {
         text.push_str(&format!(" of {total}"));

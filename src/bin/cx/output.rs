@@ -24,6 +24,8 @@ pub(crate) fn print_entry(entry: &Output) -> io::Result<()> {
         }
         Output::Log { text, .. } => print_line(&printable(text)),
         Output::Emit(block) => print_line(&printable(&emitted_text(block))),
+        // The library and the command have the same version.
+        _ => Ok(()),
     }
 }
 

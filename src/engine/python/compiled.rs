@@ -22,6 +22,7 @@ use wasmtime::component::Component;
 
 use super::image::{self, Parts};
 use super::memory::Image;
+use crate::engine::compile::CompileProgress;
 use crate::engine::pool::return_freed_memory;
 
 /// Subdirectory of the cache directory, of mode 0700.
@@ -70,21 +71,6 @@ pub(crate) struct Source<'a> {
     /// Output of `sha256sum` for `compressed`: the hexadecimal digest and a file name. Computed at
     /// build time, because hashing 10 MB would take milliseconds at every start.
     pub(crate) sha256: &'a str,
-}
-
-/// Progress of compiling Python for this machine, which happens once. Nothing is reported if the
-/// code is in the cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CompileProgress {
-    /// The cache directory cannot be used, for this reason. Every process will compile.
-    NotKept(String),
-    /// This process compiles, which takes seconds.
-    Started,
-    /// Another process compiles, and this one waits for it.
-    Waiting,
-    /// The compilation has finished, after this time.
-    Done(Duration),
 }
 
 /// Why there is no compiled code at all. A failure to store it is only logged as a warning.

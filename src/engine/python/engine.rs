@@ -8,10 +8,11 @@ use parking_lot::Mutex;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
 
-use super::compiled::{self, CompileError, CompileProgress, Runnable, Source};
+use super::compiled::{self, CompileError, Runnable, Source};
 use super::memories::Memories;
 use super::memory;
 use super::wasi::{self, State};
+use crate::engine::compile::CompileProgress;
 
 /// Stack size of WebAssembly code, in bytes. It is large enough that CPython exhausts its own stack
 /// first: 1 MB in linear memory, which CPython checks and reports as a `RecursionError`. With 8

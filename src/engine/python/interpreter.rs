@@ -8,12 +8,13 @@ use wasmtime::component::HasSelf;
 use wasmtime::{Store, UpdateDeadline};
 
 use super::bindings::{Guest, GuestPre, Script};
-use super::compiled::{CompileError, CompileProgress, Source};
+use super::compiled::{CompileError, Source};
 use super::engine::PythonEngine;
 use super::host::Host;
 use super::memories::MemoryLocation;
 use super::report::{self, GuestExit};
 use super::wasi::State;
+use crate::engine::compile::CompileProgress;
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
@@ -23,10 +24,8 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::names::python_name;
 
 /// CPython and the guest half of the host interface, as built by `python-wasm/build.sh`.
-const COMPONENT: Source<'static> = Source {
-    compressed: include_bytes!("../../../python-wasm/python.wasm.zst"),
-    sha256: include_str!("../../../python-wasm/python.wasm.zst.sha256"),
-};
+const COMPONENT: Source<'static> =
+    Source { compressed: cx_python_component::COMPRESSED, sha256: cx_python_component::SHA256 };
 
 /// Bytes that a run's limit must allow beyond what an interpreter uses from its start. With less,
 /// not even the error message fits.

@@ -15,10 +15,10 @@ mod memory;
 mod report;
 mod wasi;
 
-/// The host interface as declared in `python-wasm/wit`.
+/// The host interface as declared in `wit/guest.wit`.
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "python-wasm/wit",
+        path: "src/engine/python/wit",
         world: "guest",
         imports: { "wait": async | trappable, default: trappable },
         exports: { default: async },

@@ -4,7 +4,8 @@
 //! an answer that begins with `!` is an error (no JSON text does). Four ops inspect a value for the
 //! formatting of values and report what JavaScript cannot see of it. build.rs compiles this file
 //! too, because the startup snapshot must be made with the same ops that restore it. The trait
-//! keeps the rest of the crate out of build.rs.
+//! keeps the rest of the crate out of build.rs. The modules of `js/` are not named here: build.rs
+//! adds them to the extension, and at run time they are in the snapshot.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -249,33 +250,10 @@ deno_core::extension!(
         op_cx_constructor_name,
         op_cx_refused,
     ],
-    esm_entry_point = "ext:cx/90_bootstrap.js",
-    esm = [
-        dir "js",
-        "05_bounds.js",
-        "10_web.js",
-        "20_guards.js",
-        "21_text_guards.js",
-        "22_buffer_guards.js",
-        "30_json.js",
-        "31_text.js",
-        "32_objects.js",
-        "33_layout.js",
-        "34_stack.js",
-        "35_inspect.js",
-        "36_entries.js",
-        "37_bases.js",
-        "38_clone.js",
-        "40_errors.js",
-        "50_tools.js",
-        "55_state.js",
-        "58_console.js",
-        "60_output.js",
-        "90_bootstrap.js",
-    ],
 );
 
-/// The extensions of every isolate, in the order in which the snapshot numbers their ops.
+/// The extensions of every isolate, in the order in which the snapshot numbers their ops. The last
+/// one is cx's own.
 pub(crate) fn extensions() -> Vec<Extension> {
     vec![
         deno_webidl::deno_webidl::init(),

@@ -4,29 +4,29 @@
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::error::StateError;
-use super::{StateScope, StateUsage};
+use super::scope::{StateScope, StateUsage};
 use crate::storage::files::sha256;
 
 /// Maximum number of keys in one scope.
-pub(super) const MAX_KEYS: i64 = 1_000;
+pub(crate) const MAX_KEYS: i64 = 1_000;
 
 /// Maximum bytes of one scope: its keys, and its values as JSON.
-pub(super) const MAX_BYTES: i64 = 16 << 20;
+pub(crate) const MAX_BYTES: i64 = 16 << 20;
 
 /// A value as JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry(pub(super) String);
+pub(crate) struct Entry(pub(super) String);
 
 impl Entry {
     /// A digest of the value. Equal values have equal tags, so intermediate changes do not matter.
-    pub(super) fn tag(&self) -> String {
+    pub(crate) fn tag(&self) -> String {
         sha256(self.0.as_bytes())
     }
 }
 
 /// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Written {
+pub(crate) enum Written {
     Yes,
     /// The current entry, or its absence, does not match what was expected.
     Differs(Option<Entry>),
@@ -73,7 +73,7 @@ fn value(connection: &Connection, row: &Row, key: &str) -> Result<Option<Entry>,
     Ok(value.optional()?)
 }
 
-pub(super) fn get(
+pub(crate) fn get(
     connection: &Connection,
     scope: &StateScope,
     key: &str,
@@ -84,7 +84,7 @@ pub(super) fn get(
 }
 
 /// The keys that start with `prefix`, sorted by characters.
-pub(super) fn keys(
+pub(crate) fn keys(
     connection: &Connection,
     scope: &StateScope,
     prefix: &str,
@@ -100,7 +100,7 @@ pub(super) fn keys(
 
 /// Stores `value` if the current entry has the tag `expected`. An empty tag means no entry, `None`
 /// any or none.
-pub(super) fn set(
+pub(crate) fn set(
     connection: &mut Connection,
     scope: &StateScope,
     key: &str,
@@ -172,7 +172,7 @@ fn length(key: &str, value: &str) -> i64 {
 }
 
 /// Deletes a key. Returns whether it existed.
-pub(super) fn delete(
+pub(crate) fn delete(
     connection: &mut Connection,
     scope: &StateScope,
     key: &str,
@@ -197,7 +197,7 @@ pub(super) fn delete(
 }
 
 /// Deletes the scopes that no script has used since that day.
-pub(super) fn forget_unused(connection: &mut Connection, since: i64) -> Result<(), StateError> {
+pub(crate) fn forget_unused(connection: &mut Connection, since: i64) -> Result<(), StateError> {
     let is_any: bool =
         connection
             .query_row("SELECT EXISTS (SELECT 1 FROM scopes WHERE used < ?1)", [since], |row| row.get(0))?;
@@ -209,7 +209,7 @@ pub(super) fn forget_unused(connection: &mut Connection, since: i64) -> Result<(
 }
 
 /// Deletes one scope, or all. Returns the number of keys deleted.
-pub(super) fn clear(connection: &mut Connection, scope: Option<&StateScope>) -> Result<u64, StateError> {
+pub(crate) fn clear(connection: &mut Connection, scope: Option<&StateScope>) -> Result<u64, StateError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let keys: i64 = match scope {
         Some(scope) => {
@@ -232,7 +232,7 @@ pub(super) fn clear(connection: &mut Connection, scope: Option<&StateScope>) -> 
 }
 
 /// The usage of all scopes, most recently used first.
-pub(super) fn usage(connection: &mut Connection, today: i64) -> Result<Vec<StateUsage>, StateError> {
+pub(crate) fn usage(connection: &mut Connection, today: i64) -> Result<Vec<StateUsage>, StateError> {
     let mut statement = connection
         .prepare("SELECT kind, name, keys, bytes, used FROM scopes ORDER BY used DESC, kind, name")?;
     let usage = statement.query_map([], |row| {
@@ -248,7 +248,7 @@ pub(super) fn usage(connection: &mut Connection, today: i64) -> Result<Vec<State
 }
 
 /// Copies a scope into a separate database.
-pub(super) fn copy(
+pub(crate) fn copy(
     from: &mut Connection,
     to: &mut Connection,
     scope: &StateScope,

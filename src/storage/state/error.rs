@@ -1,8 +1,7 @@
 //! Errors of calls on the state.
 
+use std::error::Error;
 use std::io;
-
-use rusqlite::ErrorCode;
 
 /// Why a call on the state fails.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +23,7 @@ pub(crate) enum StateError {
     Foreign,
     /// The file is not a database, or is damaged.
     #[error("the state file is damaged: {0}")]
-    Damaged(rusqlite::Error),
+    Damaged(Box<dyn Error + Send + Sync>),
     /// The executor has ended.
     #[error("the run is over")]
     Ended,
@@ -33,20 +32,5 @@ pub(crate) enum StateError {
     Files(#[from] io::Error),
     /// Any other error of SQLite.
     #[error("the state file cannot be used: {0}")]
-    Database(rusqlite::Error),
-}
-
-impl From<rusqlite::Error> for StateError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
-            Some(ErrorCode::DiskFull) => Self::Full(
-                "all state together has reached its 256 MB, or the disk is full; a person makes room with \
-                 `cx state clear`"
-                    .to_owned(),
-            ),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error),
-            _ => Self::Database(error),
-        }
-    }
+    Database(Box<dyn Error + Send + Sync>),
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use super::entries;
 use super::error::StateError;
-use super::{StateScope, entries};
+use super::scope::StateScope;
 use crate::storage::files;
 
 /// "cxst": distinguishes the file from databases of other programs.
@@ -55,7 +56,7 @@ const SCHEMA: &str = "
 type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// The file, open or not.
-pub(super) struct StateFile {
+pub(crate) struct StateFile {
     path: PathBuf,
     clock: Clock,
     open: Mutex<Option<Open>>,
@@ -72,20 +73,20 @@ struct Open {
 type Identity = (u64, u64);
 
 impl StateFile {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self::with_clock(path, Box::new(SystemTime::now))
     }
 
-    pub(super) fn with_clock(path: PathBuf, clock: Clock) -> Self {
+    pub(crate) fn with_clock(path: PathBuf, clock: Clock) -> Self {
         Self { path, clock, open: Mutex::default() }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Days since 1970-01-01.
-    pub(super) fn today(&self) -> i64 {
+    pub(crate) fn today(&self) -> i64 {
         let time = (self.clock)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         i64::try_from(time.as_secs() / DAY).unwrap_or(i64::MAX)
     }
@@ -93,7 +94,7 @@ impl StateFile {
     /// Calls `work` with the open file and the current day. Waits for other processes for up to
     /// `wait`, and slightly longer if the file has to be opened. If the file is damaged, it is
     /// moved aside and `work` is called again with a new one.
-    pub(super) fn with<R>(
+    pub(crate) fn with<R>(
         &self,
         wait: Duration,
         work: impl Fn(&mut Connection, i64) -> Result<R, StateError>,
@@ -237,7 +238,7 @@ fn prepare(connection: &mut Connection) -> Result<(), StateError> {
 }
 
 /// An in-memory copy of one scope.
-pub(super) fn trial(
+pub(crate) fn trial(
     connection: &mut Connection,
     scope: &StateScope,
     today: i64,
@@ -246,4 +247,19 @@ pub(super) fn trial(
     prepare(&mut trial)?;
     entries::copy(connection, &mut trial, scope, today)?;
     Ok(trial)
+}
+
+impl From<rusqlite::Error> for StateError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DiskFull) => Self::Full(
+                "all state together has reached its 256 MB, or the disk is full; a person makes room with \
+                 `cx state clear`"
+                    .to_owned(),
+            ),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error.into()),
+            _ => Self::Database(error.into()),
+        }
+    }
 }

@@ -358,14 +358,9 @@ impl cx::ToolDispatcher for Renamed {
         _server: &'a str,
         _deadline: std::time::Instant,
     ) -> futures::future::BoxFuture<'a, Result<Arc<cx::ToolList>, cx::ToolError>> {
-        let tool = cx::ToolDefinition {
-            name: self.tool.to_owned(),
-            description: None,
-            input_schema: self.schema.clone().into(),
-            output_schema: None,
-            annotations: None,
-        };
-        Box::pin(async move { Ok(Arc::new(cx::ToolList { tools: vec![tool], ttl: None })) })
+        let mut tool = cx::ToolDefinition::new(self.tool);
+        tool.input_schema = self.schema.clone().into();
+        Box::pin(async move { Ok(Arc::new(cx::ToolList::new(vec![tool]))) })
     }
 
     fn identity(&self, _server: &str) -> Option<String> {

@@ -114,20 +114,23 @@ impl Mock {
                     .map(text)
                     .collect(),
             ),
-            "structured" => Ok(ToolResult {
-                structured: Some(arguments["value"].clone().into()),
-                ..ToolResult::content(vec![text("not this")])
-            }),
+            "structured" => {
+                let mut result = ToolResult::content(vec![text("not this")]);
+                result.structured = Some(arguments["value"].clone().into());
+                Ok(result)
+            }
             "wrapped" => Ok(ToolResult::structured(json!({ "result": arguments["value"] }))),
             "image" => content(vec![
                 text("a picture"),
                 json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw==" }),
             ]),
             "nothing" => content(vec![]),
-            "fail" => Ok(ToolResult {
-                is_error: true,
-                ..ToolResult::content(vec![text(arguments["message"].as_str().unwrap_or("no luck"))])
-            }),
+            "fail" => {
+                let message = arguments["message"].as_str().unwrap_or("no luck");
+                let mut result = ToolResult::content(vec![text(message)]);
+                result.is_error = true;
+                Ok(result)
+            }
             "pollute" => content(vec![text(
                 r#"{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}"#,
             )]),
@@ -157,15 +160,13 @@ impl Mock {
 }
 
 fn definition(&(name, description, output_schema): &(&str, &str, Option<&str>)) -> ToolDefinition {
-    ToolDefinition {
-        name: name.to_owned(),
-        description: Some(description.to_owned()),
-        input_schema: Schema::any_object(),
-        output_schema: output_schema.map(|schema| serde_json::from_str(schema).expect("a schema")),
-        annotations: (name == "echo").then(|| json!({ "readOnlyHint": true })),
-    }
+    let mut definition = ToolDefinition::new(name);
+    definition.description = Some(description.to_owned());
+    definition.output_schema = output_schema.map(|schema| serde_json::from_str(schema).expect("a schema"));
+    definition.annotations = (name == "echo").then(|| json!({ "readOnlyHint": true }));
+    definition
 }
 
 fn list(tools: Vec<ToolDefinition>) -> Arc<ToolList> {
-    Arc::new(ToolList { tools, ttl: None })
+    Arc::new(ToolList::new(tools))
 }

@@ -32,15 +32,11 @@ impl Notes {
         annotations: Value,
         output: Option<Value>,
     ) -> ExecutorBuilder {
-        let definition = ToolDefinition {
-            name: format!("notes.{name}"),
-            description: None,
-            input_schema: Schema::from(
-                json!({ "type": "object", "properties": { "id": { "type": "integer" } } }),
-            ),
-            output_schema: output.map(Schema::from),
-            annotations: Some(annotations),
-        };
+        let mut definition = ToolDefinition::new(format!("notes.{name}"));
+        let input = json!({ "type": "object", "properties": { "id": { "type": "integer" } } });
+        definition.input_schema = Schema::from(input);
+        definition.output_schema = output.map(Schema::from);
+        definition.annotations = Some(annotations);
         let calls = Arc::clone(&self.calls);
         builder.tool_with_definition(definition, move |arguments: Value| {
             let calls = Arc::clone(&calls);

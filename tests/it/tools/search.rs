@@ -37,10 +37,11 @@ impl Recorded {
     fn read() -> Self {
         let mut lists: BTreeMap<String, ToolList> = BTreeMap::new();
         for tool in read::<Vec<RecordedTool>>("tools.json") {
-            let RecordedTool { server, name, description, input_schema, output_schema } = tool;
-            let definition =
-                ToolDefinition { name, description, input_schema, output_schema, annotations: None };
-            lists.entry(server).or_default().tools.push(definition);
+            let mut definition = ToolDefinition::new(tool.name);
+            definition.description = tool.description;
+            definition.input_schema = tool.input_schema;
+            definition.output_schema = tool.output_schema;
+            lists.entry(tool.server).or_default().tools.push(definition);
         }
         Self(lists.into_iter().map(|(server, list)| (server, Arc::new(list))).collect())
     }

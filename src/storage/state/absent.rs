@@ -1,0 +1,38 @@
+//! Stands for the store in a build without the feature `state`. Nothing makes one, so that no run
+//! has state.
+
+use std::time::Instant;
+
+use tokio::runtime::Handle;
+
+use super::call::StateCall;
+use super::error::StateError;
+use super::scope::StateScope;
+use crate::error::Error;
+
+#[derive(Clone, Debug)]
+pub struct StateStore(());
+
+impl StateStore {
+    pub(crate) fn clear(&self, _scope: &StateScope) -> Result<u64, Error> {
+        Ok(0)
+    }
+}
+
+pub(crate) struct RunState(());
+
+impl RunState {
+    pub(crate) fn new(_store: StateStore, _scope: StateScope, _is_dry_run: bool) -> Self {
+        Self(())
+    }
+
+    pub(crate) async fn call(
+        &self,
+        call: StateCall,
+        _deadline: Instant,
+        _runtime: &Handle,
+    ) -> Result<String, StateError> {
+        call.check()?;
+        Err(StateError::Ended)
+    }
+}

@@ -1,0 +1,64 @@
+//! What a script asks of its state.
+
+use serde::Deserialize;
+
+use super::error::StateError;
+
+/// Maximum length of a key in characters. The minimum is one.
+const MAX_KEY_CHARACTERS: usize = 256;
+
+/// Maximum size of one value in bytes of JSON. Larger values are data for a tool, not state.
+const MAX_VALUE_BYTES: usize = 1 << 20;
+
+/// A script's operation on its state.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) enum StateCall {
+    /// Returns `[value]`, or `[]` if the key does not exist; `[value, tag]` if `tagged`.
+    Get { key: String, tagged: bool },
+    /// Stores JSON text. Returns `true`, or the current entry as a tagged `Get` does if that does
+    /// not match `expected`: a tag, or empty text for no entry.
+    Set { key: String, value: String, expected: Option<String> },
+    /// Returns whether the key existed.
+    Delete { key: String },
+    /// Returns the keys that start with the prefix, sorted.
+    Keys { prefix: String },
+}
+
+impl StateCall {
+    /// Bytes that the call holds while it waits.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Get { key, .. } | Self::Delete { key } => key.len(),
+            Self::Keys { prefix } => prefix.len(),
+            Self::Set { key, value, .. } => key.len() + value.len(),
+        }
+    }
+
+    pub(crate) fn writes(&self) -> bool {
+        matches!(self, Self::Set { .. } | Self::Delete { .. })
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StateError> {
+        let key = match self {
+            Self::Keys { .. } => return Ok(()),
+            Self::Get { key, .. } | Self::Delete { key } | Self::Set { key, .. } => key,
+        };
+        let length = key.chars().count();
+        if length == 0 || length > MAX_KEY_CHARACTERS {
+            let problem = format!("a key has 1 to {MAX_KEY_CHARACTERS} characters: {length}");
+            return Err(StateError::Invalid(problem));
+        }
+        if let Self::Set { value, .. } = self
+            && value.len() > MAX_VALUE_BYTES
+        {
+            let problem = format!(
+                "the value is {} bytes of JSON, at most {MAX_VALUE_BYTES} are kept under one key; keep less of it, \
+                 or parts of it under several keys",
+                value.len()
+            );
+            return Err(StateError::Invalid(problem));
+        }
+        Ok(())
+    }
+}
