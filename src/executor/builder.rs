@@ -41,14 +41,14 @@ const TIME_TO_IDLE_TRIM: Duration = Duration::from_secs(30);
 /// Options of an [`Executor`]. They are checked by [`ExecutorBuilder::build`].
 #[derive(Default)]
 pub struct ExecutorBuilder {
-    limits: Limits,
-    max_limits: Option<Limits>,
+    pub(super) limits: Limits,
+    pub(super) max_limits: Option<Limits>,
     rules: ToolRules,
     approver: Option<Approver>,
     hooks: Vec<Arc<dyn CallHook>>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
-    upstream: UpstreamServers,
+    pub(super) upstream: UpstreamServers,
     warm_instances: Option<usize>,
     rest_after: Option<Duration>,
     languages: Option<Vec<Language>>,
@@ -59,7 +59,7 @@ pub struct ExecutorBuilder {
     memory_bytes: Option<usize>,
     cache_directory: Option<PathBuf>,
     state_directory: Option<PathBuf>,
-    strict: bool,
+    pub(super) strict: bool,
     keep_runs: Option<HistoryLimits>,
     state: Option<(StateStore, StateScope)>,
     runtime: Option<Handle>,

@@ -8,10 +8,10 @@ use tokio::runtime::Handle;
 use super::upstream::{ServerOptions, Upstream};
 use crate::error::Error;
 use crate::run::script::UpstreamServer;
+use crate::tools::ToolDispatcher;
 use crate::tools::catalog::{Catalog, CatalogOptions};
 use crate::tools::native::NativeTools;
 use crate::tools::policy::Policy;
-use crate::tools::ToolDispatcher;
 
 /// The servers, their tools, and the policy for them. It never changes: whoever adds or removes a
 /// server makes another set, and a run keeps the one that it started with.
@@ -130,8 +130,7 @@ impl ServerSet {
     /// Native tools come first, so that no other server can take over their server's name.
     fn all_dispatchers(&self) -> Vec<Arc<dyn ToolDispatcher>> {
         let native = (!self.native.is_empty()).then(|| Arc::clone(&self.native) as Arc<dyn ToolDispatcher>);
-        let upstream =
-            self.upstream.iter().map(Upstream::dispatcher);
+        let upstream = self.upstream.iter().map(Upstream::dispatcher);
         native.into_iter().chain(self.dispatchers.iter().cloned()).chain(upstream).collect()
     }
 

@@ -79,7 +79,7 @@ impl History {
     /// Stores a run's record for `client` and returns its id. Returns `None` if the
     /// record is larger than the history may be, or if the system provides no random numbers.
     pub fn keep(&self, client: &str, result: &ExecuteResult) -> Option<String> {
-        let run = KeptRun {
+        let mut run = KeptRun {
             id: new_id()?,
             output: output_text(result),
             value: result.value_json().map(Json::to_string),
@@ -88,6 +88,7 @@ impl History {
             client: client.to_owned(),
             ended_at: Instant::now(),
         };
+        run.release_capacity();
         let (id, bytes) = (run.id.clone(), run.bytes());
         if bytes > self.limits.bytes || self.limits.runs == 0 {
             return None;
@@ -160,6 +161,16 @@ impl KeptRun {
         let (value, error) = (field("value", &self.value), field("error", &self.error));
         // `value`, `error` and `calls` are JSON text already.
         format!(r#"{{"id":{id},"output":{output},{value}{error}"calls":{}}}"#, self.calls)
+    }
+
+    /// Releases memory beyond the texts, which can be as much again: a text that grows by appending
+    /// doubles its capacity.
+    fn release_capacity(&mut self) {
+        self.output.shrink_to_fit();
+        self.calls.shrink_to_fit();
+        for text in [&mut self.value, &mut self.error].into_iter().flatten() {
+            text.shrink_to_fit();
+        }
     }
 
     fn bytes(&self) -> usize {

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::json::Json;
 use crate::run::limits::Limits;
-use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ToolCallRecord, ToolCallStatus, Usage};
+use crate::run::result::{
+    ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
+};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of calls that wait for a free slot at once. Reached only with a large call limit

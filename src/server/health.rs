@@ -9,7 +9,6 @@ use crate::executor::Executor;
 #[cfg(feature = "mcp")]
 use crate::mcp::{ServerState, ServerStats};
 use crate::run::result_json::milliseconds;
-use crate::run::script::Language;
 use crate::text::preview;
 
 /// Maximum characters of an error's text.

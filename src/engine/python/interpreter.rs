@@ -245,6 +245,9 @@ async fn run(
     store: &mut Store<State<Host>>,
     context: &ExecutionContext,
     source: &str,
+) -> GuestExit {
+    if let Err(exit) = load(guest, store, context, source).await {
+        return exit;
     }
     match guest.call_run(&mut *store).await {
         Ok(answer) => GuestExit::Answered(answer),

@@ -54,3 +54,15 @@ fn ids_are_random() {
     assert_eq!(ids.len(), 50);
     assert!(ids.iter().all(|id| id.len() == 16));
 }
+
+/// Found by the soak with attackers: a record of 1 MB took 2 MB.
+#[test]
+fn v_373_a_record_takes_what_it_is_counted_with() {
+    let line = Output::Log { level: LogLevel::Info, text: "x".repeat(999) };
+    let result = ExecuteResult { logs: vec![line; 1_025], ..printing(0) };
+    let history = History::new(HistoryLimits::default());
+    let id = history.keep("anna", &result).unwrap();
+    let run = history.get("anna", &id).unwrap();
+    assert_eq!(run.output.len(), 1_025 * 1_000 - 1);
+    assert!(run.output.capacity() < run.output.len() + 4_096, "{}", run.output.capacity());
+}

@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
-use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError, ToolCallRecord, ToolCallStatus, Usage};
+use crate::run::result::{
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
+};
 use crate::tools::ToolErrorCode;
 
 fn returned(value: Value) -> ExecuteResult {
