@@ -188,8 +188,8 @@ impl CatalogServer {
     /// Whether the list came from the server and the server has announced no change since.
     pub(crate) fn is_verified(&self) -> bool {
         let generation = self.dispatcher.generation(&self.name);
-        let state = self.state.lock();
-        matches!(&state.known, Some(KnownList { source: ListSource::Server { generation: known }, .. }) if *known == generation)
+        let source = self.state.lock().known.as_ref().map(|known| known.source);
+        matches!(source, Some(ListSource::Server { generation: known }) if known == generation)
     }
 
     pub(crate) fn may_refresh(&self) -> bool {
@@ -294,7 +294,8 @@ impl CatalogServer {
         match checked {
             Ok(changed) => {
                 if !changed.is_empty() {
-                    tracing::warn!(server = %self.name, tools = changed.len(), "tools differ from their pinned definitions");
+                    let tools = changed.len();
+                    tracing::warn!(server = %self.name, tools, "tools differ from their pinned definitions");
                 }
                 Ok(Some(changed))
             }
