@@ -23,8 +23,6 @@ pub(super) use transport::connect_transport;
 
 #[cfg(fuzzing)]
 pub(crate) use events::fuzzing::events as fuzz_events;
-#[cfg(test)]
-pub(super) use headers::base64;
 
 #[cfg(test)]
 mod tests;

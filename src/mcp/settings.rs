@@ -267,7 +267,7 @@ impl McpServer {
                 http.headers.keys().for_each(|name| add(name));
             }
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(hash.finalize())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Converts HTTP failures to errors that a script can catch.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode, header};
 use rmcp::model::ErrorData;
@@ -108,40 +108,17 @@ fn asks_for_scope(headers: &HeaderMap) -> bool {
 /// minute.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    let seconds = match value.parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() => seconds,
-        // Infinite or NaN, for example because of too many digits.
-        Ok(_) => return None,
-        Err(_) => {
-            let now = now.duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
-            http_date(value)? - now
+    match value.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() => {
+            Some(Duration::from_secs_f64(seconds.clamp(0.0, MAX_RETRY_AFTER.as_secs_f64())))
         }
-    };
-    let most = MAX_RETRY_AFTER.as_secs_f64();
-    Some(Duration::from_secs_f64(seconds.clamp(0.0, most)))
-}
-
-/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970. The two older date
-/// formats of HTTP are not used any more.
-fn http_date(text: &str) -> Option<f64> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, rest) = text.split_once(", ")?;
-    let parts: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let [day, month, year, time, "GMT"] = parts[..] else { return None };
-    let day: i64 = day.parse().ok().filter(|day| (1..=31).contains(day))?;
-    let month = i64::try_from(MONTHS.iter().position(|name| *name == month)?).ok()? + 1;
-    let year: i64 = year.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut clock =
-        time.split(':').map(|part| part.parse::<i64>().ok().filter(|part| (0..=60).contains(part)));
-    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
-    // Days of the civil calendar, with years that begin in March so that the leap day is the last.
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = 365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + day_of_year - 719_468;
-    #[expect(clippy::cast_precision_loss, reason = "the year is below 10,000: far from 2^53 seconds")]
-    let seconds = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) as f64;
-    Some(seconds)
+        // Infinite or NaN, for example because of too many digits.
+        Ok(_) => None,
+        Err(_) => {
+            let date = httpdate::parse_http_date(value).ok()?;
+            Some(date.duration_since(now).unwrap_or_default().min(MAX_RETRY_AFTER))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -169,22 +171,7 @@ fn encoded(value: &str) -> String {
     if is_visible && !is_padded && !value.starts_with("=?base64?") {
         return value.to_owned();
     }
-    format!("=?base64?{}?=", base64(value.as_bytes()))
-}
-
-/// Encodes `bytes` in standard Base64 with padding.
-pub(in crate::mcp) fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit)) & 63;
-            text.push(if digit <= chunk.len() { char::from(DIGITS[value as usize]) } else { '=' });
-        }
-    }
-    text
+    format!("=?base64?{}?=", STANDARD.encode(value))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -22,7 +24,7 @@ use super::authorization::Authorization;
 use super::login::{AuthError, login, login_with};
 use super::tokens::TokenStore;
 use crate::mcp::errors::tool_error;
-use crate::mcp::http::{Deadlines, base64, connect_transport};
+use crate::mcp::http::{Deadlines, connect_transport};
 use crate::mcp::notifications::Notifications;
 use crate::mcp::settings::{McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
@@ -274,7 +276,7 @@ async fn a_person_signs_in_and_calls_work() {
     // The verifier belongs to the challenge.
     let verifier = issuer.forms.lock()[0]["code_verifier"].clone();
     let digest = Sha256::digest(verifier.as_bytes());
-    let challenge = base64(&digest).replace('+', "-").replace('/', "_").replace('=', "");
+    let challenge = URL_SAFE_NO_PAD.encode(digest);
     assert_eq!(issuer.challenge.lock().as_deref(), Some(challenge.as_str()));
 
     let running = connect(&server, authorization(&server, &directory)).await.unwrap();

@@ -1,19 +1,27 @@
+use std::time::UNIX_EPOCH;
+
 use super::*;
 use crate::mcp::errors::tool_error;
 
 #[test]
 fn dates_are_those_of_the_calendar() {
-    for (text, expected) in [
-        ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0.0)),
-        ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777.0)),
-        ("Thu, 29 Feb 2024 12:00:00 GMT", Some(1_709_208_000.0)),
-        ("Fri, 31 Dec 2100 23:59:59 GMT", Some(4_133_980_799.0)),
-        ("Sun, 06 Nov 1994 08:49:37 CET", None),
-        ("Sun, 99 Nov 1994 08:49:37 GMT", None),
-        ("Sun, 06 Nov 99999999999999999999 08:49:37 GMT", None),
+    let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+    for (value, expected) in [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", Some(0)),
+        ("Sun, 06 Nov 1994 08:49:50 GMT", Some(13)),
+        ("Sunday, 06-Nov-94 08:49:50 GMT", Some(13)),
+        ("Sun Nov  6 08:49:50 1994", Some(13)),
+        ("Sun, 06 Nov 1994 08:51:00 GMT", Some(60)),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+        ("Fri, 31 Dec 2100 23:59:59 GMT", Some(60)),
+        ("Sun, 06 Nov 1994 08:49:50 CET", None),
+        ("Sun, 99 Nov 1994 08:49:50 GMT", None),
+        ("Sun, 06 Nov 99999999999999999999 08:49:50 GMT", None),
+        ("inf", None),
         ("nonsense", None),
     ] {
-        assert_eq!(http_date(text), expected, "{text}");
+        let headers = HeaderMap::from_iter([(header::RETRY_AFTER, value.parse().unwrap())]);
+        assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs), "{value}");
     }
 }
 
