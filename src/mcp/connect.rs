@@ -1,4 +1,9 @@
 //! Starts server processes and ensures that they end. No other module spawns processes.
+//!
+//! A thread waits for each process, because `tokio::process` waits by reaping, and the id of a reaped
+//! process, which is also that of its group, must not be killed. A process descriptor with tokio's
+//! `AsyncFd` would save the thread, but needs `unsafe`, and this thread anyway on systems and in
+//! sandboxes without `pidfd_open`.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -262,9 +267,8 @@ impl Drop for Process {
     }
 }
 
-/// Waits for the end of a process without reaping it, then cancels `ended`. It uses a thread of its
-/// own, because a runtime can wait for one process only by reaping it, and the id of a reaped
-/// process must not be killed. The thread ends with the process.
+/// Waits for the end of a process without reaping it, then cancels `ended`. The thread ends with the
+/// process.
 fn announce_end(id: Pid, ended: CancellationToken) -> io::Result<()> {
     // The thread only calls the kernel.
     const STACK_BYTES: usize = 64 * 1024;
