@@ -52,6 +52,7 @@ pub mod targets {
         ("client_lines", crate::server::stdio::fuzzing::client_lines),
         ("server_lines", crate::mcp::fuzz_server_lines),
         ("events", crate::mcp::fuzz_events),
+        ("challenges", crate::mcp::fuzz_challenges),
         ("config", crate::config::fuzzing::config),
         ("schema", crate::tools::fuzzing::schema),
         ("arguments", crate::tools::fuzzing::arguments),

@@ -7,6 +7,7 @@
 //! have acted on is sent twice.
 
 mod body;
+mod challenge;
 mod client;
 mod connection;
 mod events;
@@ -21,6 +22,8 @@ mod transport;
 pub(super) use state::{Deadlines, HttpState, Known};
 pub(super) use transport::connect_transport;
 
+#[cfg(fuzzing)]
+pub(crate) use challenge::fuzzing::challenges as fuzz_challenges;
 #[cfg(fuzzing)]
 pub(crate) use events::fuzzing::events as fuzz_events;
 

@@ -37,7 +37,7 @@ pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, Rate
 pub use stats::{ServerState, ServerStats};
 
 #[cfg(fuzzing)]
-pub(crate) use http::fuzz_events;
+pub(crate) use http::{fuzz_challenges, fuzz_events};
 #[cfg(fuzzing)]
 pub(crate) use stdio::fuzzing::server_lines as fuzz_server_lines;
 

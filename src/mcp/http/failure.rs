@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, StatusCode, header};
 use rmcp::model::ErrorData;
 
+use super::challenge::challenges;
 use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, unavailable};
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -99,9 +100,12 @@ pub(super) fn of_status(
     error
 }
 
+/// Whether the token lacks a scope (RFC 6750, section 3.1).
 fn asks_for_scope(headers: &HeaderMap) -> bool {
-    let challenge = headers.get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    challenge.is_some_and(|challenge| challenge.contains("insufficient_scope"))
+    headers.get_all(header::WWW_AUTHENTICATE).iter().any(|value| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        challenges(&value).iter().any(|challenge| challenge.parameter("error") == Some("insufficient_scope"))
+    })
 }
 
 /// The pause that `Retry-After` asks for, in seconds or as a date, clamped to between zero and a

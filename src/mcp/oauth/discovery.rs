@@ -34,7 +34,11 @@ pub(super) struct Discovered {
 /// Discovers the authorization server of the server at `url`, and checks that credentials may be
 /// sent to it: its metadata document must be its own, and it must be the configured server, or the
 /// one that the credentials are `bound` to.
-pub(super) async fn discover(url: &Url, config: &OAuth, bound: Option<&Binding>) -> Result<Discovered, SignInError> {
+pub(super) async fn discover(
+    url: &Url,
+    config: &OAuth,
+    bound: Option<&Binding>,
+) -> Result<Discovered, SignInError> {
     let http = OAuthHttp::new(url).map_err(|error| RmcpError::InternalError(error.message))?;
     let http = Arc::new(http);
     let mut manager =
