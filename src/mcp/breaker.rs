@@ -20,11 +20,11 @@ pub(super) const OPEN_TIME: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Breaker {
     server: Arc<str>,
-    state: Mutex<State>,
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct BreakerState {
     phase: Phase,
     /// Grows with each change of phase. The outcome of a call that began in another phase is
     /// ignored.
@@ -70,7 +70,7 @@ pub(super) struct Permit {
 
 impl Breaker {
     pub(super) fn new(server: Arc<str>) -> Arc<Self> {
-        let state = State { phase: Phase::Closed { failures: 0 }, epoch: 0, failures_total: 0 };
+        let state = BreakerState { phase: Phase::Closed { failures: 0 }, epoch: 0, failures_total: 0 };
         Arc::new(Self { server, state: Mutex::new(state) })
     }
 
@@ -121,7 +121,7 @@ impl Breaker {
         }
     }
 
-    fn change(&self, state: &mut State, phase: Phase) {
+    fn change(&self, state: &mut BreakerState, phase: Phase) {
         state.epoch += 1;
         state.phase = phase;
         match phase {

@@ -11,7 +11,7 @@ use tokio::time::{sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{CallFailure, Connection};
-use super::server::{ConnectionAttempt, Server};
+use super::server::{ConnectionAttempt, UpstreamServer};
 use super::stats::CountedCall;
 use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
@@ -21,7 +21,7 @@ use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolRes
 /// open the circuit of a slow server for all runs.
 const FAIR_WAIT: Duration = Duration::from_secs(10);
 
-impl Server {
+impl UpstreamServer {
     /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
     /// then it is sent again over a new connection.
     pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {

@@ -113,7 +113,7 @@ fn spawning_thread() -> io::Result<mpsc::Sender<Job>> {
 
 /// Abandons the spawning thread, because it hangs in the kernel: the program may be on a file
 /// system that does not respond. The next process is started by another thread.
-pub(super) fn give_up_spawning() {
+pub(super) fn abandon_spawning_thread() {
     *SPAWNING.lock() = None;
 }
 
@@ -210,8 +210,8 @@ impl Process {
     }
 
     /// The stderr tail without control characters; empty if there is none.
-    pub(super) fn last_words(&self) -> String {
-        self.stderr.lock().shown()
+    pub(super) fn stderr_tail(&self) -> String {
+        self.stderr.lock().render()
     }
 
     /// Waits until the process has ended. Does not reap it.
@@ -280,15 +280,15 @@ fn announce_end(id: Pid, ended: CancellationToken) -> io::Result<()> {
     Ok(())
 }
 
-/// The [`End::status`] of a connection whose end has no other explanation.
+/// The [`ConnectionEnd::status`] of a connection whose end has no other explanation.
 pub(super) const CLOSED: &str = "closed the connection";
 
 /// How a connection ended.
-pub(super) struct End {
+pub(super) struct ConnectionEnd {
     /// The rest of a sentence after the server: `ended with exit status 1`.
     pub(super) status: String,
     /// The stderr tail of its process; empty if there is none.
-    pub(super) last_words: String,
+    pub(super) stderr_tail: String,
 }
 
 /// Describes how a process ended, as the rest of a sentence after its subject.

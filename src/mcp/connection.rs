@@ -16,10 +16,10 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::connect::{CLOSED, End};
+use super::connect::{CLOSED, ConnectionEnd};
 use super::errors::{self, unavailable};
 use super::notifications::Notifications;
-use super::stderr::with_last_words;
+use super::stderr::with_stderr_tail;
 use super::{answers, results};
 use crate::json::Json;
 use crate::tools::{ProgressListener, ToolError, ToolResult};
@@ -51,7 +51,7 @@ pub(super) struct Connection {
     /// Cancelled when the owner wants the server to end.
     pub(super) stop: CancellationToken,
     /// How it ended. Set when the cleanup is complete.
-    pub(super) end: OnceLock<End>,
+    pub(super) end: OnceLock<ConnectionEnd>,
     pub(super) finished: CancellationToken,
 }
 
@@ -75,7 +75,7 @@ impl Connection {
             end: OnceLock::new(),
             finished: CancellationToken::new(),
         });
-        if connection.is_modern() {
+        if connection.is_stateless() {
             // The task ends with the connection.
             tokio::spawn(subscribe(Arc::clone(&connection)));
         }
@@ -89,7 +89,7 @@ impl Connection {
 
     /// Whether the server uses the stateless revision, in which it announces changes only to
     /// subscribers.
-    fn is_modern(&self) -> bool {
+    fn is_stateless(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
     }
 
@@ -200,10 +200,10 @@ impl Connection {
             }
             _ => {
                 let _elapsed = timeout(REASON_TIME, self.finished.cancelled()).await;
-                let (status, last_words) =
-                    self.end.get().map_or((CLOSED, ""), |end| (&*end.status, &*end.last_words));
+                let (status, stderr_tail) =
+                    self.end.get().map_or((CLOSED, ""), |end| (&*end.status, &*end.stderr_tail));
                 let message = format!("server `{server}` {status} while {meanwhile}");
-                unavailable(with_last_words(message, last_words))
+                unavailable(with_stderr_tail(message, stderr_tail))
             }
         }
     }

@@ -56,15 +56,15 @@ pub(super) struct ToolPage<'a> {
     pub(super) ttl: Option<Duration>,
 }
 
-/// Parses a page of a list of tools, and at most `most` of its tools.
+/// Parses a page of a list of tools, and at most `max` of its tools.
 ///
 /// # Errors
 ///
 /// If it is not such a page.
-pub(super) fn read_tools(text: &str, most: usize) -> Result<ToolPage<'_>, serde_json::Error> {
+pub(super) fn read_tools(text: &str, max: usize) -> Result<ToolPage<'_>, serde_json::Error> {
     let page: WrittenPage<'_> = serde_json::from_str(text)?;
     let ttl = page.ttl_ms.map(|milliseconds| Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)));
-    Ok(ToolPage { tools: json::items(page.tools.get(), most)?, next_cursor: page.next_cursor, ttl })
+    Ok(ToolPage { tools: json::items(page.tools.get(), max)?, next_cursor: page.next_cursor, ttl })
 }
 
 /// A tool as a server describes it.

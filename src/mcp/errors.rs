@@ -130,11 +130,11 @@ fn says_unknown_tool(message: &str, tool: &str) -> bool {
             && is_missing.iter().any(|words| message.contains(words)))
 }
 
-pub(super) fn shortened(text: &str, most: usize) -> String {
-    if text.len() <= most {
+pub(super) fn shortened(text: &str, max: usize) -> String {
+    if text.len() <= max {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(most);
+    let end = text.floor_char_boundary(max);
     format!("{} [{} more bytes]", &text[..end], text.len() - end)
 }
 

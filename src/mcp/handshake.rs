@@ -13,10 +13,10 @@ use rmcp::transport::Transport;
 use tokio::runtime::Handle;
 use tokio::time::timeout_at;
 
-use super::connect::End;
+use super::connect::ConnectionEnd;
 use super::errors::{self, unavailable};
-use super::notifications::{Client, Notifications};
-use super::stderr::with_last_words;
+use super::notifications::{NotificationHandler, Notifications};
+use super::stderr::with_stderr_tail;
 use super::stdio::NO_ANSWER;
 use crate::tools::ToolError;
 
@@ -66,7 +66,7 @@ impl HandshakeFailure {
         }
     }
 
-    pub(super) fn into_error(self, server: &str, end: &End) -> ToolError {
+    pub(super) fn into_error(self, server: &str, end: &ConnectionEnd) -> ToolError {
         let error = match self {
             Self::Refused(error) => match *error {
                 ClientInitializeError::LegacyFallbackFailed { fallback, .. } => Self::Refused(fallback),
@@ -98,7 +98,7 @@ impl HandshakeFailure {
                 _ => return errors::unreadable(server, "it is not an answer to the handshake"),
             },
         };
-        unavailable(with_last_words(message, &end.last_words))
+        unavailable(with_stderr_tail(message, &end.stderr_tail))
     }
 }
 
@@ -106,7 +106,7 @@ impl HandshakeFailure {
 pub(super) async fn shake_hands<T>(
     start: &Start<'_>,
     transport: T,
-) -> Result<RunningService<RoleClient, Client>, HandshakeFailure>
+) -> Result<RunningService<RoleClient, NotificationHandler>, HandshakeFailure>
 where
     T: Transport<RoleClient> + 'static,
 {
@@ -119,7 +119,7 @@ where
             ClientLifecycleMode::Auto { preferred_versions, legacy_version }
         }
     };
-    let client = Client { notifications: start.notifications.clone() };
+    let client = NotificationHandler { notifications: start.notifications.clone() };
     let served =
         timeout_at(start.deadline.into(), serve_client_with_lifecycle(client, transport, lifecycle)).await;
     let running = match served {

@@ -19,7 +19,7 @@ mod sse;
 mod state;
 mod transport;
 
-pub(super) use state::{Deadlines, HttpState, Known};
+pub(super) use state::{Deadlines, HttpState, LastKind};
 pub(super) use transport::connect_transport;
 
 #[cfg(fuzzing)]

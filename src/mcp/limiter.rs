@@ -26,10 +26,10 @@ pub(super) struct Limiter {
     server: Arc<str>,
     pub(super) breaker: Arc<Breaker>,
     limiter: Option<(RateLimit, DefaultDirectRateLimiter)>,
-    places: Arc<Semaphore>,
-    most_places: usize,
-    most_waiting: usize,
-    longest_wait: Duration,
+    slots: Arc<Semaphore>,
+    max_slots: usize,
+    max_waiting: usize,
+    max_wait: Duration,
     waiting: AtomicUsize,
     rate_limited_total: AtomicU64,
     queue_full_total: AtomicU64,
@@ -38,13 +38,13 @@ pub(super) struct Limiter {
 /// A call that has passed the limiter. Holds its slot until it is dropped.
 pub(super) struct Admitted {
     permit: Permit,
-    _place: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
     _active: Active,
 }
 
 impl Limiter {
     pub(super) fn new(server: &Arc<str>, settings: &McpServer) -> Self {
-        let most_places = settings.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
+        let max_slots = settings.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             server: Arc::clone(server),
             breaker: Breaker::new(Arc::clone(server)),
@@ -52,10 +52,10 @@ impl Limiter {
                 let quota = Quota::with_period(limit.period / limit.calls.get())?.allow_burst(limit.calls);
                 Some((limit, RateLimiter::direct(quota)))
             }),
-            places: Arc::new(Semaphore::new(most_places)),
-            most_places,
-            most_waiting: settings.max_queued,
-            longest_wait: settings.queue_timeout,
+            slots: Arc::new(Semaphore::new(max_slots)),
+            max_slots,
+            max_waiting: settings.max_queued,
+            max_wait: settings.queue_timeout,
             waiting: AtomicUsize::new(0),
             rate_limited_total: AtomicU64::new(0),
             queue_full_total: AtomicU64::new(0),
@@ -83,12 +83,12 @@ impl Limiter {
             refused(ToolErrorCode::CircuitOpen, message, retry_after)
         })?;
         self.check_rate()?;
-        let place = match Arc::clone(&self.places).try_acquire_owned() {
-            Ok(place) => place,
-            Err(_) => self.wait_for_place(deadline, cancel).await?,
+        let slot = match Arc::clone(&self.slots).try_acquire_owned() {
+            Ok(slot) => slot,
+            Err(_) => self.wait_for_slot(deadline, cancel).await?,
         };
         let active = Active::new(&self.server);
-        Ok(Admitted { permit, _place: place, _active: active })
+        Ok(Admitted { permit, _slot: slot, _active: active })
     }
 
     fn check_rate(&self) -> Result<(), ToolError> {
@@ -110,7 +110,7 @@ impl Limiter {
         })
     }
 
-    async fn wait_for_place(
+    async fn wait_for_slot(
         &self,
         deadline: Instant,
         cancel: &CancellationToken,
@@ -119,13 +119,13 @@ impl Limiter {
         let _waiting = Waiting::new(self).ok_or_else(|| {
             self.queue_full(format!(
                 "server `{}` has {} calls running and {} waiting",
-                self.server, self.most_places, self.most_waiting
+                self.server, self.max_slots, self.max_waiting
             ))
         })?;
-        let limit = deadline.min(began + self.longest_wait);
+        let limit = deadline.min(began + self.max_wait);
         let acquired = tokio::select! {
             biased;
-            place = timeout_at(limit.into(), Arc::clone(&self.places).acquire_owned()) => place,
+            slot = timeout_at(limit.into(), Arc::clone(&self.slots).acquire_owned()) => slot,
             () = cancel.cancelled() => {
                 return Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"));
             }
@@ -133,7 +133,7 @@ impl Limiter {
         metrics::histogram!("pool_queue_wait_seconds", "server" => self.server.to_string())
             .record(began.elapsed());
         match acquired {
-            Ok(Ok(place)) => Ok(place),
+            Ok(Ok(slot)) => Ok(slot),
             _ if limit == deadline => {
                 let message = format!("server `{}` had no place free before the run's end", self.server);
                 Err(ToolError::new(ToolErrorCode::ToolTimeout, message))
@@ -141,7 +141,7 @@ impl Limiter {
             _ => Err(self.queue_full(format!(
                 "server `{}` had no place free within {} s",
                 self.server,
-                self.longest_wait.as_secs_f64()
+                self.max_wait.as_secs_f64()
             ))),
         }
     }
@@ -154,7 +154,7 @@ impl Limiter {
 
     /// The number of calls in flight.
     pub(super) fn active(&self) -> usize {
-        self.most_places - self.places.available_permits()
+        self.max_slots - self.slots.available_permits()
     }
 
     /// The number of calls that wait for a slot.
@@ -211,7 +211,7 @@ impl<'a> Waiting<'a> {
         let waiting = Self(limiter);
         let before = limiter.waiting.fetch_add(1, Ordering::Relaxed);
         metrics::gauge!("pool_queue_depth", "server" => limiter.server.to_string()).increment(1);
-        (before < limiter.most_waiting).then_some(waiting)
+        (before < limiter.max_waiting).then_some(waiting)
     }
 }
 

@@ -104,11 +104,11 @@ impl Connection {
             let mut cut = None;
             for item in items.map_err(unreadable)? {
                 if count >= MAX_TOOLS {
-                    cut = Some(ListCut::ManyEntries { most: MAX_TOOLS });
+                    cut = Some(ListCut::ManyEntries { max: MAX_TOOLS });
                     break;
                 }
                 if all.len() + item.get().len() > definitions::SERVER_BYTES {
-                    cut = Some(ListCut::Large { most: definitions::SERVER_BYTES });
+                    cut = Some(ListCut::Large { max: definitions::SERVER_BYTES });
                     break;
                 }
                 if count > 0 {
@@ -153,10 +153,10 @@ impl Connection {
 fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut> {
     for tool in tools {
         if list.len() >= MAX_TOOLS {
-            return Some(ListCut::ManyEntries { most: MAX_TOOLS });
+            return Some(ListCut::ManyEntries { max: MAX_TOOLS });
         }
         if list.is_full() {
-            return Some(ListCut::Large { most: definitions::SERVER_BYTES });
+            return Some(ListCut::Large { max: definitions::SERVER_BYTES });
         }
         list.push(tool);
     }

@@ -11,7 +11,7 @@ use super::errors::{MESSAGE_BYTES, is_own_code, shortened};
 
 /// The top level of an incoming message. Its parts are parsed when their type is known.
 #[derive(Deserialize)]
-pub(super) struct Envelope<'a> {
+pub(super) struct IncomingMessage<'a> {
     #[serde(borrow)]
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow)]

@@ -87,11 +87,11 @@ impl Drop for Listening {
 
 /// The client's declaration to a server: no capabilities, so no sampling, no elicitation, no roots.
 /// Notifications are received here over HTTP; over stdio the transport reads them.
-pub(super) struct Client {
+pub(super) struct NotificationHandler {
     pub(super) notifications: Notifications,
 }
 
-impl ClientHandler for Client {
+impl ClientHandler for NotificationHandler {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
             ClientCapabilities::default(),

@@ -27,10 +27,10 @@ pub(super) enum ListCut {
     RepeatedCursor,
     #[error("it has more than {MAX_PAGES} pages")]
     ManyPages,
-    #[error("it has more than {most} entries")]
-    ManyEntries { most: usize },
-    #[error("it has more than {most} bytes")]
-    Large { most: usize },
+    #[error("it has more than {max} entries")]
+    ManyEntries { max: usize },
+    #[error("it has more than {max} bytes")]
+    Large { max: usize },
 }
 
 impl Pages {

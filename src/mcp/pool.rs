@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::server::Server;
+use super::server::UpstreamServer;
 use super::settings::McpServer;
 use super::stats::ServerStats;
 use crate::json::Json;
@@ -22,7 +22,7 @@ use crate::tools::{
 
 /// The MCP servers of one executor. Lives as long as the executor; its processes end with it.
 pub(crate) struct McpServers {
-    servers: Vec<Arc<Server>>,
+    servers: Vec<Arc<UpstreamServer>>,
     by_name: HashMap<Arc<str>, usize>,
     /// The runtime of connections, timers and processes. Callers may be on any thread.
     handle: Handle,
@@ -34,10 +34,10 @@ impl McpServers {
     ///
     /// Tokens for HTTP servers are stored in `state_directory`.
     pub(crate) fn new(servers: Vec<McpServer>, state_directory: Option<&Path>, handle: &Handle) -> Self {
-        let mut unique: Vec<Arc<Server>> = Vec::with_capacity(servers.len());
+        let mut unique: Vec<Arc<UpstreamServer>> = Vec::with_capacity(servers.len());
         let mut by_name = HashMap::new();
         for settings in servers {
-            let server = Server::new(settings, state_directory, handle);
+            let server = UpstreamServer::new(settings, state_directory, handle);
             match by_name.get(&server.name) {
                 Some(&position) => unique[position] = server,
                 None => {
@@ -67,12 +67,12 @@ impl McpServers {
     /// Shuts down all servers gracefully and at the same time: closes stdin, then sends SIGTERM,
     /// then kills. Returns within [`super::server::SHUTDOWN_TIME`].
     pub(crate) async fn shutdown(&self) {
-        let endings = join_all(self.servers.iter().cloned().map(Server::shutdown));
+        let endings = join_all(self.servers.iter().cloned().map(UpstreamServer::shutdown));
         let _runtime_is_gone = on_runtime(&self.handle, endings.map(Ok)).await;
         self.close();
     }
 
-    fn server(&self, name: &str) -> Result<&Arc<Server>, ToolError> {
+    fn server(&self, name: &str) -> Result<&Arc<UpstreamServer>, ToolError> {
         self.by_name
             .get(name)
             .map(|&position| &self.servers[position])

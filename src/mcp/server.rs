@@ -39,7 +39,7 @@ const MAX_WAITED_PAUSE: Duration = Duration::from_secs(1);
 pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
 
 /// A configured server.
-pub(super) struct Server {
+pub(super) struct UpstreamServer {
     pub(super) name: Arc<str>,
     pub(super) settings: McpServer,
     /// Identifies the server: see [`McpServer::identity`].
@@ -51,13 +51,13 @@ pub(super) struct Server {
     /// The authorization for an HTTP server.
     authorization: Option<Arc<Authorization>>,
     /// Which of the two HTTP transports it used last.
-    http_kind: Arc<http::Known>,
+    http_kind: Arc<http::LastKind>,
     pub(super) limiter: Limiter,
     pub(super) times: CallTimes,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
-struct State {
+struct ConnectionState {
     closed: bool,
     /// The current connection, or the attempt to make it, shared by all callers that need it.
     start: Option<Driven<Arc<Connection>>>,
@@ -122,7 +122,7 @@ fn backoff() -> ExponentialBackoff {
         .build()
 }
 
-impl Server {
+impl UpstreamServer {
     pub(super) fn new(settings: McpServer, state_directory: Option<&Path>, handle: &Handle) -> Arc<Self> {
         let name: Arc<str> = Arc::from(settings.name.as_str());
         Arc::new(Self {
@@ -135,7 +135,7 @@ impl Server {
             generation: Arc::default(),
             handle: handle.clone(),
             times: CallTimes::default(),
-            state: Mutex::new(State::new()),
+            state: Mutex::new(ConnectionState::new()),
             name,
             settings,
         })
@@ -411,13 +411,13 @@ impl Server {
 
     /// Closes the server to new calls and returns its former state, so that it is ended outside the
     /// lock.
-    fn lock_up(&self) -> State {
-        std::mem::replace(&mut *self.state.lock(), State { closed: true, ..State::new() })
+    fn close(&self) -> ConnectionState {
+        std::mem::replace(&mut *self.state.lock(), ConnectionState { closed: true, ..ConnectionState::new() })
     }
 
     /// Kills the process at once.
     pub(super) fn kill(&self) -> Option<Arc<Process>> {
-        let State { start, process, .. } = self.lock_up();
+        let ConnectionState { start, process, .. } = self.close();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
             connection.stop();
         }
@@ -428,7 +428,7 @@ impl Server {
 
     /// Ends the server gracefully: closes its stdin, then sends SIGTERM, then kills it.
     pub(super) async fn shutdown(self: Arc<Self>) {
-        let State { start, process, .. } = self.lock_up();
+        let ConnectionState { start, process, .. } = self.close();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
             let _elapsed = timeout(SHUTDOWN_TIME, connection.shutdown()).await;
         }
@@ -439,7 +439,7 @@ impl Server {
     }
 }
 
-impl State {
+impl ConnectionState {
     fn new() -> Self {
         Self {
             closed: false,

@@ -11,12 +11,12 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::connect::{self, CLOSED, End, Process};
+use super::connect::{self, CLOSED, ConnectionEnd, Process};
 use super::connection::Connection;
 use super::errors::{closed, unavailable};
 use super::handshake::{HandshakeFailure, Revisions, Start, shake_hands};
 use super::http::{self, Deadlines, HttpState};
-use super::notifications::{Client, Notifications};
+use super::notifications::{NotificationHandler, Notifications};
 use super::oauth::Authorization;
 use super::settings::{HttpTransport, StdioTransport};
 use super::stdio::LineTransport;
@@ -68,7 +68,7 @@ pub(super) async fn over_pipes(
     let server = Arc::clone(&start.server);
     let spawned = timeout_at(start.deadline.into(), connect::spawn(config, start.handle)).await;
     let spawned = spawned.unwrap_or_else(|_elapsed| {
-        connect::give_up_spawning();
+        connect::abandon_spawning_thread();
         Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the system does not start it"))
     });
     let (process, pipes) =
@@ -80,12 +80,13 @@ pub(super) async fn over_pipes(
     }
     let drained = tokio::spawn(process.drain(pipes.stderr));
     let revisions = start.revisions;
-    match Wire::new(start, pipes.stdout, pipes.stdin).await {
-        Ok(wire) => {
-            let connection = Connection::new(server, wire.running.peer(), &wire.notifications, &wire.ended);
+    match PipeConnection::new(start, pipes.stdout, pipes.stdin).await {
+        Ok(piped) => {
+            let connection =
+                Connection::new(server, piped.running.peer(), &piped.notifications, &piped.ended);
             // The task ends with the process, which the owner ends through `stop` or by killing
             // it.
-            tokio::spawn(watch(Arc::clone(&connection), process, wire, drained));
+            tokio::spawn(watch(Arc::clone(&connection), process, piped, drained));
             Ok(connection)
         }
         Err(failure) => {
@@ -102,7 +103,7 @@ pub(super) async fn over_http(
     config: &HttpTransport,
     start: Start<'_>,
     authorization: Option<Arc<Authorization>>,
-    known: Arc<http::Known>,
+    last_kind: Arc<http::LastKind>,
     request_time: Duration,
 ) -> Result<Arc<Connection>, StartFailure> {
     let deadlines = Deadlines { connect: start.connect_timeout, request: request_time };
@@ -111,7 +112,7 @@ pub(super) async fn over_http(
         Arc::clone(&server),
         config,
         authorization,
-        known,
+        last_kind,
         start.notifications.clone(),
         deadlines,
     )
@@ -128,7 +129,7 @@ pub(super) async fn over_http(
             // The transport's own error is more precise than the one that rmcp derives from it.
             let error = state.failure().cloned().unwrap_or_else(|| {
                 let status = state.end_reason().unwrap_or(CLOSED).to_owned();
-                failure.into_error(&server, &End { status, last_words: String::new() })
+                failure.into_error(&server, &ConnectionEnd { status, stderr_tail: String::new() })
             });
             Err(StartFailure::certain(error))
         }
@@ -136,14 +137,14 @@ pub(super) async fn over_http(
 }
 
 /// A connection over a pair of pipes, without its process.
-struct Wire {
-    running: RunningService<RoleClient, Client>,
+struct PipeConnection {
+    running: RunningService<RoleClient, NotificationHandler>,
     notifications: Notifications,
     ended: CancellationToken,
     writing: JoinHandle<()>,
 }
 
-impl Wire {
+impl PipeConnection {
     /// Performs the handshake over a pair of pipes.
     async fn new(
         start: Start<'_>,
@@ -178,8 +179,13 @@ impl Wire {
 }
 
 /// Waits for the end of the server, whatever causes it, and cleans up.
-async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, drained: JoinHandle<()>) {
-    let Wire { running, ended, mut writing, .. } = wire;
+async fn watch(
+    connection: Arc<Connection>,
+    process: Arc<Process>,
+    piped: PipeConnection,
+    drained: JoinHandle<()>,
+) {
+    let PipeConnection { running, ended, mut writing, .. } = piped;
     tokio::select! {
         // The server accepts no more input, but its remaining output is read.
         _over = &mut writing => {
@@ -213,7 +219,7 @@ async fn watch(connection: Arc<Connection>, process: Arc<Process>, wire: Wire, d
 /// Waits for the end of an HTTP connection and cleans up.
 async fn watch_http(
     connection: Arc<Connection>,
-    running: RunningService<RoleClient, Client>,
+    running: RunningService<RoleClient, NotificationHandler>,
     state: Arc<HttpState>,
 ) {
     tokio::select! {
@@ -226,12 +232,12 @@ async fn watch_http(
     state.end("was closed");
     let status = state.end_reason().unwrap_or(CLOSED);
     tracing::info!(server = &*connection.server, end = status, "connection ended");
-    let _first = connection.end.set(End { status: status.to_owned(), last_words: String::new() });
+    let _first = connection.end.set(ConnectionEnd { status: status.to_owned(), stderr_tail: String::new() });
     connection.finished.cancel();
 }
 
 /// Ensures that the process and its descendants have ended, and returns how it ended.
-async fn finish(process: &Process, mut drained: JoinHandle<()>) -> End {
+async fn finish(process: &Process, mut drained: JoinHandle<()>) -> ConnectionEnd {
     let ended_itself = timeout(EXIT_TIME, process.ended()).await.is_ok();
     process.kill();
     let _elapsed = timeout(KILL_TIME, process.ended()).await;
@@ -239,7 +245,7 @@ async fn finish(process: &Process, mut drained: JoinHandle<()>) -> End {
     let _finished: Result<Result<(), JoinError>, _> = timeout(DRAIN_TIME, &mut drained).await;
     drained.abort();
     let status = if ended_itself { connect::describe(status) } else { CLOSED.to_owned() };
-    End { status, last_words: process.last_words() }
+    ConnectionEnd { status, stderr_tail: process.stderr_tail() }
 }
 
 fn not_started(name: &str, config: &StdioTransport, error: &std::io::Error) -> ToolError {

@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Bytes of a server's stderr that are kept: its tail, with room for a long stack trace.
-const STDERR_KEPT: usize = 64 * 1024;
+const MAX_TAIL_BYTES: usize = 64 * 1024;
 
 /// Bytes of it that an error message contains.
-const STDERR_SHOWN: usize = 4 * 1024;
+const MAX_RENDERED_BYTES: usize = 4 * 1024;
 
 /// The last bytes of a stream.
 #[derive(Default)]
@@ -20,16 +20,16 @@ pub(super) struct Tail {
 
 impl Tail {
     fn push(&mut self, piece: &[u8]) {
-        let piece = &piece[piece.len().saturating_sub(STDERR_KEPT)..];
-        let surplus = (self.bytes.len() + piece.len()).saturating_sub(STDERR_KEPT);
+        let piece = &piece[piece.len().saturating_sub(MAX_TAIL_BYTES)..];
+        let surplus = (self.bytes.len() + piece.len()).saturating_sub(MAX_TAIL_BYTES);
         self.bytes.drain(..surplus);
         self.bytes.extend(piece);
     }
 
     /// Renders the end of the tail as text for a terminal, without escape sequences and other
     /// control characters, and without an incomplete first line.
-    pub(super) fn shown(&self) -> String {
-        let skipped = self.bytes.len().saturating_sub(STDERR_SHOWN);
+    pub(super) fn render(&self) -> String {
+        let skipped = self.bytes.len().saturating_sub(MAX_RENDERED_BYTES);
         let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let text = if skipped > 0 { text.split_once('\n').map_or(&*text, |(_, rest)| rest) } else { &*text };
@@ -46,8 +46,8 @@ pub(super) async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Ta
 }
 
 /// Adds the stderr tail of a process to an error message.
-pub(super) fn with_last_words(message: String, last_words: &str) -> String {
-    if last_words.is_empty() { message } else { format!("{message}; the end of its stderr:\n{last_words}") }
+pub(super) fn with_stderr_tail(message: String, stderr_tail: &str) -> String {
+    if stderr_tail.is_empty() { message } else { format!("{message}; the end of its stderr:\n{stderr_tail}") }
 }
 
 fn without_controls(text: &str) -> String {

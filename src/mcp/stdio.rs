@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::answers::{Expected, encoded, expected, read_result};
 use super::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
-use super::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
+use super::message::{IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
 use super::notifications::Notifications;
 use crate::json::TreeError;
 use crate::lines::{FoundId, IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
@@ -60,7 +60,7 @@ enum Read {
     Message(Box<ServerJsonRpcMessage>),
     Nothing,
     /// The server violates the protocol so badly that the connection must be closed.
-    GiveUp,
+    Disconnect,
 }
 
 impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
@@ -112,7 +112,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             tracing::warn!(server = %self.server, bytes, "a line was too long and was skipped");
         } else if bytes > MAX_SKIPPED_LINE {
             tracing::warn!(server = %self.server, bytes, "a line does not end");
-            return Read::GiveUp;
+            return Read::Disconnect;
         }
         let problem = format!("more than {} MB in one message", MAX_LINE / (1024 * 1024));
         id.and_then(FoundId::as_number).map_or(Read::Nothing, |id| self.failed(id, OVERSIZED_ANSWER, problem))
@@ -122,16 +122,16 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         if line.is_empty() {
             return Read::Nothing;
         }
-        let envelope = match serde_json::from_slice::<Envelope<'_>>(line) {
-            Ok(envelope) => envelope,
+        let message = match serde_json::from_slice::<IncomingMessage<'_>>(line) {
+            Ok(message) => message,
             Err(error) => return self.unreadable(line, &error),
         };
-        match (&envelope.method, envelope.id) {
+        match (&message.method, message.id) {
             (Some(method), Some(id)) => self.answer(method, id),
             (Some(method), None) => self.read_notification(method, line),
-            (None, Some(id)) => self.read_answer(&envelope, id),
+            (None, Some(id)) => self.read_answer(&message, id),
             (None, None) => {
-                if let Some(error) = envelope.error {
+                if let Some(error) = message.error {
                     // It cannot be assigned to a request, so it is treated as noise.
                     tracing::debug!(server = %self.server, bytes = error.get().len(), "an error without an id");
                 }
@@ -161,7 +161,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         Read::Nothing
     }
 
-    fn read_answer(&mut self, envelope: &Envelope<'_>, id: &RawValue) -> Read {
+    fn read_answer(&mut self, message: &IncomingMessage<'_>, id: &RawValue) -> Read {
         // The client's ids are numbers, which some servers return as strings. Answers with wrong
         // ids, second answers, and answers to cancelled requests end here.
         let Ok(id) = id.get().trim_matches('"').parse::<i64>() else { return Read::Nothing };
@@ -169,7 +169,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
             return Read::Nothing;
         };
-        let answer = match (envelope.result, envelope.error) {
+        let answer = match (message.result, message.error) {
             (Some(result), None) => read_result(expected, result)
                 .map(|result| JsonRpcMessage::response(result, RequestId::Number(id))),
             (_, Some(error)) => read_error(error)
@@ -206,7 +206,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
 
     /// Ends the probe for the newest revision with the error of a server that does not know it.
     /// Some servers answer nothing before the handshake that they know.
-    fn give_up_probe(&mut self) -> Read {
+    fn fail_probe(&mut self) -> Read {
         let Some((id, _)) = self.probe.take() else { return Read::Nothing };
         tracing::debug!(server = %self.server, "no answer to the probe for the newest revision");
         self.failed(id, ErrorCode::METHOD_NOT_FOUND, NO_ANSWER.to_owned())
@@ -229,11 +229,11 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         };
         if outgoing.waiting_answers() >= MAX_WAITING_ANSWERS {
             tracing::warn!(server = %self.server, "the server asks without reading the answers");
-            return Read::GiveUp;
+            return Read::Disconnect;
         }
         match outgoing.push(answer.to_string().into_bytes(), true) {
             Ok(()) => Read::Nothing,
-            Err(_) => Read::GiveUp,
+            Err(_) => Read::Disconnect,
         }
     }
 
@@ -277,14 +277,14 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
             let read = match self.probe {
                 Some((_, until)) => match timeout_at(until.into(), self.read_on()).await {
                     Ok(read) => read,
-                    Err(_elapsed) => Ok(Some(self.give_up_probe())),
+                    Err(_elapsed) => Ok(Some(self.fail_probe())),
                 },
                 None => self.read_on().await,
             };
             match read {
                 Ok(Some(Read::Message(message))) => return Some(*message),
                 Ok(Some(Read::Nothing)) => {}
-                Ok(None | Some(Read::GiveUp)) => return None,
+                Ok(None | Some(Read::Disconnect)) => return None,
                 Err(error) => {
                     tracing::debug!(server = %self.server, %error, "reading from the server failed");
                     return None;

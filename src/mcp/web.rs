@@ -12,8 +12,8 @@ use crate::tools::ToolError;
 
 /// How long an unused connection is kept. This is below the idle timeouts of common servers and
 /// proxies, so that a kept connection is rarely one that the other side is just closing.
-const KEPT_IDLE: Duration = Duration::from_secs(30);
-const MAX_KEPT: usize = 16;
+const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
+const MAX_IDLE_CONNECTIONS: usize = 16;
 
 /// Makes a connection pool with the bounds that apply to every request of this crate.
 ///
@@ -24,7 +24,7 @@ const MAX_KEPT: usize = 16;
 /// # Errors
 ///
 /// If TLS cannot be set up at all.
-pub(super) fn pool(connect_timeout: Duration) -> Result<Client, ToolError> {
+pub(super) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
     // Keeps the process's default provider if there is one, otherwise installs ring. reqwest
     // accepts a provider for one client only together with a verifier, and users expect the
     // platform's verifier.
@@ -35,8 +35,8 @@ pub(super) fn pool(connect_timeout: Duration) -> Result<Client, ToolError> {
             .connect_timeout(connect_timeout)
             .tcp_nodelay(true)
             .tcp_keepalive(Duration::from_secs(30))
-            .pool_idle_timeout(KEPT_IDLE)
-            .pool_max_idle_per_host(MAX_KEPT)
+            .pool_idle_timeout(MAX_IDLE_TIME)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
             .referer(false)
             .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
     };

@@ -7,10 +7,10 @@ use reqwest::Response;
 use rmcp::model::ErrorData;
 use tokio::time::timeout;
 
-use super::failure::Problem;
+use super::failure::RequestFailure;
 use crate::lines::MAX_LINE;
 use crate::mcp::errors::unavailable;
-use crate::mcp::message::{Envelope, read_error};
+use crate::mcp::message::{IncomingMessage, read_error};
 use crate::mcp::web::cause;
 
 pub(super) const JSON: &str = "application/json";
@@ -46,15 +46,16 @@ pub(super) fn kind(response: &Response) -> Kind {
 }
 
 /// Reads the whole body. The caller bounds the time.
-pub(super) async fn read(response: Response) -> Result<Vec<u8>, Problem> {
+pub(super) async fn read(response: Response) -> Result<Vec<u8>, RequestFailure> {
     match read_up_to(response, MAX_LINE).await {
         Ok(Some(body)) => Ok(body),
-        Ok(None) => {
-            Err(Problem::Oversized(format!("more than {} MB in one message", MAX_LINE / (1024 * 1024))))
-        }
+        Ok(None) => Err(RequestFailure::Oversized(format!(
+            "more than {} MB in one message",
+            MAX_LINE / (1024 * 1024)
+        ))),
         Err(error) => {
             let cause = cause(&error);
-            Err(Problem::Failed(unavailable(format!(
+            Err(RequestFailure::Failed(unavailable(format!(
                 "the connection broke during the answer; whether the call took effect is unknown: {cause}"
             ))))
         }
@@ -70,10 +71,10 @@ pub(super) async fn read_refusal(response: Response) -> Option<ErrorData> {
     error_in(&body)
 }
 
-async fn read_up_to(mut response: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
+async fn read_up_to(mut response: Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > most {
+        if body.len() + chunk.len() > max {
             return Ok(None);
         }
         body.extend_from_slice(&chunk);
@@ -83,6 +84,6 @@ async fn read_up_to(mut response: Response, most: usize) -> reqwest::Result<Opti
 
 /// The JSON-RPC error in the body of an HTTP error, if there is one.
 fn error_in(body: &[u8]) -> Option<ErrorData> {
-    let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
-    read_error(envelope.error?).ok()
+    let message: IncomingMessage<'_> = serde_json::from_slice(body).ok()?;
+    read_error(message.error?).ok()
 }

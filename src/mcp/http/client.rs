@@ -7,11 +7,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Request, Response};
 use url::Url;
 
-use super::failure::{self, Problem};
+use super::failure::{self, RequestFailure};
 use crate::mcp::errors::unavailable;
 use crate::mcp::oauth::Authorization;
 use crate::mcp::settings::HttpTransport;
-use crate::mcp::web::{cause, pool};
+use crate::mcp::web::{self, cause};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of redirects within the server's origin. More are a loop.
@@ -73,7 +73,7 @@ impl HttpClient {
         }
         // A configured `Authorization` header takes precedence.
         let authorization = authorization.filter(|_| !headers.contains_key(header::AUTHORIZATION));
-        Ok(Self { server, http: pool(connect_timeout)?, headers, authorization })
+        Ok(Self { server, http: web::client(connect_timeout)?, headers, authorization })
     }
 
     /// Sends one request and returns the response's head, whatever its status.
@@ -91,7 +91,7 @@ impl HttpClient {
         url: &Url,
         headers: HeaderMap,
         body: Option<&[u8]>,
-    ) -> Result<Response, Problem> {
+    ) -> Result<Response, RequestFailure> {
         let mut token = match &self.authorization {
             Some(authorization) => authorization.token(url).await?,
             None => None,
@@ -127,7 +127,7 @@ impl HttpClient {
             let encoding = response.headers().get(header::CONTENT_ENCODING);
             if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
                 // No encoding was offered. Decoding could expand a megabyte to ten gigabytes.
-                return Err(Problem::Unreadable(
+                return Err(RequestFailure::Unreadable(
                     "its body is compressed, which was not asked for".to_owned(),
                 ));
             }

@@ -15,9 +15,9 @@ use url::Url;
 use super::body::{self, Kind};
 use super::client::HttpClient;
 use super::events::{Events, EventsError};
-use super::failure::Problem;
-use super::inbox::{Inbox, Taken};
-use super::state::{Deadlines, HttpState, Known};
+use super::failure::RequestFailure;
+use super::inbox::{Inbox, Received};
+use super::state::{Deadlines, HttpState, LastKind};
 use crate::mcp::errors::unavailable;
 use crate::mcp::settings::{HttpKind, HttpTransport};
 use crate::tools::ToolError;
@@ -45,11 +45,11 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The state that all tasks of one connection share.
-pub(super) struct Link {
+pub(super) struct HttpConnection {
     pub(super) client: HttpClient,
     pub(super) url: Url,
     pub(super) configured: HttpKind,
-    pub(super) known: Arc<Known>,
+    pub(super) last_kind: Arc<LastKind>,
     pub(super) inbox: Inbox,
     pub(super) state: Arc<HttpState>,
     pub(super) deadlines: Deadlines,
@@ -75,28 +75,28 @@ pub(super) struct Negotiated {
     pub(super) session: Option<HeaderValue>,
     pub(super) version: Option<HeaderValue>,
     /// Whether messages carry the headers of revision 2026-07-28, which has no sessions.
-    pub(super) is_modern: bool,
+    pub(super) is_stateless: bool,
     /// The URL for messages, with the older transport.
     pub(super) endpoint: Option<Url>,
     /// Whether it is known which of the two transports the server uses.
-    pub(super) is_settled: bool,
+    pub(super) is_kind_known: bool,
 }
 
-impl Link {
+impl HttpConnection {
     /// Returns the shared state, and the receiver of the messages for rmcp.
     pub(super) fn new(
         client: HttpClient,
         config: &HttpTransport,
-        known: Arc<Known>,
+        last_kind: Arc<LastKind>,
         state: Arc<HttpState>,
         deadlines: Deadlines,
     ) -> (Arc<Self>, mpsc::Receiver<ServerJsonRpcMessage>) {
         let (inbox, incoming) = Inbox::new(Arc::clone(&client.server), state.notifications.clone());
-        let link = Self {
+        let connection = Self {
             client,
             url: config.url.clone(),
             configured: config.kind,
-            known,
+            last_kind,
             inbox,
             state,
             deadlines,
@@ -104,7 +104,7 @@ impl Link {
             control: Arc::new(Semaphore::new(MAX_CONTROL_POSTS)),
             stop: CancellationToken::new(),
         };
-        (Arc::new(link), incoming)
+        (Arc::new(connection), incoming)
     }
 
     /// The headers of every exchange after the first.
@@ -121,7 +121,7 @@ impl Link {
         headers
     }
 
-    pub(super) async fn post(&self, body: &[u8], more: HeaderMap) -> Result<Response, Problem> {
+    pub(super) async fn post(&self, body: &[u8], more: HeaderMap) -> Result<Response, RequestFailure> {
         let mut headers = self.headers();
         headers.extend(more);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body::JSON));
@@ -132,7 +132,7 @@ impl Link {
     }
 
     /// Opens the standalone stream for the server's own messages, or resumes a broken stream.
-    pub(super) async fn open_stream(&self, last_id: Option<&str>) -> Result<Events, Problem> {
+    pub(super) async fn open_stream(&self, last_id: Option<&str>) -> Result<Events, RequestFailure> {
         let mut headers = self.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static(body::EVENT_STREAM));
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
@@ -145,7 +145,7 @@ impl Link {
         match body::kind(&response) {
             Kind::EventStream => Ok(Events::new(response)),
             Kind::Json | Kind::Other(_) => {
-                Err(Problem::Unreadable("it is not a stream of events".to_owned()))
+                Err(RequestFailure::Unreadable("it is not a stream of events".to_owned()))
             }
         }
     }
@@ -158,7 +158,7 @@ impl Link {
     ) -> Result<(), EventsError> {
         while let Some(event) = events.next().await? {
             if event.name.is_empty() || event.name == "message" {
-                self.take(&event.data, id).await;
+                self.receive(&event.data, id).await;
             }
             if id.is_some_and(|id| !self.inbox.is_pending(id)) {
                 break;
@@ -167,24 +167,24 @@ impl Link {
         Ok(())
     }
 
-    pub(super) async fn take(self: &Arc<Self>, text: &[u8], id: Option<i64>) {
-        for taken in self.inbox.take(text, id).await {
-            if let Taken::Asked(answer) = taken {
+    pub(super) async fn receive(self: &Arc<Self>, text: &[u8], id: Option<i64>) {
+        for received in self.inbox.receive(text, id).await {
+            if let Received::Request(answer) = received {
                 self.post_control(answer.to_string().into_bytes(), HeaderMap::new(), Control::Answer);
             }
         }
     }
 
     /// Interprets a status other than success.
-    pub(super) async fn refused(&self, response: Response) -> Problem {
+    pub(super) async fn refused(&self, response: Response) -> RequestFailure {
         let status = response.status();
         let error = self.client.status_error(&response);
-        let (has_session, is_modern) = {
+        let (has_session, is_stateless) = {
             let negotiated = self.negotiated.lock();
-            (negotiated.session.is_some(), negotiated.is_modern)
+            (negotiated.session.is_some(), negotiated.is_stateless)
         };
-        if status == StatusCode::NOT_FOUND && has_session && !is_modern {
-            return Problem::SessionGone;
+        if status == StatusCode::NOT_FOUND && has_session && !is_stateless {
+            return RequestFailure::SessionGone;
         }
         let is_plain = !status.is_client_error()
             || matches!(
@@ -192,7 +192,7 @@ impl Link {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
             );
         if is_plain {
-            return Problem::Failed(error);
+            return RequestFailure::Failed(error);
         }
         if let Some(refusal) = body::read_refusal(response).await {
             // Some servers that have lost their sessions in a restart say so only in the error's
@@ -201,23 +201,23 @@ impl Link {
                 && status == StatusCode::BAD_REQUEST
                 && refusal.message.to_lowercase().contains("session")
             {
-                return Problem::SessionGone;
+                return RequestFailure::SessionGone;
             }
-            return Problem::Refused(refusal);
+            return RequestFailure::Refused(refusal);
         }
-        Problem::NotSpoken(error)
+        RequestFailure::UnsupportedTransport(error)
     }
 
     /// Stores the session id of the server's first answer. Later answers cannot change it.
-    pub(super) fn keep_session(&self, response: &Response) -> Result<(), Problem> {
+    pub(super) fn keep_session(&self, response: &Response) -> Result<(), RequestFailure> {
         let Some(session) = response.headers().get(SESSION_ID) else { return Ok(()) };
         let mut negotiated = self.negotiated.lock();
-        if negotiated.session.is_some() || negotiated.is_modern {
+        if negotiated.session.is_some() || negotiated.is_stateless {
             return Ok(());
         }
         let is_visible = session.as_bytes().iter().all(|byte| (b'!'..=b'~').contains(byte));
         if !is_visible || session.is_empty() || session.len() > MAX_SESSION_ID {
-            return Err(Problem::Unreadable("its session id is not one".to_owned()));
+            return Err(RequestFailure::Unreadable("its session id is not one".to_owned()));
         }
         let mut session = session.clone();
         session.set_sensitive(true);
@@ -235,12 +235,12 @@ impl Link {
             self.state.end("asked too much at once");
             return;
         };
-        let link = Arc::clone(self);
+        let connection = Arc::clone(self);
         // The task ends by its deadline.
         tokio::spawn(async move {
-            let posted = timeout(CONTROL_TIME, link.post(&body, headers));
+            let posted = timeout(CONTROL_TIME, connection.post(&body, headers));
             tokio::select! {
-                () = link.stop.cancelled() => {}
+                () = connection.stop.cancelled() => {}
                 _ = posted => {}
             }
             drop(permit);

@@ -14,13 +14,13 @@ pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(super) enum RequestFailure {
     /// The server could not be reached, or refused the request.
     Failed(ToolError),
     /// The server's own JSON-RPC error, sent with an HTTP error status.
     Refused(ErrorData),
     /// A 4xx without a JSON-RPC error: the server does not support streamable HTTP.
-    NotSpoken(ToolError),
+    UnsupportedTransport(ToolError),
     /// The session is over; the call was not executed.
     SessionGone,
     /// An answer that cannot be parsed.
@@ -29,11 +29,11 @@ pub(super) enum Problem {
     Oversized(String),
 }
 
-impl Problem {
+impl RequestFailure {
     /// Encodes the problem as the answer to a request. [`tool_error`](crate::mcp::errors::tool_error) decodes it.
     pub(super) fn into_error_data(self, server: &str) -> ErrorData {
         match self {
-            Self::Failed(error) | Self::NotSpoken(error) => encode(&error),
+            Self::Failed(error) | Self::UnsupportedTransport(error) => encode(&error),
             Self::SessionGone => encode(&session_gone(server)),
             Self::Refused(error) => error,
             Self::Unreadable(problem) => ErrorData::new(UNREADABLE_ANSWER, problem, None),
@@ -42,7 +42,7 @@ impl Problem {
     }
 }
 
-impl From<ToolError> for Problem {
+impl From<ToolError> for RequestFailure {
     fn from(error: ToolError) -> Self {
         Self::Failed(error)
     }

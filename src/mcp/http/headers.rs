@@ -18,7 +18,7 @@ use crate::mcp::definitions::{MAX_TOOLS, schema_tree};
 /// Bounds on a server's declarations: the number of arguments that one tool may promote to headers,
 /// and their depth in the arguments.
 const MAX_PROMOTED: usize = 32;
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Maximum bytes of a promoted value. Most servers would refuse longer headers anyway.
 const MAX_VALUE: usize = 4096;
@@ -138,7 +138,7 @@ impl Promotions {
 /// Collects the declarations; `None` if one of them is invalid.
 fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Promoted>) -> Option<()> {
     let Some(Value::Object(properties)) = schema.get("properties") else { return Some(()) };
-    if path.len() >= DEEPEST {
+    if path.len() >= MAX_DEPTH {
         return Some(());
     }
     for (key, property) in properties {

@@ -11,12 +11,14 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::Problem;
+use super::failure::RequestFailure;
 use super::headers::Promotions;
 use crate::json::{self, TreeError};
 use crate::lines::{FoundId, IdScan};
 use crate::mcp::answers::{Expected, read_result};
-use crate::mcp::message::{Envelope, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
+use crate::mcp::message::{
+    IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error,
+};
 use crate::mcp::notifications::Notifications;
 
 /// Maximum number of messages that wait for rmcp, which receives them without delay.
@@ -47,10 +49,10 @@ pub(super) struct Inbox {
 }
 
 /// The result of handling one message.
-pub(super) enum Taken {
+pub(super) enum Received {
     /// A request of the server, and the answer to it.
-    Asked(Value),
-    Nothing,
+    Request(Value),
+    Handled,
 }
 
 impl Inbox {
@@ -81,7 +83,7 @@ impl Inbox {
     }
 
     /// Ends a pending request with an error.
-    pub(super) async fn fail(&self, id: i64, problem: Problem) {
+    pub(super) async fn fail(&self, id: i64, problem: RequestFailure) {
         if self.pending.lock().remove(&id).is_some() {
             let error = problem.into_error_data(&self.server);
             self.pass_on(JsonRpcMessage::error(error, Some(RequestId::Number(id)))).await;
@@ -90,7 +92,7 @@ impl Inbox {
 
     /// Handles a text that was received: a message, or an array of messages. `request` is the
     /// request whose answer this is, if it came on that request's response.
-    pub(super) async fn take(&self, text: &[u8], request: Option<i64>) -> Vec<Taken> {
+    pub(super) async fn receive(&self, text: &[u8], request: Option<i64>) -> Vec<Received> {
         let text = text.trim_ascii();
         if text.first() == Some(&b'[')
             && let Ok(batch) = std::str::from_utf8(text)
@@ -98,50 +100,52 @@ impl Inbox {
         {
             let mut all = Vec::new();
             for message in messages {
-                all.push(self.take_one(message.get().as_bytes(), request).await);
+                all.push(self.receive_one(message.get().as_bytes(), request).await);
             }
             return all;
         }
-        vec![self.take_one(text, request).await]
+        vec![self.receive_one(text, request).await]
     }
 
-    async fn take_one(&self, text: &[u8], request: Option<i64>) -> Taken {
-        let envelope = match serde_json::from_slice::<Envelope<'_>>(text) {
-            Ok(envelope) => envelope,
+    async fn receive_one(&self, text: &[u8], request: Option<i64>) -> Received {
+        let message = match serde_json::from_slice::<IncomingMessage<'_>>(text) {
+            Ok(message) => message,
             Err(error) => {
                 // The answer to the request with this id, or, without an id, to the request of this
                 // response.
                 let Some(id) = IdScan::of_line(text).as_ref().and_then(FoundId::as_number).or(request) else {
-                    return Taken::Nothing;
+                    return Received::Handled;
                 };
-                self.fail(id, Problem::Unreadable(error.to_string())).await;
-                return Taken::Nothing;
+                self.fail(id, RequestFailure::Unreadable(error.to_string())).await;
+                return Received::Handled;
             }
         };
-        match (&envelope.method, envelope.id) {
-            (Some(method), Some(id)) => answer_to(method, id).map_or(Taken::Nothing, Taken::Asked),
+        match (&message.method, message.id) {
+            (Some(method), Some(id)) => answer_to(method, id).map_or(Received::Handled, Received::Request),
             (Some(method), None) => {
-                self.notice(method, text).await;
-                Taken::Nothing
+                self.receive_notification(method, text).await;
+                Received::Handled
             }
-            (None, id) => self.take_answer(&envelope, id, request).await,
+            (None, id) => self.receive_answer(&message, id, request).await,
         }
     }
 
-    async fn take_answer(
+    async fn receive_answer(
         &self,
-        envelope: &Envelope<'_>,
+        message: &IncomingMessage<'_>,
         id: Option<&RawValue>,
         request: Option<i64>,
-    ) -> Taken {
+    ) -> Received {
         let named = id.and_then(|id| id.get().trim_matches('"').parse::<i64>().ok());
         // An error without an id, on the response to a request, belongs to that request.
-        let Some(id) = named.or(request.filter(|_| envelope.error.is_some())) else { return Taken::Nothing };
+        let Some(id) = named.or(request.filter(|_| message.error.is_some())) else {
+            return Received::Handled;
+        };
         let Some(expected) = self.pending.lock().get(&id).map(|pending| pending.expected) else {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
-            return Taken::Nothing;
+            return Received::Handled;
         };
-        let answer = match (envelope.result, envelope.error) {
+        let answer = match (message.result, message.error) {
             (Some(result), None) => read_result(expected, result).map(|result| {
                 JsonRpcMessage::response(self.learned(expected, result), RequestId::Number(id))
             }),
@@ -149,8 +153,9 @@ impl Inbox {
                 .map(|error| JsonRpcMessage::error(error, Some(RequestId::Number(id))))
                 .map_err(TreeError::from),
             (None, None) => {
-                self.fail(id, Problem::Unreadable("it has neither a result nor an error".to_owned())).await;
-                return Taken::Nothing;
+                self.fail(id, RequestFailure::Unreadable("it has neither a result nor an error".to_owned()))
+                    .await;
+                return Received::Handled;
             }
         };
         match answer {
@@ -159,9 +164,9 @@ impl Inbox {
                     self.pass_on(answer).await;
                 }
             }
-            Err(error) => self.fail(id, Problem::Unreadable(error.to_string())).await,
+            Err(error) => self.fail(id, RequestFailure::Unreadable(error.to_string())).await,
         }
-        Taken::Nothing
+        Received::Handled
     }
 
     fn learned(&self, expected: Expected, mut result: ServerResult) -> ServerResult {
@@ -185,7 +190,7 @@ impl Inbox {
 
     /// Handles a notification: counts changes, passes progress to its listener, and passes on what
     /// rmcp needs. rmcp starts a task for each notification, so all others are dropped here.
-    async fn notice(&self, method: &str, text: &[u8]) {
+    async fn receive_notification(&self, method: &str, text: &[u8]) {
         match method {
             "notifications/tools/list_changed" => self.notifications.tools_changed(),
             _ if text.len() > MAX_NOTIFICATION_BYTES => {}

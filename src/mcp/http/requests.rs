@@ -9,14 +9,14 @@ use rmcp::model::{ErrorCode, ErrorData};
 use tokio::time::{sleep, timeout};
 
 use super::body::{self, Kind};
-use super::connection::{Link, MAX_RESUMES, pause};
+use super::connection::{HttpConnection, MAX_RESUMES, pause};
 use super::events::{Events, EventsError};
-use super::failure::Problem;
+use super::failure::RequestFailure;
 use super::sse;
 use crate::mcp::errors::unavailable;
 use crate::mcp::settings::HttpKind;
 
-impl Link {
+impl HttpConnection {
     /// Sends a request and ensures that it is answered, if necessary with an error.
     pub(super) async fn request(self: &Arc<Self>, id: i64, method: &str, body: &[u8], headers: HeaderMap) {
         let is_start = matches!(method, "initialize" | "server/discover");
@@ -39,16 +39,18 @@ impl Link {
             Err(_elapsed) => {
                 let server = &self.client.server;
                 let message = format!("server `{server}` did not answer within {} ms", limit.as_millis());
-                Problem::Failed(unavailable(message))
+                RequestFailure::Failed(unavailable(message))
             }
         };
         match &problem {
             // No message follows a failed start; rmcp would only try the older handshake.
-            Problem::Failed(error) if is_start => self.state.fail(error.clone()),
-            Problem::NotSpoken(error) if method == "initialize" => self.state.fail(error.clone()),
+            RequestFailure::Failed(error) if is_start => self.state.fail(error.clone()),
+            RequestFailure::UnsupportedTransport(error) if method == "initialize" => {
+                self.state.fail(error.clone());
+            }
             _ => {}
         }
-        let ends = matches!(problem, Problem::SessionGone);
+        let ends = matches!(problem, RequestFailure::SessionGone);
         self.inbox.fail(id, problem).await;
         if ends {
             self.state.end("ended the session");
@@ -62,61 +64,65 @@ impl Link {
         method: &str,
         body: &[u8],
         headers: HeaderMap,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), RequestFailure> {
         let kind = match self.configured {
-            HttpKind::Detect => self.known.get(),
+            HttpKind::Detect => self.last_kind.get(),
             kind => kind,
         };
-        let is_settled = self.negotiated.lock().is_settled;
-        if kind == HttpKind::Sse && !is_settled {
+        let is_kind_known = self.negotiated.lock().is_kind_known;
+        if kind == HttpKind::Sse && !is_kind_known {
             self.use_sse().await?;
         }
         let problem = match self.ask(id, body, headers.clone()).await {
             Ok(()) => {
-                self.settle(HttpKind::Streamable);
+                self.record_kind(HttpKind::Streamable);
                 return Ok(());
             }
-            Err(Problem::Refused(error)) => {
+            Err(RequestFailure::Refused(error)) => {
                 // The server answers with JSON-RPC, so it uses this transport.
-                self.settle(HttpKind::Streamable);
-                return Err(Problem::Refused(error));
+                self.record_kind(HttpKind::Streamable);
+                return Err(RequestFailure::Refused(error));
             }
             Err(problem) => problem,
         };
-        if !matches!(problem, Problem::NotSpoken(_)) {
+        if !matches!(problem, RequestFailure::UnsupportedTransport(_)) {
             return Err(problem);
         }
-        if kind == HttpKind::Detect && !is_settled && self.use_sse().await.is_ok() {
+        if kind == HttpKind::Detect && !is_kind_known && self.use_sse().await.is_ok() {
             return self.ask(id, body, headers).await;
         }
         // Another server may use this URL by now. The next connection detects the transport again.
-        self.known.set(HttpKind::Detect);
+        self.last_kind.set(HttpKind::Detect);
         if method == "server/discover" {
             // Older servers refuse requests before the handshake in different ways. The client then
             // tries the handshake and reports its failure.
-            return Err(Problem::Refused(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not spoken", None)));
+            return Err(RequestFailure::Refused(ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                "not spoken",
+                None,
+            )));
         }
         Err(problem)
     }
 
-    fn settle(&self, kind: HttpKind) {
+    fn record_kind(&self, kind: HttpKind) {
         let mut negotiated = self.negotiated.lock();
-        if !negotiated.is_settled {
-            negotiated.is_settled = true;
-            self.known.set(kind);
+        if !negotiated.is_kind_known {
+            negotiated.is_kind_known = true;
+            self.last_kind.set(kind);
         }
     }
 
-    async fn use_sse(self: &Arc<Self>) -> Result<(), Problem> {
+    async fn use_sse(self: &Arc<Self>) -> Result<(), RequestFailure> {
         let (endpoint, events) = sse::open(self, &self.url).await?;
         self.negotiated.lock().endpoint = Some(endpoint);
-        self.settle(HttpKind::Sse);
-        let link = Arc::clone(self);
+        self.record_kind(HttpKind::Sse);
+        let connection = Arc::clone(self);
         // The task ends with the stream, and with it the connection ends.
         tokio::spawn(async move {
             tokio::select! {
-                () = link.stop.cancelled() => {}
-                () = sse::read(&link, events) => {}
+                () = connection.stop.cancelled() => {}
+                () = sse::read(&connection, events) => {}
             }
         });
         Ok(())
@@ -124,7 +130,7 @@ impl Link {
 
     /// Sends a request and reads until its answer has arrived, unless the answer comes on another
     /// stream.
-    async fn ask(self: &Arc<Self>, id: i64, body: &[u8], headers: HeaderMap) -> Result<(), Problem> {
+    async fn ask(self: &Arc<Self>, id: i64, body: &[u8], headers: HeaderMap) -> Result<(), RequestFailure> {
         let response = self.post(body, headers).await?;
         let status = response.status();
         if !status.is_success() {
@@ -137,40 +143,41 @@ impl Link {
         self.keep_session(&response)?;
         match body::kind(&response) {
             _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
-                Err(Problem::Unreadable(format!("it is empty ({status})")))
+                Err(RequestFailure::Unreadable(format!("it is empty ({status})")))
             }
             Kind::Json => {
                 let text = body::read(response).await?;
-                self.take(&text, Some(id)).await;
+                self.receive(&text, Some(id)).await;
                 if self.inbox.is_pending(id) {
-                    return Err(Problem::Unreadable("it does not answer the request".to_owned()));
+                    return Err(RequestFailure::Unreadable("it does not answer the request".to_owned()));
                 }
                 Ok(())
             }
             Kind::EventStream => self.read_answer(id, Events::new(response)).await,
-            Kind::Other(kind) => {
-                Err(Problem::Unreadable(format!("its content type is {kind}, expected `{}`", body::JSON)))
-            }
+            Kind::Other(kind) => Err(RequestFailure::Unreadable(format!(
+                "its content type is {kind}, expected `{}`",
+                body::JSON
+            ))),
         }
     }
 
     /// Reads events until the answer has arrived. A stream that breaks before that is resumed if
     /// the server gave its events ids; the request itself is never sent again.
-    async fn read_answer(self: &Arc<Self>, id: i64, mut events: Events) -> Result<(), Problem> {
+    async fn read_answer(self: &Arc<Self>, id: i64, mut events: Events) -> Result<(), RequestFailure> {
         let mut resumes = 0;
         loop {
             let end = match self.read_events(&mut events, Some(id)).await {
                 Ok(()) if !self.inbox.is_pending(id) => return Ok(()),
                 Ok(()) => "the stream ended".to_owned(),
                 Err(EventsError::TooLarge) => {
-                    return Err(Problem::Oversized(EventsError::TooLarge.to_string()));
+                    return Err(RequestFailure::Oversized(EventsError::TooLarge.to_string()));
                 }
-                Err(error @ EventsError::Noise) => return Err(Problem::Unreadable(error.to_string())),
+                Err(error @ EventsError::Noise) => return Err(RequestFailure::Unreadable(error.to_string())),
                 Err(EventsError::Broken(cause)) => cause,
             };
             let Some(last_id) = events.last_id().map(str::to_owned).filter(|_| resumes < MAX_RESUMES) else {
                 let server = &self.client.server;
-                return Err(Problem::Failed(unavailable(format!(
+                return Err(RequestFailure::Failed(unavailable(format!(
                     "server `{server}` broke off before it answered; whether the call took effect is unknown: {end}"
                 ))));
             };
@@ -181,7 +188,7 @@ impl Link {
                 // received.
                 let server = &self.client.server;
                 let cause = problem.into_error_data(server).message;
-                Problem::Failed(unavailable(format!(
+                RequestFailure::Failed(unavailable(format!(
                     "server `{server}` broke off before it answered; whether the call took effect is unknown: {cause}"
                 )))
             })?;

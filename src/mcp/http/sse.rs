@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
-use super::connection::Link;
+use super::connection::HttpConnection;
 use super::events::Events;
-use super::failure::Problem;
+use super::failure::RequestFailure;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// How long the URL may take to arrive as the first event. A server of the newer transport may open
@@ -24,20 +24,26 @@ const MAX_ENDPOINT: usize = 4096;
 /// # Errors
 ///
 /// If there is no such stream, or the URL has another origin: credentials are sent to it.
-pub(super) async fn open(link: &Arc<Link>, url: &Url) -> Result<(Url, Events), Problem> {
+pub(super) async fn open(
+    connection: &Arc<HttpConnection>,
+    url: &Url,
+) -> Result<(Url, Events), RequestFailure> {
     let opening = async {
-        let mut events = link.open_stream(None).await?;
-        let first = events.next().await.map_err(|error| Problem::from(link.broken(&error.to_string())))?;
+        let mut events = connection.open_stream(None).await?;
+        let first = events
+            .next()
+            .await
+            .map_err(|error| RequestFailure::from(connection.broken(&error.to_string())))?;
         Ok((first, events))
     };
     let (first, events) = timeout(ENDPOINT_TIME, opening)
         .await
-        .map_err(|_elapsed| link.broken("did not say where messages go"))
-        .map_err(Problem::from)
+        .map_err(|_elapsed| connection.broken("did not say where messages go"))
+        .map_err(RequestFailure::from)
         .flatten()?;
     let refused = |problem: &str| {
-        let message = format!("server `{}` {problem}", link.client.server);
-        Problem::from(ToolError::new(ToolErrorCode::UpstreamProtocol, message))
+        let message = format!("server `{}` {problem}", connection.client.server);
+        RequestFailure::from(ToolError::new(ToolErrorCode::UpstreamProtocol, message))
     };
     let Some(event) = first.filter(|event| event.name == "endpoint") else {
         return Err(refused("did not say where messages go"));
@@ -57,10 +63,10 @@ pub(super) async fn open(link: &Arc<Link>, url: &Url) -> Result<(Url, Events), P
 
 /// Reads answers until the stream ends. That ends the connection, because the session is the
 /// stream.
-pub(super) async fn read(link: &Arc<Link>, mut events: Events) {
-    let end = match link.read_events(&mut events, None).await {
+pub(super) async fn read(connection: &Arc<HttpConnection>, mut events: Events) {
+    let end = match connection.read_events(&mut events, None).await {
         Ok(()) => "closed the connection".to_owned(),
         Err(error) => format!("closed the connection: {error}"),
     };
-    link.state.end(&end);
+    connection.state.end(&end);
 }

@@ -22,9 +22,9 @@ pub(in crate::mcp) struct Deadlines {
 
 /// Which of the two transports a server used last. Outlives connections.
 #[derive(Debug, Default)]
-pub(in crate::mcp) struct Known(AtomicU8);
+pub(in crate::mcp) struct LastKind(AtomicU8);
 
-impl Known {
+impl LastKind {
     pub(super) fn get(&self) -> HttpKind {
         match self.0.load(Ordering::Relaxed) {
             1 => HttpKind::Streamable,

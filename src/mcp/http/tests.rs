@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use super::transport::HttpWire;
+use super::transport::PostTransport;
 use super::*;
 use crate::mcp::answers::call_tool;
 use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, tool_error};
@@ -163,7 +163,7 @@ async fn begin_events(stream: &mut TcpStream) {
 const DEADLINES: Deadlines =
     Deadlines { connect: Duration::from_millis(1500), request: Duration::from_millis(1500) };
 
-fn transport(server: &McpServer) -> (HttpWire, Arc<HttpState>) {
+fn transport(server: &McpServer) -> (PostTransport, Arc<HttpState>) {
     let McpTransport::Http(http) = &server.transport else { unreachable!() };
     connect_transport(Arc::from("s"), http, None, Arc::default(), Notifications::default(), DEADLINES)
         .unwrap()
@@ -719,7 +719,7 @@ async fn the_older_transport_is_found_and_remembered() {
         let fake = older("/messages?session=1", refusal).await;
         let server = McpServer::http("s", fake.url.clone());
         let McpTransport::Http(http) = &server.transport else { unreachable!() };
-        let known = Arc::new(Known::default());
+        let known = Arc::new(LastKind::default());
         for connection in 0..2 {
             let (wire, _state) = connect_transport(
                 Arc::from("s"),

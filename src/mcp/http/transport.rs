@@ -16,10 +16,10 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client::HttpClient;
-use super::connection::{Control, Link, MAX_PAUSE, MAX_RESUMES, pause};
+use super::connection::{Control, HttpConnection, MAX_PAUSE, MAX_RESUMES, pause};
 use super::events::EventsError;
 use super::inbox::Pending;
-use super::state::{Deadlines, HttpState, Known};
+use super::state::{Deadlines, HttpState, LastKind};
 use crate::mcp::answers::{encoded, expected};
 use crate::mcp::notifications::Notifications;
 use crate::mcp::oauth::Authorization;
@@ -27,14 +27,14 @@ use crate::mcp::settings::HttpTransport;
 use crate::tools::ToolError;
 
 /// The client's end of an HTTP connection. Its tasks end when it is dropped.
-pub(in crate::mcp) struct HttpWire {
-    link: Arc<Link>,
+pub(in crate::mcp) struct PostTransport {
+    connection: Arc<HttpConnection>,
     incoming: mpsc::Receiver<ServerJsonRpcMessage>,
     _stop: DropGuard,
 }
 
 /// Makes the transport for a server. Nothing is sent yet: the first message connects, and its
-/// answer shows which transport the server uses. The caller keeps `known` from one connection to
+/// answer shows which transport the server uses. The caller keeps `last_kind` from one connection to
 /// the next.
 ///
 /// # Errors
@@ -44,18 +44,19 @@ pub(in crate::mcp) fn connect_transport(
     server: Arc<str>,
     config: &HttpTransport,
     authorization: Option<Arc<Authorization>>,
-    known: Arc<Known>,
+    last_kind: Arc<LastKind>,
     notifications: Notifications,
     deadlines: Deadlines,
-) -> Result<(HttpWire, Arc<HttpState>), ToolError> {
+) -> Result<(PostTransport, Arc<HttpState>), ToolError> {
     let client = HttpClient::new(server, config, authorization, deadlines.connect)?;
     let state = Arc::new(HttpState { notifications, ..HttpState::default() });
-    let (link, incoming) = Link::new(client, config, known, Arc::clone(&state), deadlines);
-    let wire = HttpWire { _stop: link.stop.clone().drop_guard(), link, incoming };
-    Ok((wire, state))
+    let (connection, incoming) =
+        HttpConnection::new(client, config, last_kind, Arc::clone(&state), deadlines);
+    let transport = PostTransport { _stop: connection.stop.clone().drop_guard(), connection, incoming };
+    Ok((transport, state))
 }
 
-impl Transport<RoleClient> for HttpWire {
+impl Transport<RoleClient> for PostTransport {
     type Error = io::Error;
 
     /// Requests are registered at once and sent by tasks of their own. The notification that ends
@@ -64,11 +65,11 @@ impl Transport<RoleClient> for HttpWire {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let link = Arc::clone(&self.link);
-        let sending = link.clone().prepare(message);
+        let connection = Arc::clone(&self.connection);
+        let sending = connection.clone().prepare(message);
         async move {
             let Some((body, headers)) = sending? else { return Ok(()) };
-            link.finish_handshake(body, headers).await;
+            connection.finish_handshake(body, headers).await;
             Ok(())
         }
     }
@@ -77,23 +78,23 @@ impl Transport<RoleClient> for HttpWire {
         tokio::select! {
             biased;
             message = self.incoming.recv() => message,
-            () = self.link.state.ended.cancelled() => None,
+            () = self.connection.state.ended.cancelled() => None,
         }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.link.close().await;
+        self.connection.close().await;
         Ok(())
     }
 }
 
-impl Drop for HttpWire {
+impl Drop for PostTransport {
     fn drop(&mut self) {
-        self.link.state.end("was closed");
+        self.connection.state.end("was closed");
     }
 }
 
-impl Link {
+impl HttpConnection {
     /// Starts sending what need not be awaited, and returns the notification that has to be
     /// awaited.
     fn prepare(self: Arc<Self>, message: ClientJsonRpcMessage) -> io::Result<Option<(Vec<u8>, HeaderMap)>> {
@@ -129,7 +130,7 @@ impl Link {
                             self.inbox.forget(id);
                         }
                         // Since 2026-07-28, closing the response is the cancellation.
-                        if !self.negotiated.lock().is_modern {
+                        if !self.negotiated.lock().is_stateless {
                             self.post_control(body, headers, Control::Cancellation);
                         }
                         Ok(None)
@@ -153,16 +154,16 @@ impl Link {
                 other => rmcp::model::GetMeta::get_meta(other).protocol_version(),
             };
             if let Some(version) = version {
-                negotiated.is_modern = version.as_str() >= ProtocolVersion::STANDARD_HEADERS.as_str();
+                negotiated.is_stateless = version.as_str() >= ProtocolVersion::STANDARD_HEADERS.as_str();
                 negotiated.version = HeaderValue::from_str(version.as_str()).ok();
             } else if matches!(&request.request, ClientRequest::InitializeRequest(_)) {
-                negotiated.is_modern = false;
+                negotiated.is_stateless = false;
                 negotiated.version = None;
                 *self.inbox.version.lock() = None;
             }
         }
         let mut headers = HeaderMap::new();
-        if negotiated.is_modern {
+        if negotiated.is_stateless {
             headers = self.inbox.promotions.headers(&body);
         }
         drop(negotiated);
@@ -183,16 +184,16 @@ impl Link {
         }
         let listens = {
             let negotiated = self.negotiated.lock();
-            negotiated.endpoint.is_none() && !negotiated.is_modern
+            negotiated.endpoint.is_none() && !negotiated.is_stateless
         };
         if listens {
-            let link = self;
+            let connection = self;
             // The task ends with the connection, or when the server has no such stream or it breaks
             // too often.
             tokio::spawn(async move {
                 tokio::select! {
-                    () = link.stop.cancelled() => {}
-                    () = link.listen() => {}
+                    () = connection.stop.cancelled() => {}
+                    () = connection.listen() => {}
                 }
             });
         }

@@ -29,9 +29,9 @@ async fn places_queue_in_order_and_a_full_queue_refuses() {
     let first = enter(&limiter).await.ok().unwrap();
     let (order, mut ended) = tokio::sync::mpsc::unbounded_channel();
     for number in 0..2 {
-        let (waiting_gate, order) = (Arc::clone(&limiter), order.clone());
+        let (shared, order) = (Arc::clone(&limiter), order.clone());
         tokio::spawn(async move {
-            let _admitted = enter(&waiting_gate).await.ok().unwrap();
+            let _admitted = enter(&shared).await.ok().unwrap();
             order.send(number).unwrap();
         });
         while limiter.waiting() <= number {

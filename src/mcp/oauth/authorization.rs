@@ -15,7 +15,7 @@ use super::address::is_private;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
-use super::tokens::{RENEWAL_TIME, Remembered, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
+use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
 use crate::mcp::errors::sign_in;
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
@@ -33,15 +33,15 @@ pub(crate) struct Authorization {
     url: Url,
     config: OAuth,
     tokens: Arc<TokenStore>,
-    known: Mutex<Known>,
+    cache: Mutex<TokenCache>,
     /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once.
     renewing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-enum Known {
+enum TokenCache {
     #[default]
-    Nothing,
+    Empty,
     /// There was no token at this time.
     Absent(Instant),
     Token(Token, Option<Instant>),
@@ -93,7 +93,7 @@ impl Authorization {
             url: url.clone(),
             config: oauth.clone().unwrap_or_default(),
             tokens,
-            known: Mutex::default(),
+            cache: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
         })
     }
@@ -109,7 +109,7 @@ impl Authorization {
             Cached::Absent => None,
             Cached::Unknown => {
                 let this = Arc::clone(self);
-                self.to_its_end(async move {
+                self.run_to_completion(async move {
                     let _one_at_a_time = this.renewing.lock().await;
                     match this.cached() {
                         Cached::Token(token) => Ok(Some(token)),
@@ -120,11 +120,11 @@ impl Authorization {
                 .await?
             }
         };
-        self.for_address(url, token)
+        self.check_address(url, token)
     }
 
     /// Returns the token, unless it would be sent unencrypted.
-    fn for_address(&self, url: &Url, token: Option<Token>) -> Result<Option<Token>, ToolError> {
+    fn check_address(&self, url: &Url, token: Option<Token>) -> Result<Option<Token>, ToolError> {
         match token {
             Some(_) if !is_private(url) => {
                 Err(self.unavailable("is behind `http`, where tokens could be read; use `https`"))
@@ -135,7 +135,7 @@ impl Authorization {
 
     /// Completes `work` even if nobody waits for it any more. An authorization server that has
     /// issued a new refresh token no longer accepts the old one, so the new one must be stored.
-    async fn to_its_end<T: Send + 'static>(
+    async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
     ) -> Result<T, ToolError> {
@@ -154,8 +154,8 @@ impl Authorization {
         rejected: Option<&Token>,
     ) -> Result<Option<Token>, ToolError> {
         let (this, rejected) = (Arc::clone(self), rejected.cloned());
-        let token = self.to_its_end(async move { this.renewed(rejected.as_ref()).await }).await?;
-        self.for_address(url, token)
+        let token = self.run_to_completion(async move { this.renewed(rejected.as_ref()).await }).await?;
+        self.check_address(url, token)
     }
 
     async fn renewed(&self, rejected: Option<&Token>) -> Result<Option<Token>, ToolError> {
@@ -168,14 +168,14 @@ impl Authorization {
                 // Another call has replaced it already.
                 return Ok(Some(token));
             }
-            *self.known.lock() = Known::Nothing;
+            *self.cache.lock() = TokenCache::Empty;
             // Another process may have renewed it.
             let loaded = self.load().await?;
             if loaded.as_ref().is_some_and(|token| !is_rejected(token)) {
                 return Ok(loaded);
             }
             if loaded.is_some() {
-                *self.known.lock() = Known::Nothing;
+                *self.cache.lock() = TokenCache::Empty;
                 return self.renew_now(loaded).await;
             }
         }
@@ -184,12 +184,12 @@ impl Authorization {
 
     /// What is known without loading anything.
     fn cached(&self) -> Cached {
-        match &*self.known.lock() {
-            Known::Token(token, expires) if expires.is_none_or(|at| at > Instant::now() + EARLY) => {
+        match &*self.cache.lock() {
+            TokenCache::Token(token, expires) if expires.is_none_or(|at| at > Instant::now() + EARLY) => {
                 Cached::Token(token.clone())
             }
-            Known::Absent(since) if since.elapsed() < ABSENT_TIME => Cached::Absent,
-            Known::Token(..) | Known::Absent(_) | Known::Nothing => Cached::Unknown,
+            TokenCache::Absent(since) if since.elapsed() < ABSENT_TIME => Cached::Absent,
+            TokenCache::Token(..) | TokenCache::Absent(_) | TokenCache::Empty => Cached::Unknown,
         }
     }
 
@@ -206,22 +206,22 @@ impl Authorization {
         let stored = self.stored().await;
         match stored.as_ref().and_then(secret) {
             Some(secret) if secret.remaining.is_none_or(|remaining| remaining > EARLY) => {
-                Ok(self.keep(&secret))
+                Ok(self.store_in_cache(&secret))
             }
             Some(secret) => self.renew_now(Token::new(&secret.access_token)).await,
             None if self.config.client_credentials => self.renew_now(None).await,
             None => {
-                *self.known.lock() = Known::Absent(Instant::now());
+                *self.cache.lock() = TokenCache::Absent(Instant::now());
                 Ok(None)
             }
         }
     }
 
-    fn keep(&self, secret: &Secret) -> Option<Token> {
+    fn store_in_cache(&self, secret: &Secret) -> Option<Token> {
         let token = Token::new(&secret.access_token)?;
         // A time that overflows is far in the future.
         let expires = secret.remaining.and_then(|remaining| Instant::now().checked_add(remaining));
-        *self.known.lock() = Known::Token(token.clone(), expires);
+        *self.cache.lock() = TokenCache::Token(token.clone(), expires);
         Some(token)
     }
 
@@ -233,7 +233,7 @@ impl Authorization {
     async fn renew_now(&self, stale: Option<Token>) -> Result<Option<Token>, ToolError> {
         let lock = self.tokens.lock().await.map_err(|error| self.not_renewed(&error.into()))?;
         if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
-            return Ok(self.keep(&secret));
+            return Ok(self.store_in_cache(&secret));
         }
         let lock = Arc::new(lock);
         match timeout(RENEWAL_TIME, self.exchange(&lock)).await {
@@ -244,9 +244,9 @@ impl Authorization {
                 // Another machine with the same home directory may just have used the refresh
                 // token.
                 if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
-                    return Ok(self.keep(&secret));
+                    return Ok(self.store_in_cache(&secret));
                 }
-                *self.known.lock() = Known::Absent(Instant::now());
+                *self.cache.lock() = TokenCache::Absent(Instant::now());
                 return Ok(None);
             }
             Ok(Err(error)) => return Err(self.not_renewed(&error)),
@@ -258,7 +258,7 @@ impl Authorization {
         let Some(secret) = self.stored().await.as_ref().and_then(secret) else {
             return Err(ToolError::new(ToolErrorCode::UpstreamUnavailable, sign_in(&self.server)));
         };
-        Ok(self.keep(&secret))
+        Ok(self.store_in_cache(&secret))
     }
 
     /// The stored token, if it has replaced `stale` and has not expired.
@@ -278,7 +278,7 @@ impl Authorization {
         }
         let Discovered { mut manager, binding, .. } = discover(&self.url, &self.config, bound).await?;
         let (tokens, lock) = (Arc::clone(&self.tokens), Some(Arc::clone(lock)));
-        manager.set_credential_store(Remembered { tokens, binding, lock });
+        manager.set_credential_store(BoundCredentials { tokens, binding, lock });
         if self.config.client_credentials {
             return client_credentials(&mut manager, &self.url, &self.config).await;
         }

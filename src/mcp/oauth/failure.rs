@@ -25,9 +25,9 @@ pub(super) fn described(error: &SignInError) -> String {
         text = format!("{text}: {inner}");
         source = inner.source();
     }
-    shown(&text)
+    preview(&text)
 }
 
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn preview(text: &str) -> String {
     text.chars().filter(|character| !character.is_control()).take(MAX_PROBLEM).collect()
 }

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::address::may_send_to;
 use super::issuer::{self, Document, Endpoints};
-use crate::mcp::web::{cause, pool};
+use crate::mcp::web::{self, cause};
 use crate::tools::ToolError;
 
 /// Maximum time for connecting, and for one exchange. Authorization servers answer in milliseconds,
@@ -80,7 +80,7 @@ impl OAuthHttp {
     ///
     /// If TLS cannot be used.
     pub(super) fn new(server: &Url) -> Result<Self, ToolError> {
-        Ok(Self { client: pool(CONNECT_TIME)?, server: server.clone(), seen: Mutex::default() })
+        Ok(Self { client: web::client(CONNECT_TIME)?, server: server.clone(), seen: Mutex::default() })
     }
 
     /// The metadata document that was fetched last.

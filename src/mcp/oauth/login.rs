@@ -19,13 +19,13 @@ use url::Url;
 
 use super::address::may_send_to;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
-use super::failure::{SignInError, described, shown};
+use super::failure::{SignInError, described, preview};
 use super::issuer::is_same_issuer;
-use super::tokens::{Remembered, TokenStore, secret};
+use super::tokens::{BoundCredentials, TokenStore, secret};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
 /// How long a user may take in the browser, for example to find a password or a second factor.
-const PERSON_TIME: Duration = Duration::from_secs(5 * 60);
+const USER_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// Maximum time for discovery with registration, and for exchanging the code, each.
 const EXCHANGE_TIME: Duration = Duration::from_secs(60);
@@ -135,13 +135,13 @@ pub(super) async fn login_with(
     if let Some(before) = tokens.load().await
         && !is_same_issuer(&before.binding.issuer, &discovered.binding.issuer)
     {
-        let (before, now) = (shown(&before.binding.issuer), shown(&discovered.binding.issuer));
+        let (before, now) = (preview(&before.binding.issuer), preview(&discovered.binding.issuer));
         tracing::warn!(server = server.name, before, now, "signing in to another authorization server");
     }
     if config.client_credentials {
         let lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
         let Discovered { mut manager, binding, .. } = discovered;
-        manager.set_credential_store(Remembered { tokens, binding, lock: Some(Arc::new(lock)) });
+        manager.set_credential_store(BoundCredentials { tokens, binding, lock: Some(Arc::new(lock)) });
         let exchanged = timeout(EXCHANGE_TIME, client_credentials(&mut manager, &http.url, &config)).await;
         return exchanged.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error));
     }
@@ -161,13 +161,13 @@ pub(super) async fn login_with(
     let state = address.query_pairs().find(|(key, _)| key == "state").map(|(_, state)| state.into_owned());
     let Some(state) = state else { return Err(failed("the address to open has no `state`".to_owned())) };
     show(&address);
-    let callback = timeout(PERSON_TIME, receive(listener, &state)).await;
+    let callback = timeout(USER_TIME, receive(listener, &state)).await;
     let callback = callback.map_err(|_elapsed| AuthError::Elapsed(server.name.clone()))?.map_err(failed)?;
     let code = match (callback.code, callback.error) {
         (Some(code), None) => code,
         (_, error) => {
             let problem = callback.error_description.or(error).unwrap_or_else(|| "no code came".to_owned());
-            return Err(failed(shown(&problem)));
+            return Err(failed(preview(&problem)));
         }
     };
     // Without the lock, a renewal of the previous sign-in in flight would replace the new tokens.
@@ -192,7 +192,7 @@ async fn begin(
     if config.client_id.is_some() && config.issuer.is_none() {
         endpoints.check_mix_up(&binding.issuer)?;
     }
-    manager.set_credential_store(Remembered { tokens: Arc::clone(tokens), binding, lock: None });
+    manager.set_credential_store(BoundCredentials { tokens: Arc::clone(tokens), binding, lock: None });
     let mut request = AuthorizationRequest::new(redirect).with_client_name("cx");
     request = if config.scopes.is_empty() {
         request.with_initial_scope_selection()

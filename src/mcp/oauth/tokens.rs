@@ -206,7 +206,7 @@ impl TokenStore {
 }
 
 /// A [`TokenStore`] in the form of rmcp's trait, for credentials of one authorization server.
-pub(super) struct Remembered {
+pub(super) struct BoundCredentials {
     pub(super) tokens: Arc<TokenStore>,
     pub(super) binding: Binding,
     /// Held by a renewal from before it reads the tokens. A sign-in has no tokens to read, and
@@ -215,7 +215,7 @@ pub(super) struct Remembered {
 }
 
 // Written without the macro of rmcp's trait: its crate would be needed for nothing else.
-impl CredentialStore for Remembered {
+impl CredentialStore for BoundCredentials {
     fn load<'life, 'async_trait>(
         &'life self,
     ) -> BoxFuture<'async_trait, Result<Option<StoredCredentials>, RmcpError>>

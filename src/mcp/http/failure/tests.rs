@@ -29,5 +29,5 @@ fn dates_are_those_of_the_calendar() {
 fn a_failure_survives_its_way_through_rmcp() {
     let mut error = ToolError::new(ToolErrorCode::RateLimited, "too much");
     error.retry_after = Some(Duration::from_millis(1500));
-    assert_eq!(tool_error(&Problem::Failed(error.clone()).into_error_data("s")), Some(error));
+    assert_eq!(tool_error(&RequestFailure::Failed(error.clone()).into_error_data("s")), Some(error));
 }

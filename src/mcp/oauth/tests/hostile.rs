@@ -3,10 +3,11 @@
 use axum::http::{Method, Request};
 
 use super::*;
+use crate::mcp::oauth::authorization::Token;
 use crate::mcp::oauth::discovery::{Discovered, client_credentials, discover};
 use crate::mcp::oauth::issuer::{Binding, Endpoints, IssuerError};
 use crate::mcp::oauth::login::logout_with;
-use crate::mcp::oauth::tokens::{Remembered, secret};
+use crate::mcp::oauth::tokens::{BoundCredentials, secret};
 
 /// An attacker's site: answers every GET with one document, and records the requests.
 #[derive(Default)]
@@ -383,7 +384,7 @@ async fn v_349_nothing_is_posted_but_to_the_endpoints_that_were_checked() {
     let lock = Arc::new(store(&server, &directory).lock().await.unwrap());
     let binding = Binding { issuer: String::new(), token_origin: String::new() };
     let tokens = store(&server, &directory);
-    manager.set_credential_store(Remembered { tokens, binding, lock: Some(lock) });
+    manager.set_credential_store(BoundCredentials { tokens, binding, lock: Some(lock) });
     let config = OAuth { client_credentials: true, ..robot(None) };
     assert!(client_credentials(&mut manager, &transport.url, &config).await.is_err());
     assert!(evil.requests.lock().is_empty());
