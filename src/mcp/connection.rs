@@ -194,7 +194,7 @@ impl Connection {
     pub(super) async fn lost(&self, error: ServiceError, meanwhile: &str) -> ToolError {
         let server = &self.server;
         match error {
-            ServiceError::UnexpectedResponse => errors::unreadable(server, "it answers another question"),
+            ServiceError::UnexpectedResponse => errors::unreadable(server, "it answers another request"),
             ServiceError::TransportSend(error) => {
                 unavailable(format!("nothing can be sent to server `{server}`: {error}"))
             }
@@ -243,7 +243,7 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.connection.peer.clone();
-        let reason = Some("nobody waits any more".to_owned());
+        let reason = Some("the caller no longer waits".to_owned());
         let parameters = CancelledNotificationParam::new(Some(id), reason);
         // The task ends at once: the message is queued, or the connection is over.
         self.connection.handle.spawn(async move {

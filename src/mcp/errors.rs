@@ -32,7 +32,7 @@ pub(super) fn closed(server: &str) -> ToolError {
 
 /// The instruction for a server that requires signing in.
 pub(super) fn sign_in(server: &str) -> String {
-    format!("server `{server}` asks to sign in; run `cx auth login {server}`")
+    format!("server `{server}` requires signing in; run `cx auth login {server}`")
 }
 
 /// The error for an answer that violates the protocol.

@@ -82,7 +82,7 @@ impl HandshakeFailure {
                 ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
                     let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
                     format!(
-                        "server `{server}` speaks no revision of the protocol that this client does: {}",
+                        "server `{server}` supports no protocol revision that this client supports: {}",
                         versions.join(", ")
                     )
                 }

@@ -75,7 +75,7 @@ impl Limiter {
     ) -> Result<Admitted, ToolError> {
         let permit = self.breaker.enter(Instant::now()).map_err(|retry_after| {
             let message = format!(
-                "circuit open: server `{}` has failed {} times in a row and is left alone for {} s",
+                "circuit open: server `{}` has failed {} times in a row and gets no calls for {} s",
                 self.server,
                 super::breaker::FAILURES,
                 retry_after.as_secs_f64().ceil()
@@ -135,11 +135,11 @@ impl Limiter {
         match acquired {
             Ok(Ok(slot)) => Ok(slot),
             _ if limit == deadline => {
-                let message = format!("server `{}` had no place free before the run's end", self.server);
+                let message = format!("server `{}` had no free slot before the run's end", self.server);
                 Err(ToolError::new(ToolErrorCode::ToolTimeout, message))
             }
             _ => Err(self.queue_full(format!(
-                "server `{}` had no place free within {} s",
+                "server `{}` had no free slot within {} s",
                 self.server,
                 self.max_wait.as_secs_f64()
             ))),

@@ -205,7 +205,7 @@ impl UpstreamServer {
         let pause = not_before - now;
         if pause > MAX_WAITED_PAUSE {
             let reason = state.last_error.as_deref().unwrap_or("it did not start");
-            let message = format!("server `{}` is left alone for a moment: {reason}", self.name);
+            let message = format!("server `{}` is backing off: {reason}", self.name);
             let error = ToolError::new(ToolErrorCode::UpstreamUnavailable, message);
             return Err(ToolError { retry_after: Some(pause), ..error });
         }

@@ -151,7 +151,7 @@ impl HttpClient {
         };
         let location = response.headers().get(header::LOCATION).and_then(|location| location.to_str().ok());
         let Some(target) = location.and_then(|location| url.join(location).ok()) else {
-            return Err(refused("redirects to nowhere".to_owned()));
+            return Err(refused("redirects without a valid `Location`".to_owned()));
         };
         if target.origin() != url.origin() {
             let origin = target.origin().ascii_serialization();

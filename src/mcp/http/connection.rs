@@ -217,7 +217,7 @@ impl HttpConnection {
         }
         let is_visible = session.as_bytes().iter().all(|byte| (b'!'..=b'~').contains(byte));
         if !is_visible || session.is_empty() || session.len() > MAX_SESSION_ID {
-            return Err(RequestFailure::Unreadable("its session id is not one".to_owned()));
+            return Err(RequestFailure::Unreadable("its session id is invalid".to_owned()));
         }
         let mut session = session.clone();
         session.set_sensitive(true);

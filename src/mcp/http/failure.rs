@@ -69,14 +69,15 @@ pub(super) fn of_status(
         }
         StatusCode::FORBIDDEN if asks_for_scope(headers) => (
             ToolErrorCode::UpstreamUnavailable,
-            format!("server `{server}` wants more rights than were granted; run `cx auth login {server}`"),
+            format!("server `{server}` requires more scopes than were granted; run `cx auth login {server}`"),
         ),
         StatusCode::FORBIDDEN => {
             (ToolErrorCode::UpstreamUnavailable, format!("server `{server}` refuses this client ({status})"))
         }
-        StatusCode::TOO_MANY_REQUESTS => {
-            (ToolErrorCode::RateLimited, format!("server `{server}` has had too many requests ({status})"))
-        }
+        StatusCode::TOO_MANY_REQUESTS => (
+            ToolErrorCode::RateLimited,
+            format!("server `{server}` has received too many requests ({status})"),
+        ),
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => (
             ToolErrorCode::UpstreamUnavailable,
             format!("server `{server}` has no MCP endpoint at its address ({status}); is its `url` right?"),

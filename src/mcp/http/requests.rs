@@ -98,7 +98,7 @@ impl HttpConnection {
             // tries the handshake and reports its failure.
             return Err(RequestFailure::Refused(ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                "not spoken",
+                "not supported",
                 None,
             )));
         }

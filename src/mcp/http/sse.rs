@@ -38,7 +38,7 @@ pub(super) async fn open(
     };
     let (first, events) = timeout(ENDPOINT_TIME, opening)
         .await
-        .map_err(|_elapsed| connection.broken("did not say where messages go"))
+        .map_err(|_elapsed| connection.broken("did not send the URL for messages"))
         .map_err(RequestFailure::from)
         .flatten()?;
     let refused = |problem: &str| {
@@ -46,17 +46,17 @@ pub(super) async fn open(
         RequestFailure::from(ToolError::new(ToolErrorCode::UpstreamProtocol, message))
     };
     let Some(event) = first.filter(|event| event.name == "endpoint") else {
-        return Err(refused("did not say where messages go"));
+        return Err(refused("did not send the URL for messages"));
     };
     if event.data.len() > MAX_ENDPOINT {
-        return Err(refused("sent an address that is too long"));
+        return Err(refused("sent a URL for messages that is too long"));
     }
     let address = std::str::from_utf8(&event.data).ok().map(str::trim);
     let Some(endpoint) = address.and_then(|address| url.join(address).ok()) else {
-        return Err(refused("sent an address that is not one"));
+        return Err(refused("sent an invalid URL for messages"));
     };
     if endpoint.origin() != url.origin() {
-        return Err(refused("wants messages at another origin, which is not followed"));
+        return Err(refused("sent a URL for messages at another origin, which is not used"));
     }
     Ok((endpoint, events))
 }

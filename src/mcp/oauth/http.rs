@@ -116,12 +116,12 @@ impl OAuthHttp {
     /// Sends one request. Redirects are never followed here: rmcp follows those of discovery within
     /// the origin, and a request with a secret follows none.
     async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Refused> {
-        let not_one = |_| Refused::Failed("an address that is not one".to_owned());
+        let invalid = |_| Refused::Failed("invalid URL".to_owned());
         let url =
             Url::parse(&request.uri().to_string()).map_err(|error| Refused::Failed(error.to_string()))?;
         // Sends to the URL that was checked, even if another parser would read the text
         // differently.
-        *request.uri_mut() = url.as_str().parse().map_err(not_one)?;
+        *request.uri_mut() = url.as_str().parse().map_err(invalid)?;
         let is_get = request.method() == Method::GET;
         let asked_first = self.admit(&url, is_get)?;
         let sent = reqwest::Request::try_from(request).map_err(|error| Refused::Failed(cause(&error)))?;
