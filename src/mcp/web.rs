@@ -1,11 +1,11 @@
-//! The HTTP client below the transports and the sign-in, with the bounds of every request of this
-//! crate.
+//! The HTTP client below the transports and the sign-in, and the bounds of every response.
 
 use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::Client;
+use http::header;
 use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
 
 use super::errors::unavailable;
 use crate::tools::ToolError;
@@ -45,6 +45,25 @@ pub(super) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
         let untrusting = builder().tls_certs_only([]).build();
         untrusting.map_err(|error| unavailable(format!("HTTP cannot be used: {}", cause(&error))))
     })
+}
+
+/// Whether a body is compressed. No encoding was offered, and decoding could expand a megabyte to ten
+/// gigabytes.
+pub(super) fn is_compressed(response: &Response) -> bool {
+    let encoding = response.headers().get(header::CONTENT_ENCODING);
+    encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// Reads the body; `None` if it has more than `max` bytes. The caller bounds the time.
+pub(super) async fn read_up_to(response: &mut Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > max {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
 }
 
 /// The cause of a reqwest error, without the URL, which may contain a secret.

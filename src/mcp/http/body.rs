@@ -11,7 +11,7 @@ use super::failure::RequestFailure;
 use crate::lines::MAX_LINE;
 use crate::mcp::errors::unavailable;
 use crate::mcp::message::{IncomingMessage, read_error};
-use crate::mcp::web::cause;
+use crate::mcp::web::{cause, read_up_to};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -46,8 +46,8 @@ pub(super) fn kind(response: &Response) -> Kind {
 }
 
 /// Reads the whole body. The caller bounds the time.
-pub(super) async fn read(response: Response) -> Result<Vec<u8>, RequestFailure> {
-    match read_up_to(response, MAX_LINE).await {
+pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, RequestFailure> {
+    match read_up_to(&mut response, MAX_LINE).await {
         Ok(Some(body)) => Ok(body),
         Ok(None) => Err(RequestFailure::Oversized(format!(
             "more than {} MB in one message",
@@ -63,23 +63,12 @@ pub(super) async fn read(response: Response) -> Result<Vec<u8>, RequestFailure> 
 }
 
 /// The JSON-RPC error in the body of an HTTP error, if it contains one and arrives in time.
-pub(super) async fn read_refusal(response: Response) -> Option<ErrorData> {
+pub(super) async fn read_refusal(mut response: Response) -> Option<ErrorData> {
     if !matches!(kind(&response), Kind::Json) {
         return None;
     }
-    let body = timeout(REFUSAL_TIME, read_up_to(response, MAX_REFUSAL)).await.ok()?.ok()??;
+    let body = timeout(REFUSAL_TIME, read_up_to(&mut response, MAX_REFUSAL)).await.ok()?.ok()??;
     error_in(&body)
-}
-
-async fn read_up_to(mut response: Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > max {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(Some(body))
 }
 
 /// The JSON-RPC error in the body of an HTTP error, if there is one.

@@ -11,7 +11,7 @@ use super::failure::{self, RequestFailure};
 use crate::mcp::errors::unavailable;
 use crate::mcp::oauth::Authorization;
 use crate::mcp::settings::HttpTransport;
-use crate::mcp::web::{self, cause};
+use crate::mcp::web::{self, cause, is_compressed};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of redirects within the server's origin. More are a loop.
@@ -124,9 +124,7 @@ impl HttpClient {
                 url = self.redirected(&method, &url, &response, redirects)?;
                 continue;
             }
-            let encoding = response.headers().get(header::CONTENT_ENCODING);
-            if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-                // No encoding was offered. Decoding could expand a megabyte to ten gigabytes.
+            if is_compressed(&response) {
                 return Err(RequestFailure::Unreadable(
                     "its body is compressed, which was not asked for".to_owned(),
                 ));

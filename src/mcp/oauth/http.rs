@@ -12,7 +12,7 @@ use url::Url;
 
 use super::address::may_send_to;
 use super::issuer::{self, Document, Endpoints};
-use crate::mcp::web::{self, cause};
+use crate::mcp::web::{self, cause, is_compressed, read_up_to};
 use crate::tools::ToolError;
 
 /// Maximum time for connecting, and for one exchange. Authorization servers answer in milliseconds,
@@ -184,18 +184,11 @@ impl OAuthHttpClient for OAuthHttp {
 }
 
 async fn collect(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, Refused> {
-    let encoding = response.headers().get(header::CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+    if is_compressed(&response) {
         return Err(Refused::Compressed);
     }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Refused::Failed(cause(&error)))? {
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(Refused::TooLarge);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    let mut answer = Response::new(body);
+    let body = read_up_to(&mut response, MAX_BODY).await.map_err(|error| Refused::Failed(cause(&error)))?;
+    let mut answer = Response::new(body.ok_or(Refused::TooLarge)?);
     *answer.status_mut() = response.status();
     *answer.headers_mut() = std::mem::take(response.headers_mut());
     Ok(answer)
