@@ -198,7 +198,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             self.reported_noise = true;
             tracing::warn!(
                 server = %self.server, bytes = line.len(),
-                "the server writes to its stdout what is not the protocol; it is ignored"
+                "the server writes text to its stdout that is not part of the protocol; it is ignored"
             );
         }
         Read::Nothing
@@ -228,7 +228,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             return Read::Nothing;
         };
         if outgoing.waiting_answers() >= MAX_WAITING_ANSWERS {
-            tracing::warn!(server = %self.server, "the server asks without reading the answers");
+            tracing::warn!(server = %self.server, "the server sends requests without reading the answers");
             return Read::Disconnect;
         }
         match outgoing.push(answer.to_string().into_bytes(), true) {

@@ -231,7 +231,10 @@ impl HttpConnection {
             if kind == Control::Cancellation {
                 return;
             }
-            tracing::warn!(server = &*self.client.server, "the server asks faster than it takes answers");
+            tracing::warn!(
+                server = &*self.client.server,
+                "the server sends requests faster than it accepts answers"
+            );
             self.state.end("asked too much at once");
             return;
         };

@@ -179,7 +179,7 @@ impl HttpConnection {
                 tracing::warn!(server = &*self.client.server, %error, "a notification was refused");
             }
             Ok(Err(_)) | Err(_) => {
-                tracing::warn!(server = &*self.client.server, "a notification was not taken");
+                tracing::warn!(server = &*self.client.server, "a notification was not delivered");
             }
         }
         let listens = {
@@ -208,7 +208,7 @@ impl HttpConnection {
             let opened = tokio::time::Instant::now();
             let ended = self.read_events(&mut events, None).await;
             if !matches!(ended, Ok(()) | Err(EventsError::Broken(_))) {
-                tracing::warn!(server = &*self.client.server, "the server's own stream is given up");
+                tracing::warn!(server = &*self.client.server, "the server's own stream is not reopened");
                 return;
             }
             // The count starts again after a stream that lasted longer than this: servers and

@@ -19,7 +19,7 @@ use crate::mcp::settings::OAuth;
 pub(super) fn check_before(url: &Url, config: &OAuth) -> Result<(), SignInError> {
     if !is_private(url) {
         // This is checked before any secret is sent, not only before the token is.
-        return Err(IssuerError::Readable.into());
+        return Err(IssuerError::Unencrypted.into());
     }
     Ok(issuer::check_secret(config)?)
 }

@@ -53,7 +53,7 @@ pub(super) enum IssuerError {
     )]
     SecretWithoutIssuer,
     #[error("it is behind `http`, where what is sent could be read; use `https`")]
-    Readable,
+    Unencrypted,
     #[error("`{0}` is not a location of an authorization server's metadata (RFC 8414, section 3)")]
     Location(String),
     #[error("the metadata at `{0}` has no `issuer`")]
