@@ -82,6 +82,7 @@ pub(super) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
     }
 }
 
+/// Encodes a failure as the answer to a request. [`tool_error`] decodes it.
 pub(super) fn encode(error: &ToolError) -> ErrorData {
     let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
     let data = json!({ "code": error.code.as_str(), "retryAfterMs": millis });

@@ -1,4 +1,4 @@
-//! The HTTP transports: streamable HTTP, and through [`sse`](sse) its predecessor.
+//! The HTTP transports: streamable HTTP, and through [`sse`] its predecessor.
 //!
 //! This replaces rmcp's transport. rmcp's worker parses each result by trying every type, ends the
 //! whole connection because of one invalid answer, ignores `Retry-After`, resumes streams on the

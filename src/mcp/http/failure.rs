@@ -30,7 +30,7 @@ pub(super) enum RequestFailure {
 }
 
 impl RequestFailure {
-    /// Encodes the problem as the answer to a request. [`tool_error`](crate::mcp::errors::tool_error) decodes it.
+    /// Encodes the failure as the answer to a request.
     pub(super) fn into_error_data(self, server: &str) -> ErrorData {
         match self {
             Self::Failed(error) | Self::UnsupportedTransport(error) => encode(&error),

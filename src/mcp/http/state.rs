@@ -44,7 +44,6 @@ impl LastKind {
 }
 
 /// The state of a connection that its owner sees while rmcp owns the transport.
-#[derive(Default)]
 pub(in crate::mcp) struct HttpState {
     /// Cancelled when no more answers will come.
     pub(in crate::mcp) ended: CancellationToken,
@@ -57,6 +56,15 @@ pub(in crate::mcp) struct HttpState {
 }
 
 impl HttpState {
+    pub(super) fn new(notifications: Notifications) -> Self {
+        Self {
+            ended: CancellationToken::new(),
+            end: OnceLock::new(),
+            failure: OnceLock::new(),
+            notifications,
+        }
+    }
+
     /// How the connection ended, as text that follows the server's name: `closed the connection`.
     pub(in crate::mcp) fn end_reason(&self) -> Option<&str> {
         self.end.get().map(String::as_str)

@@ -49,7 +49,7 @@ pub(in crate::mcp) fn connect_transport(
     deadlines: Deadlines,
 ) -> Result<(PostTransport, Arc<HttpState>), ToolError> {
     let client = HttpClient::new(server, config, authorization, deadlines.connect)?;
-    let state = Arc::new(HttpState { notifications, ..HttpState::default() });
+    let state = Arc::new(HttpState::new(notifications));
     let (connection, incoming) =
         HttpConnection::new(client, config, last_kind, Arc::clone(&state), deadlines);
     let transport = PostTransport { _stop: connection.stop.clone().drop_guard(), connection, incoming };
