@@ -9,6 +9,7 @@
 mod pool;
 
 mod answers;
+mod backoff;
 mod breaker;
 mod calls;
 mod connect;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
 
+use super::backoff::StartBackoff;
 use super::connect::Process;
 use super::connection::Connection;
 use super::errors::closed;
@@ -26,14 +26,6 @@ use super::settings::{McpServer, McpTransport};
 use super::start::{self, StartFailure};
 use super::stats::{CallTimes, ServerState, ServerStats};
 use crate::tools::{ToolError, ToolErrorCode, ToolList};
-
-/// Minimum and maximum pause, with jitter, before another start of a server that did not start or
-/// that died without having answered.
-const MIN_PAUSE: Duration = Duration::from_millis(500);
-const MAX_PAUSE: Duration = Duration::from_secs(30);
-
-/// A call waits for a pause of at most this length. A longer pause is reported as an error.
-const MAX_WAITED_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a graceful shutdown may take: two grace periods of a second each, and the killing.
 pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
@@ -61,9 +53,7 @@ struct ConnectionState {
     closed: bool,
     /// The current connection, or the attempt to make it, shared by all callers that need it.
     start: Option<Driven<Arc<Connection>>>,
-    /// The next attempt may not begin before this time.
-    not_before: Option<Instant>,
-    backoff: ExponentialBackoff,
+    backoff: StartBackoff,
     /// The current process. It is stored here so that it can be killed before its handshake is
     /// complete.
     process: Option<Arc<Process>>,
@@ -111,15 +101,6 @@ fn drive<T: Clone + Send + Sync + 'static>(
     // The task ends by itself: all work here has deadlines.
     handle.spawn(driven.clone().map(drop));
     driven
-}
-
-fn backoff() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(MIN_PAUSE)
-        .with_max_delay(MAX_PAUSE)
-        .without_max_times()
-        .with_jitter()
-        .build()
 }
 
 impl UpstreamServer {
@@ -194,23 +175,16 @@ impl UpstreamServer {
                     return Ok(ConnectionAttempt::Joined(start.clone()));
                 }
                 // A server that had answered before it died is started again without a pause.
-                Some(Ok(connection)) if connection.has_answered() => {
-                    state.backoff = backoff();
-                    state.not_before = None;
-                }
+                Some(Ok(connection)) if connection.has_answered() => state.backoff.reset(),
                 Some(_) => {}
             }
         }
-        let not_before = state.not_before.map_or(now, |not_before| not_before.max(now));
-        let pause = not_before - now;
-        if pause > MAX_WAITED_PAUSE {
+        let not_before = state.backoff.begin(now).map_err(|pause| {
             let reason = state.last_error.as_deref().unwrap_or("it did not start");
             let message = format!("server `{}` is backing off: {reason}", self.name);
             let error = ToolError::new(ToolErrorCode::UpstreamUnavailable, message);
-            return Err(ToolError { retry_after: Some(pause), ..error });
-        }
-        let next_pause = state.backoff.next().unwrap_or(MAX_PAUSE);
-        state.not_before = Some(not_before + next_pause);
+            ToolError { retry_after: Some(pause), ..error }
+        })?;
         let start = drive(&self.handle, Arc::clone(self).start(not_before));
         state.start = Some(start.clone());
         Ok(ConnectionAttempt::Begun(start))
@@ -319,8 +293,7 @@ impl UpstreamServer {
         let is_current = matches!(state.start.as_ref().and_then(Shared::peek), Some(Ok(current)) if Arc::ptr_eq(current, connection));
         if is_current {
             state.start = None;
-            state.not_before = None;
-            state.backoff = backoff();
+            state.backoff.reset();
         }
         is_current
     }
@@ -444,8 +417,7 @@ impl ConnectionState {
         Self {
             closed: false,
             start: None,
-            not_before: None,
-            backoff: backoff(),
+            backoff: StartBackoff::new(),
             process: None,
             revisions: Revisions::Both,
             listing: None,

@@ -51,7 +51,7 @@ pub(super) fn challenges(value: &str) -> Vec<Challenge<'_>> {
 /// Splits at commas outside of quotes.
 fn elements(value: &str) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
-    value.split(move |character| {
+    value.split(move |character: char| {
         if std::mem::take(&mut is_escaped) {
             return false;
         }
@@ -96,7 +96,7 @@ fn unquoted(quoted: &str) -> Option<(String, &str)> {
 
 /// Splits after the token (RFC 9110, section 5.6.2) at the start of `text`, which may be empty.
 fn token(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|character| !is_token(character)).unwrap_or(text.len()))
+    text.split_at(text.find(|character: char| !is_token(character)).unwrap_or(text.len()))
 }
 
 fn is_token(character: char) -> bool {
