@@ -13,7 +13,7 @@ use crate::json::{self, Json, TreeError};
 
 /// The expected answer to an outgoing request, which determines how the answer is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
+pub(crate) enum Expected {
     Discover,
     Initialize,
     ListTools,
@@ -30,7 +30,7 @@ pub(super) enum Expected {
 struct CallArguments(Json);
 
 /// A request to call a tool.
-pub(super) fn call_request(tool: &str, arguments: Json) -> ClientRequest {
+pub(crate) fn call_request(tool: &str, arguments: Json) -> ClientRequest {
     let parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(JsonObject::new());
     let mut request = CallToolRequest::new(parameters);
     request.extensions.insert(CallArguments(arguments));
@@ -42,7 +42,7 @@ pub(super) fn call_request(tool: &str, arguments: Json) -> ClientRequest {
 /// # Errors
 ///
 /// If it cannot be serialized. No message of this client is known to fail.
-pub(super) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_json::Error> {
     /// The empty arguments of [`call_request`] as they are serialized. Within a string the quotes
     /// would be escaped, and no other part of the message has such a field.
     const EMPTY: &[u8] = br#""arguments":{}"#;
@@ -56,7 +56,7 @@ pub(super) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_j
 }
 
 /// The expected answer to a request.
-pub(super) fn expected(request: &ClientRequest) -> Expected {
+pub(crate) fn expected(request: &ClientRequest) -> Expected {
     match request.method() {
         "server/discover" => Expected::Discover,
         "initialize" => Expected::Initialize,
@@ -73,7 +73,7 @@ pub(super) fn expected(request: &ClientRequest) -> Expected {
 /// # Errors
 ///
 /// If the result is not of the expected type, or would take far more memory than its text.
-pub(super) fn read_result(expected: Expected, result: &RawValue) -> Result<ServerResult, TreeError> {
+pub(crate) fn read_result(expected: Expected, result: &RawValue) -> Result<ServerResult, TreeError> {
     let text = result.get();
     if matches!(expected, Expected::ListTools | Expected::CallTool | Expected::Other) {
         return Ok(ServerResult::CustomResult(CustomResult(Value::String(text.to_owned()))));
@@ -89,7 +89,7 @@ pub(super) fn read_result(expected: Expected, result: &RawValue) -> Result<Serve
 }
 
 /// The text of a result that [`read_result`] has not parsed.
-pub(super) fn result_text(result: ServerResult) -> Option<String> {
+pub(crate) fn result_text(result: ServerResult) -> Option<String> {
     match result {
         ServerResult::CustomResult(CustomResult(Value::String(text))) => Some(text),
         _ => None,
@@ -99,7 +99,7 @@ pub(super) fn result_text(result: ServerResult) -> Option<String> {
 /// Calls a tool as `Connection` does: rmcp's own function expects a
 /// result that rmcp has parsed.
 #[cfg(test)]
-pub(super) async fn call_tool(
+pub(crate) async fn call_tool(
     peer: &rmcp::Peer<rmcp::RoleClient>,
     parameters: rmcp::model::CallToolRequestParams,
 ) -> Result<serde_json::Value, rmcp::ServiceError> {

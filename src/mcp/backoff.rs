@@ -13,7 +13,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const MAX_WAITED_PAUSE: Duration = Duration::from_secs(1);
 
 /// When a server may be started again.
-pub(super) struct StartBackoff {
+pub(crate) struct StartBackoff {
     /// The next attempt may not begin before this time.
     not_before: Option<Instant>,
     pauses: ExponentialBackoff,
@@ -21,7 +21,7 @@ pub(super) struct StartBackoff {
 
 impl StartBackoff {
     /// Without a pause before the first attempt.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let pauses = ExponentialBuilder::new()
             .with_min_delay(MIN_PAUSE)
             .with_max_delay(MAX_PAUSE)
@@ -35,7 +35,7 @@ impl StartBackoff {
     /// # Errors
     ///
     /// The pause before the next attempt, if it is too long for a call to wait for.
-    pub(super) fn begin(&mut self, now: Instant) -> Result<Instant, Duration> {
+    pub(crate) fn begin(&mut self, now: Instant) -> Result<Instant, Duration> {
         let not_before = self.not_before.map_or(now, |not_before| not_before.max(now));
         let pause = not_before - now;
         if pause > MAX_WAITED_PAUSE {
@@ -47,7 +47,7 @@ impl StartBackoff {
     }
 
     /// Forgets all attempts: the server has answered.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         *self = Self::new();
     }
 }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use crate::sync::{self, Mutex};
 
 /// Number of consecutive failures that open the circuit.
-pub(super) const FAILURES: u32 = 5;
+pub(crate) const FAILURES: u32 = 5;
 
 /// How long the circuit stays open.
-pub(super) const OPEN_TIME: Duration = Duration::from_secs(30);
+pub(crate) const OPEN_TIME: Duration = Duration::from_secs(30);
 
 /// Shared by all calls to one server.
 #[derive(Debug)]
-pub(super) struct Breaker {
+pub(crate) struct Breaker {
     server: Arc<str>,
     state: Mutex<BreakerState>,
 }
@@ -34,7 +34,7 @@ struct BreakerState {
 
 /// Which calls are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// All calls.
     Closed {
         /// Number of consecutive failures.
@@ -51,7 +51,7 @@ pub(super) enum Phase {
 
 /// What the result of a call says about its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallOutcome {
+pub(crate) enum CallOutcome {
     /// The server answered. A tool's own error is an answer too.
     Healthy,
     /// The server did not answer: transport error, timeout, or protocol error.
@@ -62,20 +62,20 @@ pub(super) enum CallOutcome {
 
 /// Permit for one call. Dropping it without an outcome records nothing about the server.
 #[derive(Debug)]
-pub(super) struct Permit {
+pub(crate) struct Permit {
     breaker: Arc<Breaker>,
     epoch: u64,
     recorded: bool,
 }
 
 impl Breaker {
-    pub(super) fn new(server: Arc<str>) -> Arc<Self> {
+    pub(crate) fn new(server: Arc<str>) -> Arc<Self> {
         let state = BreakerState { phase: Phase::Closed { failures: 0 }, epoch: 0, failures_total: 0 };
         Arc::new(Self { server, state: Mutex::new(state) })
     }
 
     /// Admits a call, or returns the time until a retry makes sense.
-    pub(super) fn enter(self: &Arc<Self>, now: Instant) -> Result<Permit, Duration> {
+    pub(crate) fn enter(self: &Arc<Self>, now: Instant) -> Result<Permit, Duration> {
         let mut state = self.state.lock();
         match state.phase {
             Phase::Closed { .. } => {}
@@ -87,11 +87,11 @@ impl Breaker {
         Ok(Permit { breaker: Arc::clone(self), epoch: state.epoch, recorded: false })
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         self.state.lock().phase
     }
 
-    pub(super) fn failures_total(&self) -> u64 {
+    pub(crate) fn failures_total(&self) -> u64 {
         self.state.lock().failures_total
     }
 
@@ -135,7 +135,7 @@ impl Breaker {
 
 impl Phase {
     /// 0 closed, 1 open, 0.5 half open.
-    pub(super) fn as_metric(self) -> f64 {
+    pub(crate) fn as_metric(self) -> f64 {
         match self {
             Self::Closed { .. } => 0.0,
             Self::Open { .. } => 1.0,
@@ -146,7 +146,7 @@ impl Phase {
 
 impl Permit {
     /// Records the call's outcome.
-    pub(super) fn record(mut self, outcome: CallOutcome, now: Instant) {
+    pub(crate) fn record(mut self, outcome: CallOutcome, now: Instant) {
         self.recorded = true;
         self.breaker.record(self.epoch, outcome, now);
     }

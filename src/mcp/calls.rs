@@ -24,7 +24,7 @@ const FAIR_WAIT: Duration = Duration::from_secs(10);
 impl UpstreamServer {
     /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
     /// then it is sent again over a new connection.
-    pub(super) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
+    pub(crate) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
         let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
         tracing::debug!(server = &*self.name, tool = &*tool, "call");
         // The parsed tree is dropped, because it is about twelve times as large as the text.
@@ -37,7 +37,7 @@ impl UpstreamServer {
     }
 
     /// Sends a request for something other than a tool, under the same rules.
-    pub(super) async fn request(
+    pub(crate) async fn request(
         self: Arc<Self>,
         request: ServerRequest,
         deadline: Instant,

@@ -48,7 +48,7 @@ const REAP_PAUSE: Duration = Duration::from_millis(2);
 
 /// A server's process and its process group, which contains its descendants. They are killed when
 /// this value is dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     id: Pid,
     /// `None` once it has been reaped: the system may then reuse its process id.
     child: Mutex<Option<Child>>,
@@ -57,10 +57,10 @@ pub(super) struct Process {
 }
 
 /// The three pipes of a new process.
-pub(super) struct Pipes {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
+pub(crate) struct Pipes {
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stderr: ChildStderr,
 }
 
 /// Starts the server's process.
@@ -68,7 +68,7 @@ pub(super) struct Pipes {
 /// # Errors
 ///
 /// If the program does not exist or is not executable, or if the system refuses another process.
-pub(super) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Result<(Process, Pipes)> {
+pub(crate) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Result<(Process, Pipes)> {
     let command = command(server)?;
     let handle = handle.clone();
     let (reply, spawned) = oneshot::channel();
@@ -113,7 +113,7 @@ fn spawning_thread() -> io::Result<mpsc::Sender<Job>> {
 
 /// Abandons the spawning thread, because it hangs in the kernel: the program may be on a file
 /// system that does not respond. The next process is started by another thread.
-pub(super) fn abandon_spawning_thread() {
+pub(crate) fn abandon_spawning_thread() {
     *SPAWNING.lock() = None;
 }
 
@@ -196,13 +196,13 @@ fn end_with_parent(_command: &mut Command) {}
 
 impl Process {
     /// The process id, for logs.
-    pub(super) fn id(&self) -> i32 {
+    pub(crate) fn id(&self) -> i32 {
         self.id.as_raw_nonzero().get()
     }
 
     /// Reads the server's stderr to its end and keeps its tail. A server whose stderr is not read
     /// would block when the pipe is full.
-    pub(super) fn drain(
+    pub(crate) fn drain(
         &self,
         stderr: impl AsyncRead + Send + Unpin + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {
@@ -210,27 +210,27 @@ impl Process {
     }
 
     /// The stderr tail without control characters; empty if there is none.
-    pub(super) fn stderr_tail(&self) -> String {
+    pub(crate) fn stderr_tail(&self) -> String {
         self.stderr.lock().render()
     }
 
     /// Waits until the process has ended. Does not reap it.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
     /// Sends SIGTERM to the process and its descendants.
-    pub(super) fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
     /// Sends SIGKILL to the process and its descendants. Does not wait.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
     /// Kills the rest of the process group, and reaps the process if it has ended.
-    pub(super) fn reap(&self) -> Option<ExitStatus> {
+    pub(crate) fn reap(&self) -> Option<ExitStatus> {
         let mut child = self.child.lock();
         // Only while the process is not reaped is its id not reused.
         child.as_ref()?;
@@ -242,7 +242,7 @@ impl Process {
 
     /// Reaps a process that was killed. Blocks for a few milliseconds; gives up if the process
     /// hangs.
-    pub(super) fn reap_killed(&self) {
+    pub(crate) fn reap_killed(&self) {
         for _ in 0..REAP_TRIES {
             if self.child.lock().is_none() || self.reap().is_some() {
                 return;
@@ -281,18 +281,18 @@ fn announce_end(id: Pid, ended: CancellationToken) -> io::Result<()> {
 }
 
 /// The [`ConnectionEnd::status`] of a connection whose end has no other explanation.
-pub(super) const CLOSED: &str = "closed the connection";
+pub(crate) const CLOSED: &str = "closed the connection";
 
 /// How a connection ended.
-pub(super) struct ConnectionEnd {
+pub(crate) struct ConnectionEnd {
     /// The rest of a sentence after the server: `ended with exit status 1`.
-    pub(super) status: String,
+    pub(crate) status: String,
     /// The stderr tail of its process; empty if there is none.
-    pub(super) stderr_tail: String,
+    pub(crate) stderr_tail: String,
 }
 
 /// Describes how a process ended, as the rest of a sentence after its subject.
-pub(super) fn describe(status: Option<ExitStatus>) -> String {
+pub(crate) fn describe(status: Option<ExitStatus>) -> String {
     let Some(status) = status else { return "was stopped".to_owned() };
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),

@@ -28,35 +28,35 @@ use crate::tools::{ProgressListener, ToolError, ToolResult};
 const REASON_TIME: Duration = Duration::from_secs(1);
 
 /// Why a call has no result.
-pub(super) struct CallFailure {
-    pub(super) error: ToolError,
+pub(crate) struct CallFailure {
+    pub(crate) error: ToolError,
     /// Whether no part of it has left this process, so that it can safely be sent again.
-    pub(super) is_unsent: bool,
+    pub(crate) is_unsent: bool,
 }
 
 /// A live connection, shared by all runs. It ends with the server's stdout and is not used again.
-pub(super) struct Connection {
-    pub(super) server: Arc<str>,
-    pub(super) peer: Peer<RoleClient>,
+pub(crate) struct Connection {
+    pub(crate) server: Arc<str>,
+    pub(crate) peer: Peer<RoleClient>,
     handle: Handle,
-    pub(super) notifications: Notifications,
+    pub(crate) notifications: Notifications,
     /// Whether the server has answered anything but the handshake.
-    pub(super) has_answered: AtomicBool,
+    pub(crate) has_answered: AtomicBool,
     /// Whether its end has been counted as a failure of the server.
     is_counted: AtomicBool,
     /// Why its last incomplete list was cut.
-    pub(super) list_problem: Mutex<Option<String>>,
+    pub(crate) list_problem: Mutex<Option<String>>,
     /// Cancelled when no more answers will come.
-    pub(super) ended: CancellationToken,
+    pub(crate) ended: CancellationToken,
     /// Cancelled when the owner wants the server to end.
-    pub(super) stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     /// How it ended. Set when the cleanup is complete.
-    pub(super) end: OnceLock<ConnectionEnd>,
-    pub(super) finished: CancellationToken,
+    pub(crate) end: OnceLock<ConnectionEnd>,
+    pub(crate) finished: CancellationToken,
 }
 
 impl Connection {
-    pub(super) fn new(
+    pub(crate) fn new(
         server: Arc<str>,
         peer: &Peer<RoleClient>,
         notifications: &Notifications,
@@ -83,7 +83,7 @@ impl Connection {
     }
 
     /// The negotiated protocol revision.
-    pub(super) fn protocol_version(&self) -> Option<String> {
+    pub(crate) fn protocol_version(&self) -> Option<String> {
         self.peer.peer_info().map(|info| info.protocol_version.to_string())
     }
 
@@ -94,45 +94,45 @@ impl Connection {
     }
 
     /// Whether it has answered anything since the handshake.
-    pub(super) fn has_answered(&self) -> bool {
+    pub(crate) fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
 
     /// Counts the connection's end as a failure of the server. Returns whether this is the first
     /// time.
-    pub(super) fn count_end(&self) -> bool {
+    pub(crate) fn count_end(&self) -> bool {
         !self.is_counted.swap(true, Ordering::Relaxed)
     }
 
     /// Completes when no more answers will come.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
     /// Whether calls can be sent.
-    pub(super) fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         !self.ended.is_cancelled() && !self.stop.is_cancelled()
     }
 
     /// How often the server has announced that its tools changed.
-    pub(super) fn list_changes(&self) -> u64 {
+    pub(crate) fn list_changes(&self) -> u64 {
         self.notifications.tool_changes()
     }
 
     /// Makes the connection end, without waiting for it.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
 
     /// Ends the server: closes its stdin, then sends SIGTERM, then kills it. Returns when it has
     /// ended.
-    pub(super) async fn shutdown(&self) {
+    pub(crate) async fn shutdown(&self) {
         self.stop.cancel();
         self.finished.cancelled().await;
     }
 
     /// Calls a tool once. Dropping the future tells the server that the call is cancelled.
-    pub(super) async fn call(
+    pub(crate) async fn call(
         &self,
         tool: &str,
         arguments: Json,
@@ -155,13 +155,13 @@ impl Connection {
 
     /// Sends any other request once and returns its result unchanged. Dropping the future tells the
     /// server that the request is cancelled.
-    pub(super) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
+    pub(crate) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
         let text = self.request_text(method, parameters).await?;
         let unreadable = |error: serde_json::Error| errors::unreadable(&self.server, &error.to_string());
         Json::parse(&text).map_err(|error| CallFailure { error: unreadable(error), is_unsent: false })
     }
 
-    pub(super) async fn request_text(&self, method: &str, parameters: Value) -> Result<String, CallFailure> {
+    pub(crate) async fn request_text(&self, method: &str, parameters: Value) -> Result<String, CallFailure> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
         let result = match self.exchange(request, None).await {
             Ok(text) => Ok(text),
@@ -176,7 +176,7 @@ impl Connection {
     }
 
     /// Sends a request whose answer passes through rmcp as text, and returns the text.
-    pub(super) async fn exchange(
+    pub(crate) async fn exchange(
         &self,
         request: ClientRequest,
         on_progress: Option<ProgressListener>,
@@ -191,7 +191,7 @@ impl Connection {
     }
 
     /// Explains why a request has no answer. Waits briefly for the process's exit status.
-    pub(super) async fn lost(&self, error: ServiceError, meanwhile: &str) -> ToolError {
+    pub(crate) async fn lost(&self, error: ServiceError, meanwhile: &str) -> ToolError {
         let server = &self.server;
         match error {
             ServiceError::UnexpectedResponse => errors::unreadable(server, "it answers another request"),

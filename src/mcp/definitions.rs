@@ -15,7 +15,7 @@ use crate::text::{hidden_text, visible};
 use crate::tools::{Schema, ToolDefinition};
 
 /// Maximum number of tools. No known server has more; an endless list is cut here.
-pub(super) const MAX_TOOLS: usize = 10_000;
+pub(crate) const MAX_TOOLS: usize = 10_000;
 
 /// Maximum bytes of a description. More does not help a model that reads it.
 const DESCRIPTION_BYTES: usize = 64 * 1024;
@@ -25,7 +25,7 @@ const DESCRIPTION_BYTES: usize = 64 * 1024;
 const SCHEMA_BYTES: usize = 256 * 1024;
 
 /// Maximum bytes of all definitions of one server: an index over them is kept in memory.
-pub(super) const SERVER_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const SERVER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum bytes of a schema as the server wrote it, with whitespace and escapes. A longer one is
 /// not parsed.
@@ -33,7 +33,7 @@ const WRITTEN_SCHEMA_BYTES: usize = 4 * SCHEMA_BYTES;
 
 /// Maximum bytes of a schema as a tree: about twelve times [`SCHEMA_BYTES`], as real schemas of
 /// that size take.
-pub(super) const SCHEMA_TREE_BYTES: usize = 4 << 20;
+pub(crate) const SCHEMA_TREE_BYTES: usize = 4 << 20;
 
 /// Maximum bytes of a tool's name.
 const NAME_BYTES: usize = 256;
@@ -50,10 +50,10 @@ struct WrittenPage<'a> {
 }
 
 /// A page of a list of tools. Its tools are parsed one by one by [`ListBuilder::push`].
-pub(super) struct ToolPage<'a> {
-    pub(super) tools: Vec<&'a RawValue>,
-    pub(super) next_cursor: Option<String>,
-    pub(super) ttl: Option<Duration>,
+pub(crate) struct ToolPage<'a> {
+    pub(crate) tools: Vec<&'a RawValue>,
+    pub(crate) next_cursor: Option<String>,
+    pub(crate) ttl: Option<Duration>,
 }
 
 /// Parses a page of a list of tools, and at most `max` of its tools.
@@ -61,7 +61,7 @@ pub(super) struct ToolPage<'a> {
 /// # Errors
 ///
 /// If it is not such a page.
-pub(super) fn read_tools(text: &str, max: usize) -> Result<ToolPage<'_>, serde_json::Error> {
+pub(crate) fn read_tools(text: &str, max: usize) -> Result<ToolPage<'_>, serde_json::Error> {
     let page: WrittenPage<'_> = serde_json::from_str(text)?;
     let ttl = page.ttl_ms.map(|milliseconds| Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)));
     Ok(ToolPage { tools: json::items(page.tools.get(), max)?, next_cursor: page.next_cursor, ttl })
@@ -83,7 +83,7 @@ struct WrittenTool<'a> {
 }
 
 /// Parses a schema, if it is an object and not too large.
-pub(super) fn schema_tree(schema: &RawValue) -> Option<Value> {
+pub(crate) fn schema_tree(schema: &RawValue) -> Option<Value> {
     let text = schema.get();
     let tree =
         if text.len() > WRITTEN_SCHEMA_BYTES { None } else { json::tree(text, SCHEMA_TREE_BYTES).ok() };
@@ -91,7 +91,7 @@ pub(super) fn schema_tree(schema: &RawValue) -> Option<Value> {
 }
 
 /// Builds one server's list of tools from its pages, within the bounds.
-pub(super) struct ListBuilder<'a> {
+pub(crate) struct ListBuilder<'a> {
     server: &'a str,
     names: HashSet<String>,
     bytes: usize,
@@ -100,22 +100,22 @@ pub(super) struct ListBuilder<'a> {
 }
 
 impl<'a> ListBuilder<'a> {
-    pub(super) fn new(server: &'a str) -> Self {
+    pub(crate) fn new(server: &'a str) -> Self {
         Self { server, names: HashSet::new(), bytes: 0, definitions: Vec::new(), malformed: 0 }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.definitions.len()
     }
 
     /// Whether the definitions have reached the maximum of bytes of one server.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.bytes >= SERVER_BYTES
     }
 
     /// Adds a tool, truncated to the bounds. Skips entries that are not tools, and tools whose name
     /// is already in the list.
-    pub(super) fn push(&mut self, tool: &RawValue) {
+    pub(crate) fn push(&mut self, tool: &RawValue) {
         let tool = match serde_json::from_str::<WrittenTool<'_>>(tool.get()) {
             Ok(tool) if tool.input_schema.get().starts_with('{') => tool,
             malformed => {
@@ -164,7 +164,7 @@ impl<'a> ListBuilder<'a> {
         serde_json::from_str(&text).ok()
     }
 
-    pub(super) fn finish(self, ttl: Option<Duration>) -> crate::tools::ToolList {
+    pub(crate) fn finish(self, ttl: Option<Duration>) -> crate::tools::ToolList {
         if self.malformed > 0 {
             let malformed = self.malformed;
             tracing::warn!(server = self.server, malformed, "malformed tool definitions were left out");

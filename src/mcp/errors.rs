@@ -11,32 +11,32 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// The error codes with which the transport reports its own errors through rmcp, which has no other
 /// way to end one request. They are far from the codes of JSON-RPC. If a server uses one of them,
 /// it is replaced.
-pub(super) const UNREADABLE_ANSWER: ErrorCode = ErrorCode(i32::MIN);
-pub(super) const OVERSIZED_ANSWER: ErrorCode = ErrorCode(i32::MIN + 1);
+pub(crate) const UNREADABLE_ANSWER: ErrorCode = ErrorCode(i32::MIN);
+pub(crate) const OVERSIZED_ANSWER: ErrorCode = ErrorCode(i32::MIN + 1);
 
 /// The error code with which an HTTP failure passes through rmcp. See [`UNREADABLE_ANSWER`].
 const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
 
 /// Maximum bytes of a server's own error message that are passed on.
-pub(super) const MESSAGE_BYTES: usize = 16 * 1024;
+pub(crate) const MESSAGE_BYTES: usize = 16 * 1024;
 
 /// The error for a server that cannot be reached or used.
-pub(super) fn unavailable(message: String) -> ToolError {
+pub(crate) fn unavailable(message: String) -> ToolError {
     ToolError::new(ToolErrorCode::UpstreamUnavailable, message)
 }
 
 /// The error for a server that was closed by its owner.
-pub(super) fn closed(server: &str) -> ToolError {
+pub(crate) fn closed(server: &str) -> ToolError {
     unavailable(format!("server `{server}` was closed"))
 }
 
 /// The instruction for a server that requires signing in.
-pub(super) fn sign_in(server: &str) -> String {
+pub(crate) fn sign_in(server: &str) -> String {
     format!("server `{server}` requires signing in; run `cx auth login {server}`")
 }
 
 /// The error for an answer that violates the protocol.
-pub(super) fn unreadable(server: &str, problem: &str) -> ToolError {
+pub(crate) fn unreadable(server: &str, problem: &str) -> ToolError {
     ToolError::new(
         ToolErrorCode::UpstreamProtocol,
         format!("server `{server}` sent an answer that cannot be read: {problem}"),
@@ -44,7 +44,7 @@ pub(super) fn unreadable(server: &str, problem: &str) -> ToolError {
 }
 
 /// Converts a JSON-RPC error that answers `tools/call`.
-pub(super) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolError {
+pub(crate) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolError {
     if let Some(own) = own_error(server, error) {
         return own;
     }
@@ -61,7 +61,7 @@ pub(super) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolErr
 }
 
 /// Converts a JSON-RPC error that answers `tools/list`.
-pub(super) fn list_error(server: &str, error: &ErrorData) -> ToolError {
+pub(crate) fn list_error(server: &str, error: &ErrorData) -> ToolError {
     own_error(server, error).unwrap_or_else(|| {
         ToolError::new(
             ToolErrorCode::UpstreamProtocol,
@@ -71,7 +71,7 @@ pub(super) fn list_error(server: &str, error: &ErrorData) -> ToolError {
 }
 
 /// The transport's own error about an answer, if `error` is one.
-pub(super) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
+pub(crate) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
     match error.code {
         UNREADABLE_ANSWER => Some(unreadable(server, &error.message)),
         OVERSIZED_ANSWER => Some(ToolError::new(
@@ -83,7 +83,7 @@ pub(super) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
 }
 
 /// Encodes a failure as the answer to a request. [`tool_error`] decodes it.
-pub(super) fn encode(error: &ToolError) -> ErrorData {
+pub(crate) fn encode(error: &ToolError) -> ErrorData {
     let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
     let data = json!({ "code": error.code.as_str(), "retryAfterMs": millis });
     ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
@@ -91,7 +91,7 @@ pub(super) fn encode(error: &ToolError) -> ErrorData {
 
 /// Decodes a failure that this transport reported as the answer to a request. `None` for other
 /// errors.
-pub(super) fn tool_error(error: &ErrorData) -> Option<ToolError> {
+pub(crate) fn tool_error(error: &ErrorData) -> Option<ToolError> {
     if error.code != HTTP_FAILURE {
         return None;
     }
@@ -104,12 +104,12 @@ pub(super) fn tool_error(error: &ErrorData) -> Option<ToolError> {
 }
 
 /// Whether a server uses a code that is reserved for this client.
-pub(super) fn is_own_code(code: ErrorCode) -> bool {
+pub(crate) fn is_own_code(code: ErrorCode) -> bool {
     [HTTP_FAILURE, UNREADABLE_ANSWER, OVERSIZED_ANSWER].contains(&code)
 }
 
 /// Formats a server's error message and its data, truncated.
-pub(super) fn message(error: &ErrorData) -> String {
+pub(crate) fn message(error: &ErrorData) -> String {
     let text = match &error.data {
         Some(data) if !data.is_null() => format!("{} ({data})", error.message),
         _ if error.message.trim().is_empty() => format!("error {} without a message", error.code.0),
@@ -131,7 +131,7 @@ fn says_unknown_tool(message: &str, tool: &str) -> bool {
             && is_missing.iter().any(|words| message.contains(words)))
 }
 
-pub(super) fn shortened(text: &str, max: usize) -> String {
+pub(crate) fn shortened(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }

@@ -21,22 +21,22 @@ use super::stdio::NO_ANSWER;
 use crate::tools::ToolError;
 
 /// The parameters of a new connection.
-pub(super) struct Start<'a> {
-    pub(super) server: Arc<str>,
-    pub(super) handle: &'a Handle,
-    pub(super) notifications: Notifications,
+pub(crate) struct Start<'a> {
+    pub(crate) server: Arc<str>,
+    pub(crate) handle: &'a Handle,
+    pub(crate) notifications: Notifications,
     /// Deadline of the handshake.
-    pub(super) deadline: Instant,
+    pub(crate) deadline: Instant,
     /// The time for connecting, for error messages.
-    pub(super) connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     /// Which revisions to try.
-    pub(super) revisions: Revisions,
+    pub(crate) revisions: Revisions,
 }
 
 /// Protocol revisions to try. Those before 2026-07-28 are the handshake revisions; later ones are
 /// stateless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Revisions {
+pub(crate) enum Revisions {
     /// The stateless revision, then the handshake revisions if the server does not support it.
     Both,
     /// Only the handshake revisions.
@@ -46,13 +46,13 @@ pub(super) enum Revisions {
 }
 
 /// Why the handshake failed although there is a process.
-pub(super) enum HandshakeFailure {
+pub(crate) enum HandshakeFailure {
     Elapsed(Duration),
     Refused(Box<ClientInitializeError>),
 }
 
 impl HandshakeFailure {
-    pub(super) fn try_instead(&self) -> Option<Revisions> {
+    pub(crate) fn try_instead(&self) -> Option<Revisions> {
         let Self::Refused(error) = self else { return None };
         match &**error {
             ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
@@ -66,7 +66,7 @@ impl HandshakeFailure {
         }
     }
 
-    pub(super) fn into_error(self, server: &str, end: &ConnectionEnd) -> ToolError {
+    pub(crate) fn into_error(self, server: &str, end: &ConnectionEnd) -> ToolError {
         let error = match self {
             Self::Refused(error) => match *error {
                 ClientInitializeError::LegacyFallbackFailed { fallback, .. } => Self::Refused(fallback),
@@ -103,7 +103,7 @@ impl HandshakeFailure {
 }
 
 /// Negotiates the newest revision that both sides support.
-pub(super) async fn shake_hands<T>(
+pub(crate) async fn shake_hands<T>(
     start: &Start<'_>,
     transport: T,
 ) -> Result<RunningService<RoleClient, NotificationHandler>, HandshakeFailure>

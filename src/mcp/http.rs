@@ -19,8 +19,8 @@ mod sse;
 mod state;
 mod transport;
 
-pub(super) use state::{Deadlines, HttpState, LastKind};
-pub(super) use transport::connect_transport;
+pub(crate) use state::{Deadlines, HttpState, LastKind};
+pub(crate) use transport::connect_transport;
 
 #[cfg(fuzzing)]
 pub(crate) use challenge::fuzzing::challenges as fuzz_challenges;

@@ -22,9 +22,9 @@ use crate::tools::{ToolError, ToolErrorCode};
 const QUEUE_RETRY: Duration = Duration::from_secs(1);
 
 /// The limiter of one server.
-pub(super) struct Limiter {
+pub(crate) struct Limiter {
     server: Arc<str>,
-    pub(super) breaker: Arc<Breaker>,
+    pub(crate) breaker: Arc<Breaker>,
     limiter: Option<(RateLimit, DefaultDirectRateLimiter)>,
     slots: Arc<Semaphore>,
     max_slots: usize,
@@ -36,14 +36,14 @@ pub(super) struct Limiter {
 }
 
 /// A call that has passed the limiter. Holds its slot until it is dropped.
-pub(super) struct Admitted {
+pub(crate) struct Admitted {
     permit: Permit,
     _slot: OwnedSemaphorePermit,
     _active: Active,
 }
 
 impl Limiter {
-    pub(super) fn new(server: &Arc<str>, settings: &McpServer) -> Self {
+    pub(crate) fn new(server: &Arc<str>, settings: &McpServer) -> Self {
         let max_slots = settings.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             server: Arc::clone(server),
@@ -68,7 +68,7 @@ impl Limiter {
     ///
     /// `CircuitOpen`, `RateLimited`, `QueueFull`, each with the time until a retry makes sense;
     /// `Cancelled`; `ToolTimeout` if the run ends first.
-    pub(super) async fn enter(
+    pub(crate) async fn enter(
         &self,
         deadline: Instant,
         cancel: &CancellationToken,
@@ -153,30 +153,30 @@ impl Limiter {
     }
 
     /// The number of calls in flight.
-    pub(super) fn active(&self) -> usize {
+    pub(crate) fn active(&self) -> usize {
         self.max_slots - self.slots.available_permits()
     }
 
     /// The number of calls that wait for a slot.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
     /// The number of calls that were refused because of the rate limit.
-    pub(super) fn rate_limited_total(&self) -> u64 {
+    pub(crate) fn rate_limited_total(&self) -> u64 {
         self.rate_limited_total.load(Ordering::Relaxed)
     }
 
     /// The number of calls that were refused because too many were waiting, or because they waited
     /// too long.
-    pub(super) fn queue_full_total(&self) -> u64 {
+    pub(crate) fn queue_full_total(&self) -> u64 {
         self.queue_full_total.load(Ordering::Relaxed)
     }
 }
 
 impl Admitted {
     /// Records the call's outcome with the breaker, which decides about later calls.
-    pub(super) fn record<T>(self, result: &Result<T, ToolError>) {
+    pub(crate) fn record<T>(self, result: &Result<T, ToolError>) {
         self.permit.record(outcome(result), Instant::now());
     }
 }

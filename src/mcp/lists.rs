@@ -17,11 +17,11 @@ use crate::json::{self, Json};
 use crate::tools::{ToolError, ToolErrorCode, ToolList};
 
 /// Maximum time for listing the tools, all pages together. All known servers list from memory.
-pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Connection {
     /// Lists all tools, within bounds.
-    pub(super) async fn list(&self) -> Result<ToolList, ToolError> {
+    pub(crate) async fn list(&self) -> Result<ToolList, ToolError> {
         let pages = self.list_pages();
         let list = timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|_elapsed| {
             Err(ToolError::new(
@@ -79,7 +79,7 @@ impl Connection {
 
     /// Returns everything that a list method lists as one array, within the bounds of a list of
     /// tools.
-    pub(super) async fn list_all(&self, method: &str, key: &str) -> Result<Json, CallFailure> {
+    pub(crate) async fn list_all(&self, method: &str, key: &str) -> Result<Json, CallFailure> {
         let unreadable = |error: serde_json::Error| CallFailure {
             error: errors::unreadable(&self.server, &error.to_string()),
             is_unsent: false,
@@ -144,7 +144,7 @@ impl Connection {
     }
 
     /// Removes and returns the reason why a list was cut.
-    pub(super) fn take_list_problem(&self) -> Option<String> {
+    pub(crate) fn take_list_problem(&self) -> Option<String> {
         self.list_problem.lock().take()
     }
 }

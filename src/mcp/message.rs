@@ -11,30 +11,30 @@ use super::errors::{MESSAGE_BYTES, is_own_code, shortened};
 
 /// The top level of an incoming message. Its parts are parsed when their type is known.
 #[derive(Deserialize)]
-pub(super) struct IncomingMessage<'a> {
+pub(crate) struct IncomingMessage<'a> {
     #[serde(borrow)]
-    pub(super) id: Option<&'a RawValue>,
+    pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) method: Option<Cow<'a, str>>,
+    pub(crate) method: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    pub(super) result: Option<&'a RawValue>,
+    pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) error: Option<&'a RawValue>,
+    pub(crate) error: Option<&'a RawValue>,
 }
 
 /// Maximum bytes of a notification. Longer ones are ignored, except announcements that a list has
 /// changed: a parsed notification can take 90 times its bytes.
-pub(super) const MAX_NOTIFICATION_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_NOTIFICATION_BYTES: usize = 64 * 1024;
 
 /// The progress of a call.
 #[derive(Deserialize)]
-pub(super) struct ProgressNotification {
-    pub(super) params: ProgressNotificationParam,
+pub(crate) struct ProgressNotification {
+    pub(crate) params: ProgressNotificationParam,
 }
 
 /// Answers a request of the server: `ping` gets a result, everything else an error, because no
 /// capability is offered. `None` if the request's id is not one that can be echoed.
-pub(super) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
+pub(crate) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
     // The id is echoed unchanged, so it must be a valid id.
     let is_id =
         id.get().len() <= 256 && matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
@@ -51,7 +51,7 @@ pub(super) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
 
 /// Parses a server's error. The codes that the transports use for their own errors are not
 /// available to the server.
-pub(super) fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Error> {
+pub(crate) fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Error> {
     #[derive(Deserialize)]
     struct Written<'a> {
         code: ErrorCode,

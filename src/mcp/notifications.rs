@@ -19,7 +19,7 @@ const MESSAGE_BYTES: usize = 1024;
 
 /// The notifications of one connection. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Notifications {
+pub(crate) struct Notifications {
     inner: Arc<Inner>,
 }
 
@@ -33,28 +33,28 @@ struct Inner {
 
 impl Notifications {
     /// Notifications of a new connection of a server, whose `generation` grows with every change.
-    pub(super) fn new(generation: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(generation: Arc<AtomicU64>) -> Self {
         Self { inner: Arc::new(Inner { generation, ..Inner::default() }) }
     }
 
     /// How often the server has announced that its tools changed.
-    pub(super) fn tool_changes(&self) -> u64 {
+    pub(crate) fn tool_changes(&self) -> u64 {
         self.inner.tool_changes.load(Ordering::Acquire)
     }
 
     /// Records that the server's tools changed.
-    pub(super) fn tools_changed(&self) {
+    pub(crate) fn tools_changed(&self) {
         self.inner.tool_changes.fetch_add(1, Ordering::Release);
         self.inner.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Records that the connection is over.
-    pub(super) fn connection_lost(&self) {
+    pub(crate) fn connection_lost(&self) {
         self.inner.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Passes a progress notification to the listener of its call. Dropped if there is none.
-    pub(super) fn progress(&self, notification: ProgressNotificationParam) {
+    pub(crate) fn progress(&self, notification: ProgressNotificationParam) {
         let listener = self.inner.listeners.lock().get(&notification.progress_token).cloned();
         let Some(listener) = listener else { return };
         let message = notification.message.map(|mut text| {
@@ -67,14 +67,14 @@ impl Notifications {
     }
 
     /// Listens to a call's progress until the guard is dropped.
-    pub(super) fn listen(&self, token: ProgressToken, listener: ProgressListener) -> Listening {
+    pub(crate) fn listen(&self, token: ProgressToken, listener: ProgressListener) -> Listening {
         self.inner.listeners.lock().insert(token.clone(), listener);
         Listening { notifications: self.clone(), token }
     }
 }
 
 /// Removes a progress listener when it is dropped.
-pub(super) struct Listening {
+pub(crate) struct Listening {
     notifications: Notifications,
     token: ProgressToken,
 }
@@ -87,8 +87,8 @@ impl Drop for Listening {
 
 /// The client's declaration to a server: no capabilities, so no sampling, no elicitation, no roots.
 /// Notifications are received here over HTTP; over stdio the transport reads them.
-pub(super) struct NotificationHandler {
-    pub(super) notifications: Notifications,
+pub(crate) struct NotificationHandler {
+    pub(crate) notifications: Notifications,
 }
 
 impl ClientHandler for NotificationHandler {

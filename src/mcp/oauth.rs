@@ -13,7 +13,7 @@ mod issuer;
 mod login;
 mod tokens;
 
-pub(super) use authorization::Authorization;
+pub(crate) use authorization::Authorization;
 pub use login::{AuthError, AuthStatus, login, logout, status};
 
 /// The `tracing` target below which the OAuth library logs authorization codes, and the parts of

@@ -11,7 +11,7 @@ const MAX_PAGES: usize = 100;
 const MAX_CURSOR_BYTES: usize = 8 << 10;
 
 /// The pages of one list that have been requested.
-pub(super) struct Pages {
+pub(crate) struct Pages {
     /// Only hashes of the cursors are kept. The hash has a random key, so no server can construct
     /// two cursors with the same hash.
     hasher: RandomState,
@@ -20,7 +20,7 @@ pub(super) struct Pages {
 
 /// Why a cursor is not followed, so that the list is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ListCut {
+pub(crate) enum ListCut {
     #[error("its next cursor has {bytes} bytes, and at most {MAX_CURSOR_BYTES} are followed")]
     LongCursor { bytes: usize },
     #[error("its next cursor is one that it has sent before")]
@@ -35,12 +35,12 @@ pub(super) enum ListCut {
 
 impl Pages {
     /// Starts before the first page.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { hasher: RandomState::new(), followed: HashSet::new() }
     }
 
     /// The number of the current page, from 1.
-    pub(super) fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         self.followed.len() + 1
     }
 
@@ -49,7 +49,7 @@ impl Pages {
     /// # Errors
     ///
     /// Why it may not be requested.
-    pub(super) fn follow(&mut self, cursor: String) -> Result<String, ListCut> {
+    pub(crate) fn follow(&mut self, cursor: String) -> Result<String, ListCut> {
         if cursor.len() > MAX_CURSOR_BYTES {
             return Err(ListCut::LongCursor { bytes: cursor.len() });
         }

@@ -38,7 +38,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 /// Converts the result of a call to the types of `tools`.
 ///
 /// Content blocks keep the keys of MCP, so images, audio and resources reach the script unchanged.
-pub(super) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolError> {
+pub(crate) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolError> {
     let read = |text: &str| -> Result<Option<ToolResult>, serde_json::Error> {
         let result: WrittenResult<'_> = serde_json::from_str(text)?;
         let is_complete = result.result_type.as_deref().is_none_or(|kind| kind == "complete");

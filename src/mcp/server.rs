@@ -28,24 +28,24 @@ use super::stats::{CallTimes, ServerState, ServerStats};
 use crate::tools::{ToolError, ToolErrorCode, ToolList};
 
 /// How long a graceful shutdown may take: two grace periods of a second each, and the killing.
-pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
+pub(crate) const SHUTDOWN_TIME: Duration = Duration::from_secs(4);
 
 /// A configured server.
-pub(super) struct UpstreamServer {
-    pub(super) name: Arc<str>,
-    pub(super) settings: McpServer,
+pub(crate) struct UpstreamServer {
+    pub(crate) name: Arc<str>,
+    pub(crate) settings: McpServer,
     /// Identifies the server: see [`McpServer::identity`].
-    pub(super) identity: String,
+    pub(crate) identity: String,
     /// Grows whenever the tools may have changed: for a new connection, and when the server
     /// announces a change.
-    pub(super) generation: Arc<AtomicU64>,
+    pub(crate) generation: Arc<AtomicU64>,
     handle: Handle,
     /// The authorization for an HTTP server.
     authorization: Option<Arc<Authorization>>,
     /// Which of the two HTTP transports it used last.
     http_kind: Arc<http::LastKind>,
-    pub(super) limiter: Limiter,
-    pub(super) times: CallTimes,
+    pub(crate) limiter: Limiter,
+    pub(crate) times: CallTimes,
     state: Mutex<ConnectionState>,
 }
 
@@ -75,7 +75,7 @@ struct Listing {
 }
 
 /// The attempt to make a connection, or its result.
-pub(super) enum ConnectionAttempt {
+pub(crate) enum ConnectionAttempt {
     /// It was made or begun by an earlier call.
     Joined(Driven<Arc<Connection>>),
     /// This call has begun it.
@@ -83,7 +83,7 @@ pub(super) enum ConnectionAttempt {
 }
 
 impl ConnectionAttempt {
-    pub(super) fn connection(self) -> Driven<Arc<Connection>> {
+    pub(crate) fn connection(self) -> Driven<Arc<Connection>> {
         match self {
             Self::Joined(connection) | Self::Begun(connection) => connection,
         }
@@ -91,7 +91,7 @@ impl ConnectionAttempt {
 }
 
 /// The result of work that always runs to its end, whether or not anybody waits for it.
-pub(super) type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
+pub(crate) type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
 
 fn drive<T: Clone + Send + Sync + 'static>(
     handle: &Handle,
@@ -104,7 +104,7 @@ fn drive<T: Clone + Send + Sync + 'static>(
 }
 
 impl UpstreamServer {
-    pub(super) fn new(settings: McpServer, state_directory: Option<&Path>, handle: &Handle) -> Arc<Self> {
+    pub(crate) fn new(settings: McpServer, state_directory: Option<&Path>, handle: &Handle) -> Arc<Self> {
         let name: Arc<str> = Arc::from(settings.name.as_str());
         Arc::new(Self {
             limiter: Limiter::new(&name, &settings),
@@ -123,7 +123,7 @@ impl UpstreamServer {
     }
 
     /// The tools, if they are known and current. Does not wait.
-    pub(super) fn known_tools(&self) -> Option<Arc<ToolList>> {
+    pub(crate) fn known_tools(&self) -> Option<Arc<ToolList>> {
         let state = self.state.lock();
         let Some(Ok(connection)) = state.start.as_ref()?.peek() else { return None };
         let listing = state.listing.as_ref()?;
@@ -133,7 +133,7 @@ impl UpstreamServer {
 
     /// Connects if necessary and lists the tools. If the connection is lost meanwhile, it is made
     /// once more: listing has no effects.
-    pub(super) async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<ToolList>, ToolError> {
+    pub(crate) async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<ToolList>, ToolError> {
         let list = async {
             let mut connection = self.connection()?.await?;
             let result = self.listing(&connection).await;
@@ -152,7 +152,7 @@ impl UpstreamServer {
     }
 
     /// Connects and lists the tools ahead of the first call.
-    pub(super) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
+    pub(crate) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
         let deadline = Instant::now() + self.settings.connect_timeout + LIST_TIMEOUT;
         self.tools(deadline).await.map(drop)
     }
@@ -162,7 +162,7 @@ impl UpstreamServer {
     }
 
     /// Returns the live connection, or the attempt to make one.
-    pub(super) fn connection_or_attempt(self: &Arc<Self>) -> Result<ConnectionAttempt, ToolError> {
+    pub(crate) fn connection_or_attempt(self: &Arc<Self>) -> Result<ConnectionAttempt, ToolError> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(closed(&self.name));
@@ -321,7 +321,7 @@ impl UpstreamServer {
     }
 
     /// Reports an incomplete list in `health`.
-    pub(super) fn note_list_problem(&self, connection: &Connection) {
+    pub(crate) fn note_list_problem(&self, connection: &Connection) {
         if let Some(problem) = connection.take_list_problem() {
             self.state.lock().last_error = Some(problem);
         }
@@ -337,17 +337,17 @@ impl UpstreamServer {
     }
 
     /// Records that a call begins now, so that the connection is not idle.
-    pub(super) fn note_call(&self, now: Instant) {
+    pub(crate) fn note_call(&self, now: Instant) {
         self.state.lock().last_call = now;
     }
 
     /// Reports a failure in `health`.
-    pub(super) fn note_failure(&self, error: &ToolError) {
+    pub(crate) fn note_failure(&self, error: &ToolError) {
         self.state.lock().last_error = Some(error.message.clone());
     }
 
     /// Adds the last error to the error of an open circuit.
-    pub(super) fn with_last_error(&self, mut error: ToolError) -> ToolError {
+    pub(crate) fn with_last_error(&self, mut error: ToolError) -> ToolError {
         if error.code == ToolErrorCode::CircuitOpen
             && let Some(last) = &self.state.lock().last_error
         {
@@ -357,7 +357,7 @@ impl UpstreamServer {
     }
 
     /// The current figures of the server.
-    pub(super) fn stats(&self) -> ServerStats {
+    pub(crate) fn stats(&self) -> ServerStats {
         let state = self.state.lock();
         let connection = state.start.as_ref().map(Shared::peek);
         let (server_state, protocol_version) = match connection {
@@ -389,7 +389,7 @@ impl UpstreamServer {
     }
 
     /// Kills the process at once.
-    pub(super) fn kill(&self) -> Option<Arc<Process>> {
+    pub(crate) fn kill(&self) -> Option<Arc<Process>> {
         let ConnectionState { start, process, .. } = self.close();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
             connection.stop();
@@ -400,7 +400,7 @@ impl UpstreamServer {
     }
 
     /// Ends the server gracefully: closes its stdin, then sends SIGTERM, then kills it.
-    pub(super) async fn shutdown(self: Arc<Self>) {
+    pub(crate) async fn shutdown(self: Arc<Self>) {
         let ConnectionState { start, process, .. } = self.close();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
             let _elapsed = timeout(SHUTDOWN_TIME, connection.shutdown()).await;

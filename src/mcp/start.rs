@@ -41,17 +41,17 @@ const GRACE: Duration = Duration::from_secs(1);
 const KILL_TIME: Duration = Duration::from_secs(1);
 
 /// Why there is no connection.
-pub(super) struct StartFailure {
-    pub(super) error: ToolError,
+pub(crate) struct StartFailure {
+    pub(crate) error: ToolError,
     /// The revisions with which another attempt may succeed. Some old servers end if anything is
     /// sent before their handshake; a new server that is slow to start may receive the handshake,
     /// which it refuses.
-    pub(super) try_instead: Option<Revisions>,
+    pub(crate) try_instead: Option<Revisions>,
 }
 
 impl StartFailure {
     /// A failure that no other revision would avoid.
-    pub(super) fn certain(error: ToolError) -> Self {
+    pub(crate) fn certain(error: ToolError) -> Self {
         Self { error, try_instead: None }
     }
 }
@@ -60,7 +60,7 @@ impl StartFailure {
 ///
 /// `adopt` gets the process as soon as it exists, so that the owner can kill it at any time; it
 /// returns whether the server is still wanted.
-pub(super) async fn over_pipes(
+pub(crate) async fn over_pipes(
     config: &StdioTransport,
     start: Start<'_>,
     adopt: impl FnOnce(&Arc<Process>) -> bool,
@@ -99,7 +99,7 @@ pub(super) async fn over_pipes(
 }
 
 /// Connects to an HTTP server.
-pub(super) async fn over_http(
+pub(crate) async fn over_http(
     config: &HttpTransport,
     start: Start<'_>,
     authorization: Option<Arc<Authorization>>,

@@ -85,15 +85,15 @@ impl ServerState {
 }
 
 /// A call in the metrics. It is counted when this is dropped.
-pub(super) struct CountedCall {
+pub(crate) struct CountedCall {
     server: Arc<str>,
     /// When it passed the limiter; `None` if it did not.
-    pub(super) began: Option<Instant>,
-    pub(super) outcome: &'static str,
+    pub(crate) began: Option<Instant>,
+    pub(crate) outcome: &'static str,
 }
 
 impl CountedCall {
-    pub(super) fn new(server: &Arc<str>) -> Self {
+    pub(crate) fn new(server: &Arc<str>) -> Self {
         // A call that is dropped before it ends was cancelled.
         Self { server: Arc::clone(server), began: None, outcome: ToolErrorCode::Cancelled.as_str() }
     }
@@ -112,7 +112,7 @@ impl Drop for CountedCall {
 
 /// The durations of the last calls.
 #[derive(Default)]
-pub(super) struct CallTimes {
+pub(crate) struct CallTimes {
     inner: Mutex<Times>,
 }
 
@@ -124,7 +124,7 @@ struct Times {
 }
 
 impl CallTimes {
-    pub(super) fn record(&self, time: Duration, error: Option<&ToolError>) {
+    pub(crate) fn record(&self, time: Duration, error: Option<&ToolError>) {
         let mut times = self.inner.lock();
         times.calls += 1;
         times.failures += u64::from(error.is_some_and(|error| error.code != ToolErrorCode::ToolError));
@@ -134,7 +134,7 @@ impl CallTimes {
         times.last.push_back(time);
     }
 
-    pub(super) fn fill(&self, stats: &mut ServerStats) {
+    pub(crate) fn fill(&self, stats: &mut ServerStats) {
         let times = self.inner.lock();
         stats.calls_total = times.calls;
         stats.failures_total = times.failures;
@@ -151,7 +151,7 @@ impl CallTimes {
 }
 
 impl Limiter {
-    pub(super) fn fill(&self, stats: &mut ServerStats) {
+    pub(crate) fn fill(&self, stats: &mut ServerStats) {
         let phase = self.breaker.phase();
         stats.circuit_breaker_state = phase.as_metric();
         if let Phase::Open { until } = phase {

@@ -14,7 +14,7 @@ const MAX_RENDERED_BYTES: usize = 4 * 1024;
 
 /// The last bytes of a stream.
 #[derive(Default)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     bytes: VecDeque<u8>,
 }
 
@@ -28,7 +28,7 @@ impl Tail {
 
     /// Renders the end of the tail as text for a terminal, without escape sequences and other
     /// control characters, and without an incomplete first line.
-    pub(super) fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let skipped = self.bytes.len().saturating_sub(MAX_RENDERED_BYTES);
         let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
         let text = String::from_utf8_lossy(&bytes);
@@ -38,7 +38,7 @@ impl Tail {
 }
 
 /// Reads a stream to its end and keeps its tail.
-pub(super) async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
+pub(crate) async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
     let mut buffer = vec![0; 8 * 1024];
     while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
         tail.lock().push(&buffer[..length]);
@@ -46,7 +46,7 @@ pub(super) async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Ta
 }
 
 /// Adds the stderr tail of a process to an error message.
-pub(super) fn with_stderr_tail(message: String, stderr_tail: &str) -> String {
+pub(crate) fn with_stderr_tail(message: String, stderr_tail: &str) -> String {
     if stderr_tail.is_empty() { message } else { format!("{message}; the end of its stderr:\n{stderr_tail}") }
 }
 

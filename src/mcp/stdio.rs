@@ -32,14 +32,14 @@ use crate::json::TreeError;
 use crate::lines::{FoundId, IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
 
 /// The error of a probe that was not answered in time.
-pub(super) const NO_ANSWER: &str = "no answer to server/discover";
+pub(crate) const NO_ANSWER: &str = "no answer to server/discover";
 
 /// Maximum number of answers that wait for the server to read them. A real server has one or two
 /// requests; one that keeps sending requests and never reads the answers is disconnected.
 const MAX_WAITING_ANSWERS: usize = 1024;
 
 /// The client's end of a server's stdout and stdin. Lives as long as the connection.
-pub(super) struct LineTransport<R> {
+pub(crate) struct LineTransport<R> {
     server: Arc<str>,
     lines: LineReader<R>,
     outgoing: Option<LineQueue>,
@@ -66,7 +66,7 @@ enum Read {
 impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     /// Makes the transport and the task that writes to `writer`. The caller must run the task.
     /// `ended` is cancelled when the transport is dropped.
-    pub(super) fn new<W: AsyncWrite + Send + Unpin + 'static>(
+    pub(crate) fn new<W: AsyncWrite + Send + Unpin + 'static>(
         server: Arc<str>,
         reader: R,
         writer: W,

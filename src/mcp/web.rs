@@ -24,7 +24,7 @@ const MAX_IDLE_CONNECTIONS: usize = 16;
 /// # Errors
 ///
 /// If TLS cannot be set up at all.
-pub(super) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
+pub(crate) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
     // Keeps the process's default provider if there is one, otherwise installs ring. reqwest
     // accepts a provider for one client only together with a verifier, and users expect the
     // platform's verifier.
@@ -49,13 +49,13 @@ pub(super) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
 
 /// Whether a body is compressed. No encoding was offered, and decoding could expand a megabyte to ten
 /// gigabytes.
-pub(super) fn is_compressed(response: &Response) -> bool {
+pub(crate) fn is_compressed(response: &Response) -> bool {
     let encoding = response.headers().get(header::CONTENT_ENCODING);
     encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// Reads the body; `None` if it has more than `max` bytes. The caller bounds the time.
-pub(super) async fn read_up_to(response: &mut Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
+pub(crate) async fn read_up_to(response: &mut Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         if body.len() + chunk.len() > max {
@@ -67,7 +67,7 @@ pub(super) async fn read_up_to(response: &mut Response, max: usize) -> reqwest::
 }
 
 /// The cause of a reqwest error, without the URL, which may contain a secret.
-pub(super) fn cause(error: &reqwest::Error) -> String {
+pub(crate) fn cause(error: &reqwest::Error) -> String {
     let mut source = error.source();
     let mut text = None;
     // The last source is the message of the system or of the TLS library. The chain is short.

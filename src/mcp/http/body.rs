@@ -13,8 +13,8 @@ use crate::mcp::errors::unavailable;
 use crate::mcp::message::{IncomingMessage, read_error};
 use crate::mcp::web::{cause, read_up_to};
 
-pub(super) const JSON: &str = "application/json";
-pub(super) const EVENT_STREAM: &str = "text/event-stream";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// Maximum bytes and time for the body of an HTTP error. It is read for a JSON-RPC error, which is
 /// short.
@@ -25,14 +25,14 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 const SHOWN_TYPE: usize = 64;
 
 /// The content type of a response.
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Json,
     EventStream,
     /// Another type, as it is shown in errors.
     Other(String),
 }
 
-pub(super) fn kind(response: &Response) -> Kind {
+pub(crate) fn kind(response: &Response) -> Kind {
     let Some(value) = response.headers().get(header::CONTENT_TYPE) else {
         return Kind::Other("missing".to_owned());
     };
@@ -46,7 +46,7 @@ pub(super) fn kind(response: &Response) -> Kind {
 }
 
 /// Reads the whole body. The caller bounds the time.
-pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, RequestFailure> {
+pub(crate) async fn read(mut response: Response) -> Result<Vec<u8>, RequestFailure> {
     match read_up_to(&mut response, MAX_LINE).await {
         Ok(Some(body)) => Ok(body),
         Ok(None) => Err(RequestFailure::Oversized(format!(
@@ -63,7 +63,7 @@ pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, RequestFailu
 }
 
 /// The JSON-RPC error in the body of an HTTP error, if it contains one and arrives in time.
-pub(super) async fn read_refusal(mut response: Response) -> Option<ErrorData> {
+pub(crate) async fn read_refusal(mut response: Response) -> Option<ErrorData> {
     if !matches!(kind(&response), Kind::Json) {
         return None;
     }

@@ -6,16 +6,16 @@
 
 /// One way to authenticate.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Challenge<'a> {
+pub(crate) struct Challenge<'a> {
     /// Its name, such as `Bearer`. Case does not matter.
-    pub(super) scheme: &'a str,
+    pub(crate) scheme: &'a str,
     /// Its parameters in order. Case does not matter in names; values are without quotes and escapes.
-    pub(super) parameters: Vec<(&'a str, String)>,
+    pub(crate) parameters: Vec<(&'a str, String)>,
 }
 
 impl Challenge<'_> {
     /// The value of the first parameter of that name.
-    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         let mut parameters = self.parameters.iter();
         parameters.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -23,7 +23,7 @@ impl Challenge<'_> {
 
 /// Reads the challenges of one header value. Skips what is not well formed, and credentials without
 /// names (`Negotiate YWJj`), which nothing here uses. The time is linear in the length of the value.
-pub(super) fn challenges(value: &str) -> Vec<Challenge<'_>> {
+pub(crate) fn challenges(value: &str) -> Vec<Challenge<'_>> {
     let mut found: Vec<Challenge<'_>> = Vec::new();
     for element in elements(value) {
         // Either a parameter of the previous challenge, or a scheme with its first parameter: both

@@ -34,8 +34,8 @@ const RESERVED: &[&str] = &[
 ];
 
 /// The client for one server.
-pub(super) struct HttpClient {
-    pub(super) server: Arc<str>,
+pub(crate) struct HttpClient {
+    pub(crate) server: Arc<str>,
     http: Client,
     headers: HeaderMap,
     authorization: Option<Arc<Authorization>>,
@@ -45,7 +45,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// If a configured header cannot be sent.
-    pub(super) fn new(
+    pub(crate) fn new(
         server: Arc<str>,
         config: &HttpTransport,
         authorization: Option<Arc<Authorization>>,
@@ -85,7 +85,7 @@ impl HttpClient {
     ///
     /// If the server cannot be reached, redirects to another origin, or sends an encoded body. The
     /// message does not contain the query or headers.
-    pub(super) async fn exchange(
+    pub(crate) async fn exchange(
         &self,
         method: Method,
         url: &Url,
@@ -169,7 +169,7 @@ impl HttpClient {
     }
 
     /// The error for a status other than success.
-    pub(super) fn status_error(&self, response: &Response) -> ToolError {
+    pub(crate) fn status_error(&self, response: &Response) -> ToolError {
         let has_header = self.headers.contains_key(header::AUTHORIZATION);
         failure::of_status(&self.server, response.status(), response.headers(), has_header)
     }

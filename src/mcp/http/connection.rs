@@ -36,32 +36,32 @@ const MAX_SESSION_ID: usize = 1024;
 
 /// How often a broken stream is resumed, and the pauses before that. A pause doubles each time
 /// unless the server asks for another one.
-pub(super) const MAX_RESUMES: u32 = 5;
+pub(crate) const MAX_RESUMES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-pub(super) const MAX_PAUSE: Duration = Duration::from_secs(30);
+pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The state that all tasks of one connection share.
-pub(super) struct HttpConnection {
-    pub(super) client: HttpClient,
-    pub(super) url: Url,
-    pub(super) configured: HttpKind,
-    pub(super) last_kind: Arc<LastKind>,
-    pub(super) inbox: Inbox,
-    pub(super) state: Arc<HttpState>,
-    pub(super) deadlines: Deadlines,
-    pub(super) negotiated: Mutex<Negotiated>,
-    pub(super) control: Arc<Semaphore>,
+pub(crate) struct HttpConnection {
+    pub(crate) client: HttpClient,
+    pub(crate) url: Url,
+    pub(crate) configured: HttpKind,
+    pub(crate) last_kind: Arc<LastKind>,
+    pub(crate) inbox: Inbox,
+    pub(crate) state: Arc<HttpState>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) negotiated: Mutex<Negotiated>,
+    pub(crate) control: Arc<Semaphore>,
     /// Ends all tasks.
-    pub(super) stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
 }
 
 /// A message that has no answer, and what happens to it when too many are being sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Control {
+pub(crate) enum Control {
     /// An answer to a request of the server. The server is at fault, and the connection ends.
     Answer,
     /// Tells the server that a call is cancelled. It is dropped: that costs the server some work, but
@@ -71,20 +71,20 @@ pub(super) enum Control {
 
 /// The results of the first exchanges.
 #[derive(Default)]
-pub(super) struct Negotiated {
-    pub(super) session: Option<HeaderValue>,
-    pub(super) version: Option<HeaderValue>,
+pub(crate) struct Negotiated {
+    pub(crate) session: Option<HeaderValue>,
+    pub(crate) version: Option<HeaderValue>,
     /// Whether messages carry the headers of revision 2026-07-28, which has no sessions.
-    pub(super) is_stateless: bool,
+    pub(crate) is_stateless: bool,
     /// The URL for messages, with the older transport.
-    pub(super) endpoint: Option<Url>,
+    pub(crate) endpoint: Option<Url>,
     /// Whether it is known which of the two transports the server uses.
-    pub(super) is_kind_known: bool,
+    pub(crate) is_kind_known: bool,
 }
 
 impl HttpConnection {
     /// Returns the shared state, and the receiver of the messages for rmcp.
-    pub(super) fn new(
+    pub(crate) fn new(
         client: HttpClient,
         config: &HttpTransport,
         last_kind: Arc<LastKind>,
@@ -108,7 +108,7 @@ impl HttpConnection {
     }
 
     /// The headers of every exchange after the first.
-    pub(super) fn headers(&self) -> HeaderMap {
+    pub(crate) fn headers(&self) -> HeaderMap {
         let negotiated = self.negotiated.lock();
         let mut headers = HeaderMap::new();
         if let Some(session) = &negotiated.session {
@@ -121,7 +121,7 @@ impl HttpConnection {
         headers
     }
 
-    pub(super) async fn post(&self, body: &[u8], more: HeaderMap) -> Result<Response, RequestFailure> {
+    pub(crate) async fn post(&self, body: &[u8], more: HeaderMap) -> Result<Response, RequestFailure> {
         let mut headers = self.headers();
         headers.extend(more);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body::JSON));
@@ -132,7 +132,7 @@ impl HttpConnection {
     }
 
     /// Opens the standalone stream for the server's own messages, or resumes a broken stream.
-    pub(super) async fn open_stream(&self, last_id: Option<&str>) -> Result<Events, RequestFailure> {
+    pub(crate) async fn open_stream(&self, last_id: Option<&str>) -> Result<Events, RequestFailure> {
         let mut headers = self.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static(body::EVENT_STREAM));
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
@@ -151,7 +151,7 @@ impl HttpConnection {
     }
 
     /// Reads events to the end of the stream, or until `id` has been answered.
-    pub(super) async fn read_events(
+    pub(crate) async fn read_events(
         self: &Arc<Self>,
         events: &mut Events,
         id: Option<i64>,
@@ -167,7 +167,7 @@ impl HttpConnection {
         Ok(())
     }
 
-    pub(super) async fn receive(self: &Arc<Self>, text: &[u8], id: Option<i64>) {
+    pub(crate) async fn receive(self: &Arc<Self>, text: &[u8], id: Option<i64>) {
         for received in self.inbox.receive(text, id).await {
             if let Received::Request(answer) = received {
                 self.post_control(answer.to_string().into_bytes(), HeaderMap::new(), Control::Answer);
@@ -176,7 +176,7 @@ impl HttpConnection {
     }
 
     /// Interprets a status other than success.
-    pub(super) async fn refused(&self, response: Response) -> RequestFailure {
+    pub(crate) async fn refused(&self, response: Response) -> RequestFailure {
         let status = response.status();
         let error = self.client.status_error(&response);
         let (has_session, is_stateless) = {
@@ -209,7 +209,7 @@ impl HttpConnection {
     }
 
     /// Stores the session id of the server's first answer. Later answers cannot change it.
-    pub(super) fn keep_session(&self, response: &Response) -> Result<(), RequestFailure> {
+    pub(crate) fn keep_session(&self, response: &Response) -> Result<(), RequestFailure> {
         let Some(session) = response.headers().get(SESSION_ID) else { return Ok(()) };
         let mut negotiated = self.negotiated.lock();
         if negotiated.session.is_some() || negotiated.is_stateless {
@@ -226,7 +226,7 @@ impl HttpConnection {
     }
 
     /// Posts a message that has no answer, without waiting for it.
-    pub(super) fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap, kind: Control) {
+    pub(crate) fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap, kind: Control) {
         let Ok(permit) = Arc::clone(&self.control).try_acquire_owned() else {
             if kind == Control::Cancellation {
                 return;
@@ -251,7 +251,7 @@ impl HttpConnection {
     }
 
     /// Ends the session at the server, if there is one.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let session = self.negotiated.lock().session.take();
         if let Some(session) = session {
             let mut headers = self.headers();
@@ -264,12 +264,12 @@ impl HttpConnection {
     }
 
     /// The error for a connection whose stream has ended.
-    pub(super) fn broken(&self, problem: &str) -> ToolError {
+    pub(crate) fn broken(&self, problem: &str) -> ToolError {
         unavailable(format!("server `{}` {problem}", self.client.server))
     }
 }
 
 /// The pause before the next attempt, after `attempts` of them.
-pub(super) fn pause(attempts: u32) -> Duration {
+pub(crate) fn pause(attempts: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(2u32.saturating_pow(attempts)).min(MAX_PAUSE)
 }

@@ -24,14 +24,14 @@ const MAX_RETRY: Duration = Duration::from_secs(30);
 
 /// One event that has data.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Event {
-    pub(super) name: String,
-    pub(super) data: Vec<u8>,
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) data: Vec<u8>,
 }
 
 /// Why a stream cannot be read any further.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EventsError {
+pub(crate) enum EventsError {
     #[error("the connection broke: {0}")]
     Broken(String),
     #[error("more than {} MB in one event", MAX_LINE / (1024 * 1024))]
@@ -41,7 +41,7 @@ pub(super) enum EventsError {
 }
 
 /// The events of one response.
-pub(super) struct Events {
+pub(crate) struct Events {
     response: Response,
     parser: Parser,
     chunk: Vec<u8>,
@@ -50,12 +50,12 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(response: Response) -> Self {
+    pub(crate) fn new(response: Response) -> Self {
         Self { response, parser: Parser::default(), chunk: Vec::new(), parsed: 0 }
     }
 
     /// Returns the next event, `None` at the end. Cancel-safe: dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Result<Option<Event>, EventsError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, EventsError> {
         loop {
             let (used, event) = self.parser.feed(&self.chunk[self.parsed..])?;
             self.parsed += used;
@@ -75,12 +75,12 @@ impl Events {
     }
 
     /// The id of the last event that had one, for resuming the stream.
-    pub(super) fn last_id(&self) -> Option<&str> {
+    pub(crate) fn last_id(&self) -> Option<&str> {
         self.parser.last_id.as_deref()
     }
 
     /// The pause before resuming that the server asked for, within bounds.
-    pub(super) fn retry(&self) -> Option<Duration> {
+    pub(crate) fn retry(&self) -> Option<Duration> {
         self.parser.retry
     }
 }

@@ -10,11 +10,11 @@ use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, u
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum pause that is taken from `Retry-After`. A longer one is reduced to this.
-pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(super) enum RequestFailure {
+pub(crate) enum RequestFailure {
     /// The server could not be reached, or refused the request.
     Failed(ToolError),
     /// The server's own JSON-RPC error, sent with an HTTP error status.
@@ -31,7 +31,7 @@ pub(super) enum RequestFailure {
 
 impl RequestFailure {
     /// Encodes the failure as the answer to a request.
-    pub(super) fn into_error_data(self, server: &str) -> ErrorData {
+    pub(crate) fn into_error_data(self, server: &str) -> ErrorData {
         match self {
             Self::Failed(error) | Self::UnsupportedTransport(error) => encode(&error),
             Self::SessionGone => encode(&session_gone(server)),
@@ -53,7 +53,7 @@ fn session_gone(server: &str) -> ToolError {
 }
 
 /// The error for an HTTP status other than success.
-pub(super) fn of_status(
+pub(crate) fn of_status(
     server: &str,
     status: StatusCode,
     headers: &HeaderMap,

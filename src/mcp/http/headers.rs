@@ -28,13 +28,13 @@ type Promoted = (Vec<String>, HeaderName);
 
 /// The arguments that are sent as headers, by tool, according to the last list.
 #[derive(Default)]
-pub(super) struct Promotions(Mutex<HashMap<String, Vec<Promoted>>>);
+pub(crate) struct Promotions(Mutex<HashMap<String, Vec<Promoted>>>);
 
 impl Promotions {
     /// Reads the declarations of a page of a list of tools. Returns the page with `null` for tools
     /// with invalid declarations, which must be omitted according to the specification. `None` if
     /// there are none of these.
-    pub(super) fn learn(&self, page: &str) -> Option<String> {
+    pub(crate) fn learn(&self, page: &str) -> Option<String> {
         #[derive(Deserialize)]
         struct Page<'a> {
             #[serde(borrow)]
@@ -77,7 +77,7 @@ impl Promotions {
     }
 
     /// The headers for one message.
-    pub(super) fn headers(&self, message: &[u8]) -> HeaderMap {
+    pub(crate) fn headers(&self, message: &[u8]) -> HeaderMap {
         #[derive(Deserialize)]
         struct Message<'a> {
             #[serde(borrow)]

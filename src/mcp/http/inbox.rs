@@ -31,32 +31,32 @@ const MAX_IN_BATCH: usize = 1024;
 const MAX_VERSION: usize = 64;
 
 /// A pending request: how its answer is parsed, and how its exchange is ended.
-pub(super) struct Pending {
-    pub(super) expected: Expected,
-    pub(super) cancel: CancellationToken,
+pub(crate) struct Pending {
+    pub(crate) expected: Expected,
+    pub(crate) cancel: CancellationToken,
 }
 
 /// The receiving half of an HTTP connection.
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     server: Arc<str>,
     pending: Mutex<HashMap<i64, Pending>>,
     messages: mpsc::Sender<ServerJsonRpcMessage>,
     notifications: Notifications,
-    pub(super) promotions: Promotions,
+    pub(crate) promotions: Promotions,
     /// The version that the older handshake negotiated. It is stored before the answer is passed
     /// on, because the next message already carries it.
-    pub(super) version: Mutex<Option<HeaderValue>>,
+    pub(crate) version: Mutex<Option<HeaderValue>>,
 }
 
 /// The result of handling one message.
-pub(super) enum Received {
+pub(crate) enum Received {
     /// A request of the server, and the answer to it.
     Request(Value),
     Handled,
 }
 
 impl Inbox {
-    pub(super) fn new(
+    pub(crate) fn new(
         server: Arc<str>,
         notifications: Notifications,
     ) -> (Self, mpsc::Receiver<ServerJsonRpcMessage>) {
@@ -67,23 +67,23 @@ impl Inbox {
         (Self { server, pending, messages, notifications, promotions, version }, receiver)
     }
 
-    pub(super) fn expect(&self, id: i64, pending: Pending) {
+    pub(crate) fn expect(&self, id: i64, pending: Pending) {
         self.pending.lock().insert(id, pending);
     }
 
-    pub(super) fn is_pending(&self, id: i64) -> bool {
+    pub(crate) fn is_pending(&self, id: i64) -> bool {
         self.pending.lock().contains_key(&id)
     }
 
     /// Ends a request that nobody waits for any more, without an answer.
-    pub(super) fn forget(&self, id: i64) {
+    pub(crate) fn forget(&self, id: i64) {
         if let Some(pending) = self.pending.lock().remove(&id) {
             pending.cancel.cancel();
         }
     }
 
     /// Ends a pending request with an error.
-    pub(super) async fn fail(&self, id: i64, problem: RequestFailure) {
+    pub(crate) async fn fail(&self, id: i64, problem: RequestFailure) {
         if self.pending.lock().remove(&id).is_some() {
             let error = problem.into_error_data(&self.server);
             self.pass_on(JsonRpcMessage::error(error, Some(RequestId::Number(id)))).await;
@@ -92,7 +92,7 @@ impl Inbox {
 
     /// Handles a text that was received: a message, or an array of messages. `request` is the
     /// request whose answer this is, if it came on that request's response.
-    pub(super) async fn receive(&self, text: &[u8], request: Option<i64>) -> Vec<Received> {
+    pub(crate) async fn receive(&self, text: &[u8], request: Option<i64>) -> Vec<Received> {
         let text = text.trim_ascii();
         if text.first() == Some(&b'[')
             && let Ok(batch) = std::str::from_utf8(text)

@@ -18,7 +18,7 @@ use crate::mcp::settings::HttpKind;
 
 impl HttpConnection {
     /// Sends a request and ensures that it is answered, if necessary with an error.
-    pub(super) async fn request(self: &Arc<Self>, id: i64, method: &str, body: &[u8], headers: HeaderMap) {
+    pub(crate) async fn request(self: &Arc<Self>, id: i64, method: &str, body: &[u8], headers: HeaderMap) {
         let is_start = matches!(method, "initialize" | "server/discover");
         let limit = match method {
             _ if is_start => self.deadlines.connect,

@@ -24,7 +24,7 @@ const MAX_ENDPOINT: usize = 4096;
 /// # Errors
 ///
 /// If there is no such stream, or the URL has another origin: credentials are sent to it.
-pub(super) async fn open(
+pub(crate) async fn open(
     connection: &Arc<HttpConnection>,
     url: &Url,
 ) -> Result<(Url, Events), RequestFailure> {
@@ -63,7 +63,7 @@ pub(super) async fn open(
 
 /// Reads answers until the stream ends. That ends the connection, because the session is the
 /// stream.
-pub(super) async fn read(connection: &Arc<HttpConnection>, mut events: Events) {
+pub(crate) async fn read(connection: &Arc<HttpConnection>, mut events: Events) {
     let end = match connection.read_events(&mut events, None).await {
         Ok(()) => "closed the connection".to_owned(),
         Err(error) => format!("closed the connection: {error}"),

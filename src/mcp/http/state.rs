@@ -12,20 +12,20 @@ use crate::tools::ToolError;
 
 /// Maximum durations of the parts of an exchange.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::mcp) struct Deadlines {
+pub(crate) struct Deadlines {
     /// Connecting to the server, and each message of the handshake.
-    pub(in crate::mcp) connect: Duration,
+    pub(crate) connect: Duration,
     /// One request, from the first byte sent to the last byte of its answer. This is only a
     /// backstop: the call's own timeout is shorter and cancels the request.
-    pub(in crate::mcp) request: Duration,
+    pub(crate) request: Duration,
 }
 
 /// Which of the two transports a server used last. Outlives connections.
 #[derive(Debug, Default)]
-pub(in crate::mcp) struct LastKind(AtomicU8);
+pub(crate) struct LastKind(AtomicU8);
 
 impl LastKind {
-    pub(super) fn get(&self) -> HttpKind {
+    pub(crate) fn get(&self) -> HttpKind {
         match self.0.load(Ordering::Relaxed) {
             1 => HttpKind::Streamable,
             2 => HttpKind::Sse,
@@ -33,7 +33,7 @@ impl LastKind {
         }
     }
 
-    pub(super) fn set(&self, kind: HttpKind) {
+    pub(crate) fn set(&self, kind: HttpKind) {
         let value = match kind {
             HttpKind::Detect => 0,
             HttpKind::Streamable => 1,
@@ -44,19 +44,19 @@ impl LastKind {
 }
 
 /// The state of a connection that its owner sees while rmcp owns the transport.
-pub(in crate::mcp) struct HttpState {
+pub(crate) struct HttpState {
     /// Cancelled when no more answers will come.
-    pub(in crate::mcp) ended: CancellationToken,
+    pub(crate) ended: CancellationToken,
     /// How it ended, as text that follows the server's name.
     end: OnceLock<String>,
     /// Why the handshake failed.
     failure: OnceLock<ToolError>,
     /// The notifications of the server.
-    pub(in crate::mcp) notifications: Notifications,
+    pub(crate) notifications: Notifications,
 }
 
 impl HttpState {
-    pub(super) fn new(notifications: Notifications) -> Self {
+    pub(crate) fn new(notifications: Notifications) -> Self {
         Self {
             ended: CancellationToken::new(),
             end: OnceLock::new(),
@@ -66,21 +66,21 @@ impl HttpState {
     }
 
     /// How the connection ended, as text that follows the server's name: `closed the connection`.
-    pub(in crate::mcp) fn end_reason(&self) -> Option<&str> {
+    pub(crate) fn end_reason(&self) -> Option<&str> {
         self.end.get().map(String::as_str)
     }
 
     /// Why the handshake failed. It is more precise than the error that rmcp derives from it.
-    pub(in crate::mcp) fn failure(&self) -> Option<&ToolError> {
+    pub(crate) fn failure(&self) -> Option<&ToolError> {
         self.failure.get()
     }
 
-    pub(super) fn fail(&self, error: ToolError) {
+    pub(crate) fn fail(&self, error: ToolError) {
         let _first = self.failure.set(error);
         self.end("could not be reached");
     }
 
-    pub(in crate::mcp) fn end(&self, reason: &str) {
+    pub(crate) fn end(&self, reason: &str) {
         let _first = self.end.set(reason.to_owned());
         self.ended.cancel();
     }

@@ -27,7 +27,7 @@ use crate::mcp::settings::HttpTransport;
 use crate::tools::ToolError;
 
 /// The client's end of an HTTP connection. Its tasks end when it is dropped.
-pub(in crate::mcp) struct PostTransport {
+pub(crate) struct PostTransport {
     connection: Arc<HttpConnection>,
     incoming: mpsc::Receiver<ServerJsonRpcMessage>,
     _stop: DropGuard,
@@ -40,7 +40,7 @@ pub(in crate::mcp) struct PostTransport {
 /// # Errors
 ///
 /// If the configuration is invalid.
-pub(in crate::mcp) fn connect_transport(
+pub(crate) fn connect_transport(
     server: Arc<str>,
     config: &HttpTransport,
     authorization: Option<Arc<Authorization>>,

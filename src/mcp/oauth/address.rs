@@ -21,7 +21,7 @@ const LOOPBACK_NAMES: &[&str] = &[
 ///
 /// Names are not resolved. A name that resolves to this machine can be reached over `https` only,
 /// and a service on this machine has no certificate for it.
-pub(super) fn may_send_to(server: &Url, url: &Url) -> bool {
+pub(crate) fn may_send_to(server: &Url, url: &Url) -> bool {
     let has_same_origin = url.origin() == server.origin();
     match url.scheme() {
         "https" => has_same_origin || !may_be_local(url) || may_be_local(server),
@@ -31,7 +31,7 @@ pub(super) fn may_send_to(server: &Url, url: &Url) -> bool {
 }
 
 /// Whether nobody on the network can read what is sent to this URL.
-pub(super) fn is_private(url: &Url) -> bool {
+pub(crate) fn is_private(url: &Url) -> bool {
     url.scheme() == "https" || is_local(url)
 }
 

@@ -59,7 +59,7 @@ enum Cached {
 
 /// An access token as a header. Not shown by `Debug`.
 #[derive(Clone)]
-pub(in crate::mcp) struct Token(HeaderValue);
+pub(crate) struct Token(HeaderValue);
 
 impl Token {
     fn new(secret: &str) -> Option<Self> {
@@ -68,7 +68,7 @@ impl Token {
         Some(Self(value))
     }
 
-    pub(in crate::mcp) fn header(&self) -> HeaderValue {
+    pub(crate) fn header(&self) -> HeaderValue {
         self.0.clone()
     }
 }
@@ -86,7 +86,7 @@ impl Authorization {
         Self::with_store(server, Arc::new(TokenStore::new(server.identity(), directory)))
     }
 
-    pub(super) fn with_store(server: &McpServer, tokens: Arc<TokenStore>) -> Option<Self> {
+    pub(crate) fn with_store(server: &McpServer, tokens: Arc<TokenStore>) -> Option<Self> {
         let McpTransport::Http(HttpTransport { url, oauth, .. }) = &server.transport else { return None };
         Some(Self {
             server: Arc::from(server.name.as_str()),
@@ -103,7 +103,7 @@ impl Authorization {
     /// # Errors
     ///
     /// If the token has expired and cannot be renewed now, or if it would be sent unencrypted.
-    pub(in crate::mcp) async fn token(self: &Arc<Self>, url: &Url) -> Result<Option<Token>, ToolError> {
+    pub(crate) async fn token(self: &Arc<Self>, url: &Url) -> Result<Option<Token>, ToolError> {
         let token = match self.cached() {
             Cached::Token(token) => Some(token),
             Cached::Absent => None,
@@ -148,7 +148,7 @@ impl Authorization {
     /// # Errors
     ///
     /// The same as [`Authorization::token`].
-    pub(in crate::mcp) async fn renew(
+    pub(crate) async fn renew(
         self: &Arc<Self>,
         url: &Url,
         rejected: Option<&Token>,

@@ -16,7 +16,7 @@ use super::issuer::{self, Binding, Document, Endpoints, IssuerError, is_same_iss
 use crate::mcp::settings::OAuth;
 
 /// Checks the configuration before anything is sent.
-pub(super) fn check_before(url: &Url, config: &OAuth) -> Result<(), SignInError> {
+pub(crate) fn check_before(url: &Url, config: &OAuth) -> Result<(), SignInError> {
     if !is_private(url) {
         // This is checked before any secret is sent, not only before the token is.
         return Err(IssuerError::Unencrypted.into());
@@ -25,16 +25,16 @@ pub(super) fn check_before(url: &Url, config: &OAuth) -> Result<(), SignInError>
 }
 
 /// rmcp's state machine for one exchange, after the discovery of its authorization server.
-pub(super) struct Discovered {
-    pub(super) manager: AuthorizationManager,
-    pub(super) endpoints: Endpoints,
-    pub(super) binding: Binding,
+pub(crate) struct Discovered {
+    pub(crate) manager: AuthorizationManager,
+    pub(crate) endpoints: Endpoints,
+    pub(crate) binding: Binding,
 }
 
 /// Discovers the authorization server of the server at `url`, and checks that credentials may be
 /// sent to it: its metadata document must be its own, and it must be the configured server, or the
 /// one that the credentials are `bound` to.
-pub(super) async fn discover(
+pub(crate) async fn discover(
     url: &Url,
     config: &OAuth,
     bound: Option<&Binding>,
@@ -103,7 +103,7 @@ async fn fetch(http: &OAuthHttp, issuer: &str) -> Result<(AuthorizationMetadata,
 }
 
 /// Signs in as the client itself.
-pub(super) async fn client_credentials(
+pub(crate) async fn client_credentials(
     manager: &mut AuthorizationManager,
     url: &Url,
     config: &OAuth,

@@ -9,7 +9,7 @@ const MAX_PROBLEM: usize = 500;
 
 /// Why signing in, or renewing a sign-in, failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SignInError {
+pub(crate) enum SignInError {
     #[error(transparent)]
     Protocol(#[from] RmcpError),
     #[error(transparent)]
@@ -17,7 +17,7 @@ pub(super) enum SignInError {
 }
 
 /// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.
-pub(super) fn described(error: &SignInError) -> String {
+pub(crate) fn described(error: &SignInError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     for _ in 0..8 {
@@ -28,6 +28,6 @@ pub(super) fn described(error: &SignInError) -> String {
     preview(&text)
 }
 
-pub(super) fn preview(text: &str) -> String {
+pub(crate) fn preview(text: &str) -> String {
     text.chars().filter(|character| !character.is_control()).take(MAX_PROBLEM).collect()
 }

@@ -29,7 +29,7 @@ const MAX_BODY: usize = 64 * 1024;
 const MAX_REQUESTS: usize = 32;
 
 /// Sends all requests of rmcp's OAuth client in one sign-in or renewal.
-pub(super) struct OAuthHttp {
+pub(crate) struct OAuthHttp {
     client: Client,
     /// The configured URL of the server.
     server: Url,
@@ -58,7 +58,7 @@ struct Resource {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     #[error("`{0}` is not behind `https`, or is on this machine and the server is not")]
     Address(String),
     #[error("nothing is sent to `{0}`, which is no endpoint of the authorization server")]
@@ -79,23 +79,23 @@ impl OAuthHttp {
     /// # Errors
     ///
     /// If TLS cannot be used.
-    pub(super) fn new(server: &Url) -> Result<Self, ToolError> {
+    pub(crate) fn new(server: &Url) -> Result<Self, ToolError> {
         Ok(Self { client: web::client(CONNECT_TIME)?, server: server.clone(), seen: Mutex::default() })
     }
 
     /// The metadata document that was fetched last.
-    pub(super) fn document(&self) -> Option<Document> {
+    pub(crate) fn document(&self) -> Option<Document> {
         self.seen.lock().document.clone()
     }
 
     /// Whether the server has named `issuer` among its authorization servers. Any server can name
     /// it, so this is a reason to ask the issuer, and does not prove anything.
-    pub(super) fn has_named(&self, issuer: &str) -> bool {
+    pub(crate) fn has_named(&self, issuer: &str) -> bool {
         self.seen.lock().named.iter().any(|entry| issuer::names(entry, issuer))
     }
 
     /// Allows requests to the endpoints of an authorization server that was checked.
-    pub(super) fn permit(&self, endpoints: &Endpoints) {
+    pub(crate) fn permit(&self, endpoints: &Endpoints) {
         self.seen.lock().endpoints = endpoints.posted_to();
     }
 
@@ -104,7 +104,7 @@ impl OAuthHttp {
     /// # Errors
     ///
     /// If there is none, or it must not be requested.
-    pub(super) async fn get(&self, url: &Url) -> Result<Response<Vec<u8>>, Refused> {
+    pub(crate) async fn get(&self, url: &Url) -> Result<Response<Vec<u8>>, Refused> {
         let request = Request::get(url.as_str()).body(Vec::new());
         self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?).await
     }

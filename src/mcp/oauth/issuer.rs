@@ -19,34 +19,34 @@ const WELL_KNOWN: [&str; 2] =
 
 /// The authorization server that credentials are bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Binding {
-    pub(super) issuer: String,
+pub(crate) struct Binding {
+    pub(crate) issuer: String,
     /// The origin of the token endpoint, such as `https://login.example.com`. Many issuers have it
     /// on another host.
-    pub(super) token_origin: String,
+    pub(crate) token_origin: String,
 }
 
 /// A metadata document as it was fetched.
 #[derive(Clone, Debug)]
-pub(super) struct Document {
+pub(crate) struct Document {
     /// The URL that was requested first: redirects do not change which issuer a location belongs
     /// to.
-    pub(super) location: Url,
-    pub(super) endpoints: Endpoints,
+    pub(crate) location: Url,
+    pub(crate) endpoints: Endpoints,
 }
 
 /// The parts of a metadata document that decide where credentials are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Endpoints {
-    pub(super) issuer: Option<String>,
-    pub(super) authorization_endpoint: String,
-    pub(super) token_endpoint: String,
-    pub(super) registration_endpoint: Option<String>,
+pub(crate) struct Endpoints {
+    pub(crate) issuer: Option<String>,
+    pub(crate) authorization_endpoint: String,
+    pub(crate) token_endpoint: String,
+    pub(crate) registration_endpoint: Option<String>,
 }
 
 /// Why credentials are not sent to the authorization server that was found.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum IssuerError {
+pub(crate) enum IssuerError {
     #[error(
         "`oauth.clientSecret` needs `oauth.issuer`: the authorization server that the secret is for, such as \
          `https://login.example.com`"
@@ -103,7 +103,7 @@ impl From<&AuthorizationMetadata> for Endpoints {
 
 impl Document {
     /// The binding that this document proves.
-    pub(super) fn binding(&self) -> Result<Binding, IssuerError> {
+    pub(crate) fn binding(&self) -> Result<Binding, IssuerError> {
         let expected =
             issuer_at(&self.location).ok_or_else(|| IssuerError::Location(self.location.to_string()))?;
         let Some(issuer) = &self.endpoints.issuer else {
@@ -122,11 +122,11 @@ impl Document {
 impl Endpoints {
     /// The binding of a server without metadata, whose endpoints are its own (revision 2025-03-26):
     /// the server is its own issuer.
-    pub(super) fn binding_of_server(&self, server: &Url) -> Result<Binding, IssuerError> {
+    pub(crate) fn binding_of_server(&self, server: &Url) -> Result<Binding, IssuerError> {
         Ok(Binding { issuer: origin(server), token_origin: self.token_origin()? })
     }
 
-    pub(super) fn token_origin(&self) -> Result<String, IssuerError> {
+    pub(crate) fn token_origin(&self) -> Result<String, IssuerError> {
         Ok(origin(&parse(&self.token_endpoint, "token_endpoint")?))
     }
 
@@ -135,7 +135,7 @@ impl Endpoints {
     /// the authorization code to the impostor (RFC 9700, section 4.4). So the authorization
     /// endpoint must have the origin of the issuer or of the token endpoint, to which the code is
     /// sent.
-    pub(super) fn check_mix_up(&self, issuer: &str) -> Result<(), IssuerError> {
+    pub(crate) fn check_mix_up(&self, issuer: &str) -> Result<(), IssuerError> {
         let authorization = origin(&parse(&self.authorization_endpoint, "authorization_endpoint")?);
         let token = self.token_origin()?;
         let of_issuer = origin(&parse(issuer, "issuer")?);
@@ -146,7 +146,7 @@ impl Endpoints {
     }
 
     /// All endpoints that may be posted to.
-    pub(super) fn posted_to(&self) -> Vec<Url> {
+    pub(crate) fn posted_to(&self) -> Vec<Url> {
         let endpoints = [Some(&self.token_endpoint), self.registration_endpoint.as_ref()];
         endpoints.into_iter().flatten().filter_map(|endpoint| Url::parse(endpoint).ok()).collect()
     }
@@ -154,7 +154,7 @@ impl Endpoints {
 
 impl Binding {
     /// Checks that this authorization server, which was discovered, may get credentials of `bound`.
-    pub(super) fn check(&self, bound: &Self) -> Result<(), IssuerError> {
+    pub(crate) fn check(&self, bound: &Self) -> Result<(), IssuerError> {
         if !is_same_issuer(&self.issuer, &bound.issuer) {
             return Err(IssuerError::Changed { found: self.issuer.clone(), expected: bound.issuer.clone() });
         }
@@ -169,7 +169,7 @@ impl Binding {
     }
 
     /// Checks that this belongs to the configured issuer, if there is one.
-    pub(super) fn check_configured(&self, config: &OAuth) -> Result<(), IssuerError> {
+    pub(crate) fn check_configured(&self, config: &OAuth) -> Result<(), IssuerError> {
         match &config.issuer {
             Some(expected) if !is_same_issuer(&self.issuer, expected) => {
                 let (found, expected) = (self.issuer.clone(), expected.clone());
@@ -181,7 +181,7 @@ impl Binding {
 }
 
 /// Checks the configuration before any request: a client secret requires a configured issuer.
-pub(super) fn check_secret(config: &OAuth) -> Result<(), IssuerError> {
+pub(crate) fn check_secret(config: &OAuth) -> Result<(), IssuerError> {
     if config.client_secret.is_some() && config.issuer.is_none() {
         return Err(IssuerError::SecretWithoutIssuer);
     }
@@ -191,7 +191,7 @@ pub(super) fn check_secret(config: &OAuth) -> Result<(), IssuerError> {
 /// Whether two texts name the same issuer: they are equal (RFC 8414, section 4), except that an
 /// origin may end with a slash. There is no other normalization, because each rule could be
 /// exploited.
-pub(super) fn is_same_issuer(one: &str, other: &str) -> bool {
+pub(crate) fn is_same_issuer(one: &str, other: &str) -> bool {
     fn without_root_slash(issuer: &str) -> &str {
         match issuer.strip_suffix('/') {
             // `https://host` without a path.
@@ -223,7 +223,7 @@ fn issuer_at(location: &Url) -> Option<String> {
 }
 
 /// The possible locations of the metadata of `issuer`, best first.
-pub(super) fn locations(issuer: &str) -> Vec<Url> {
+pub(crate) fn locations(issuer: &str) -> Vec<Url> {
     let Ok(issuer) = Url::parse(issuer) else { return Vec::new() };
     let path = issuer.path().trim_end_matches('/');
     let [oauth, openid] = WELL_KNOWN;
@@ -241,7 +241,7 @@ pub(super) fn locations(issuer: &str) -> Vec<Url> {
 
 /// Whether `entry` of a server's `authorization_servers` is `issuer`, or a location of its
 /// metadata.
-pub(super) fn names(entry: &str, issuer: &str) -> bool {
+pub(crate) fn names(entry: &str, issuer: &str) -> bool {
     is_same_issuer(entry, issuer) || locations(issuer).iter().any(|location| location.as_str() == entry)
 }
 

@@ -100,7 +100,7 @@ pub async fn logout(server: &McpServer, directory: &Path) -> Result<(), AuthErro
     logout_with(server, &TokenStore::new(server.identity(), directory)).await
 }
 
-pub(super) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Result<(), AuthError> {
+pub(crate) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Result<(), AuthError> {
     // Without the lock, a renewal in flight would store its tokens afterwards.
     let _lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
     tokens.clear().await.map_err(|error| failure(server, &error.into()))
@@ -120,7 +120,7 @@ pub async fn status(server: &McpServer, directory: &Path) -> Result<AuthStatus, 
     })
 }
 
-pub(super) async fn login_with(
+pub(crate) async fn login_with(
     server: &McpServer,
     tokens: Arc<TokenStore>,
     show: impl FnOnce(&Url),

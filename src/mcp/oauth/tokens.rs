@@ -35,7 +35,7 @@ static NO_KEYRING: AtomicBool = AtomicBool::new(false);
 
 /// Maximum time for discovery and one token request. Each of its HTTP exchanges has a shorter
 /// deadline of its own.
-pub(super) const RENEWAL_TIME: Duration = Duration::from_secs(30);
+pub(crate) const RENEWAL_TIME: Duration = Duration::from_secs(30);
 
 /// How long to wait for another process that renews the same sign-in: as long as a renewal may
 /// take, including reading tokens before and after it.
@@ -45,7 +45,7 @@ const MAX_LOCK_WAIT: Duration = RENEWAL_TIME.saturating_add(KEYRING_TIME).satura
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The tokens of one server.
-pub(super) struct TokenStore {
+pub(crate) struct TokenStore {
     identity: String,
     directory: PathBuf,
     files: Store,
@@ -54,27 +54,27 @@ pub(super) struct TokenStore {
 
 /// The stored tokens, and the authorization server that may renew them.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredSignIn {
-    pub(super) credentials: StoredCredentials,
-    pub(super) binding: Binding,
+pub(crate) struct StoredSignIn {
+    pub(crate) credentials: StoredCredentials,
+    pub(crate) binding: Binding,
 }
 
 /// The lock for renewing, replacing or removing the tokens of one server, among all processes. It
 /// is released when this is dropped; the kernel releases it if the process dies.
-pub(super) struct RenewalLock {
+pub(crate) struct RenewalLock {
     _file: File,
 }
 
 /// The part of a stored sign-in that requests need.
-pub(super) struct Secret {
-    pub(super) access_token: String,
+pub(crate) struct Secret {
+    pub(crate) access_token: String,
     /// How long it is still valid, if that is known.
-    pub(super) remaining: Option<Duration>,
-    pub(super) can_renew: bool,
+    pub(crate) remaining: Option<Duration>,
+    pub(crate) can_renew: bool,
 }
 
 /// Extracts the token from `stored`.
-pub(super) fn secret(stored: &StoredSignIn) -> Option<Secret> {
+pub(crate) fn secret(stored: &StoredSignIn) -> Option<Secret> {
     let credentials = &stored.credentials;
     let response = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
     let access_token = response["access_token"].as_str()?.to_owned();
@@ -88,20 +88,20 @@ pub(super) fn secret(stored: &StoredSignIn) -> Option<Secret> {
 }
 
 impl TokenStore {
-    pub(super) fn new(identity: String, directory: &Path) -> Self {
+    pub(crate) fn new(identity: String, directory: &Path) -> Self {
         let directory = directory.join("tokens");
         Self { identity, files: Store::new(directory.clone()), directory, uses_keyring: true }
     }
 
     /// A store that does not use the machine's keyring.
     #[cfg(test)]
-    pub(super) fn in_files(identity: String, directory: &Path) -> Self {
+    pub(crate) fn in_files(identity: String, directory: &Path) -> Self {
         Self { uses_keyring: false, ..Self::new(identity, directory) }
     }
 
     /// Loads the stored sign-in. If it cannot be parsed it counts as absent, and the user signs in
     /// again.
-    pub(super) async fn load(&self) -> Option<StoredSignIn> {
+    pub(crate) async fn load(&self) -> Option<StoredSignIn> {
         let text = self.keyring(|entry| match entry.get_password() {
             Ok(text) => Ok(Some(text)),
             Err(keyring::Error::NoEntry) => Ok(None),
@@ -121,7 +121,7 @@ impl TokenStore {
         }
     }
 
-    pub(super) async fn save(&self, stored: StoredSignIn) -> Result<(), RmcpError> {
+    pub(crate) async fn save(&self, stored: StoredSignIn) -> Result<(), RmcpError> {
         let failed = |error: String| RmcpError::CredentialStoreError(error);
         let text = serde_json::to_string(&stored).map_err(|error| failed(error.to_string()))?;
         if self.keyring(move |entry| entry.set_password(&text)).await.is_some() {
@@ -133,7 +133,7 @@ impl TokenStore {
             .map_err(|error| failed(error.to_string()))
     }
 
-    pub(super) async fn clear(&self) -> Result<(), RmcpError> {
+    pub(crate) async fn clear(&self) -> Result<(), RmcpError> {
         let cleared = self.keyring(|entry| match entry.delete_credential() {
             Ok(()) | Err(keyring::Error::NoEntry) => Ok(()),
             Err(error) => Err(error),
@@ -148,7 +148,7 @@ impl TokenStore {
     ///
     /// If the lock file cannot be used, or another process holds it for longer than a renewal may
     /// take.
-    pub(super) async fn lock(&self) -> Result<RenewalLock, RmcpError> {
+    pub(crate) async fn lock(&self) -> Result<RenewalLock, RmcpError> {
         let path = self.directory.join(format!("{}.renewal.lock", self.identity));
         let failed = |problem: String| {
             RmcpError::CredentialStoreError(format!("{} cannot be locked: {problem}", path.display()))
@@ -206,12 +206,12 @@ impl TokenStore {
 }
 
 /// A [`TokenStore`] in the form of rmcp's trait, for credentials of one authorization server.
-pub(super) struct BoundCredentials {
-    pub(super) tokens: Arc<TokenStore>,
-    pub(super) binding: Binding,
+pub(crate) struct BoundCredentials {
+    pub(crate) tokens: Arc<TokenStore>,
+    pub(crate) binding: Binding,
     /// Held by a renewal from before it reads the tokens. A sign-in has no tokens to read, and
     /// takes the lock when the user has come back from the browser.
-    pub(super) lock: Option<Arc<RenewalLock>>,
+    pub(crate) lock: Option<Arc<RenewalLock>>,
 }
 
 // Written without the macro of rmcp's trait: its crate would be needed for nothing else.
