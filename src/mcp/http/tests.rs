@@ -274,7 +274,7 @@ async fn up_221_statuses_are_told_apart() {
         ),
         (
             "503 Service Unavailable",
-            "Retry-After: Fri, 31 Dec 2999 23:59:59 GMT\r\n",
+            "Retry-After: Tue, 31 Dec 2999 23:59:59 GMT\r\n",
             UpstreamUnavailable,
             "503",
             Some(60),
