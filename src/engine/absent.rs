@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::pool::{Engine, Instance};
-use crate::engine::watchdog::Stop;
+use crate::engine::stop::Stop;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{Outcome, ScriptError};
 

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::json::{self, Json};
 use crate::run::compute::Turn;
-use crate::run::context::{ExecutionContext, ToolName};
+use crate::run::calls::ToolName;
+use crate::run::context::ExecutionContext;
 use crate::run::result::LogLevel;
 use crate::storage::state::StateCall;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};

@@ -1,9 +1,5 @@
 //! The context of one run: its script, limits, tools, output and time.
 
-mod approval;
-mod calls;
-mod state;
-
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,10 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::calls::ToolName;
-pub(crate) use self::state::NoState;
-use super::clock::RunClock;
 use crate::json::Json;
+use crate::run::clock::RunClock;
 use crate::run::compute::Turn;
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
@@ -23,6 +17,7 @@ use crate::run::ledger::Ledger;
 use crate::run::limits::Limits;
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, Usage};
 use crate::run::script::Script;
+use crate::run::state::NoState;
 use crate::storage::state::{RunState, StateCall};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::{Catalog, ResolvedTool};
@@ -38,18 +33,18 @@ pub(crate) struct ExecutionContext {
     pub(crate) cancel: CancellationToken,
     /// The run's use of the compute slots.
     pub(crate) turn: Turn,
-    environment: RunEnvironment,
+    pub(super) environment: RunEnvironment,
     /// Shows approval prompts: the script's own, or else the executor's.
-    approver: Option<Approver>,
+    pub(super) approver: Option<Approver>,
     /// Starts when the run gets its thread.
-    clock: Arc<RunClock>,
+    pub(super) clock: Arc<RunClock>,
     /// Whether some call may need an approval.
-    may_ask: bool,
+    pub(super) may_ask: bool,
     /// The holder of its permit shows the approval prompt.
-    question_turn: Arc<Semaphore>,
+    pub(super) question_turn: Arc<Semaphore>,
     /// Bounds the calls in flight.
-    slots: Arc<Semaphore>,
-    ledger: Mutex<Ledger>,
+    pub(super) slots: Arc<Semaphore>,
+    pub(super) ledger: Mutex<Ledger>,
 }
 
 /// What an engine measured during a run.
@@ -121,20 +116,20 @@ impl ExecutionContext {
     /// The run's latest possible deadline, for operations that need a fixed one. Calls in flight
     /// during another call's approval prompt keep their own time this way; at the run's real end
     /// they are cancelled.
-    fn latest_deadline(&self) -> Instant {
+    pub(super) fn latest_deadline(&self) -> Instant {
         let may_pause = self.may_ask && self.approver.is_some();
         if may_pause { self.clock.latest_deadline() } else { self.clock.deadline() }
     }
 
-    fn permits(&self, server: &str, tool: &str) -> bool {
+    pub(super) fn permits(&self, server: &str, tool: &str) -> bool {
         self.environment.policies.iter().all(|policy| policy.permits(server, tool))
     }
 
-    fn denies(&self, server: &str, tool: &str) -> bool {
+    pub(super) fn denies(&self, server: &str, tool: &str) -> bool {
         self.environment.policies.iter().any(|policy| policy.denies(server, tool))
     }
 
-    fn may_permit_server(&self, server: &str) -> bool {
+    pub(super) fn may_permit_server(&self, server: &str) -> bool {
         self.environment.policies.iter().all(|policy| policy.may_permit_server(server))
     }
 
@@ -227,17 +222,6 @@ impl ExecutionContext {
         Ok(tools)
     }
 
-    /// The permitted tool with this name, or `None` if there is none.
-    pub(crate) async fn tool(&self, name: ToolName) -> Result<Option<ResolvedTool>, ToolError> {
-        match self.resolve(name).await {
-            Ok(tool) => Ok(self.permits(&tool.server, &tool.tool).then_some(tool)),
-            Err(error) if matches!(error.code, ToolErrorCode::ToolNotFound | ToolErrorCode::ToolDenied) => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// Stores as much of a printed line as the output limit allows, and passes the stored part to
     /// the listener.
     pub(crate) fn log(&self, level: LogLevel, text: String) {
@@ -273,7 +257,7 @@ impl ExecutionContext {
     }
 
     /// Checks that the script may receive `what`, JSON text of `bytes` bytes.
-    fn check_result_bytes(&self, what: &str, bytes: usize) -> Result<(), ToolError> {
+    pub(super) fn check_result_bytes(&self, what: &str, bytes: usize) -> Result<(), ToolError> {
         let max = self.limits.result_bytes;
         if bytes > max {
             let message = format!("{what} is {bytes} bytes of JSON, at most {max} can be received");
@@ -299,12 +283,12 @@ impl ExecutionContext {
     }
 }
 
-fn denied(server: &str, tool: &str) -> ToolError {
+pub(super) fn denied(server: &str, tool: &str) -> ToolError {
     ToolError::new(ToolErrorCode::ToolDenied, format!("this run may not call `{server}.{tool}`"))
         .for_tool(server, tool)
 }
 
-fn over() -> ToolError {
+pub(super) fn over() -> ToolError {
     ToolError::new(ToolErrorCode::Cancelled, "the run is over")
 }
 

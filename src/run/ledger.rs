@@ -37,7 +37,7 @@ pub(crate) struct Ledger {
     calls: u64,
     unfinished_calls: u32,
     unfinished_argument_bytes: usize,
-    records: Vec<Call>,
+    records: Vec<OpenRecord>,
     result_bytes: u64,
     output: Vec<Output>,
     output_bytes: usize,
@@ -50,9 +50,19 @@ pub(crate) struct Ledger {
     planned_dropped: u64,
 }
 
-struct Call {
+struct OpenRecord {
     record: ToolCallRecord,
     started: Instant,
+}
+
+/// A call whose name was resolved and that the policy permits.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) server: &'a str,
+    /// The tool, or the method of a request for resources or prompts.
+    pub(crate) tool: &'a str,
+    /// Bytes of the arguments as the script wrote them.
+    pub(crate) argument_bytes: usize,
 }
 
 /// Identifies the record of a call. It refers to none if the run has [`ToolCallRecord::KEPT`]
@@ -111,24 +121,18 @@ impl Ledger {
     }
 
     /// Starts the record of a call.
-    pub(crate) fn begin(
-        &mut self,
-        server: &str,
-        tool: &str,
-        argument_bytes: usize,
-        status: ToolCallStatus,
-    ) -> RecordId {
+    pub(crate) fn begin(&mut self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
         if self.records.len() >= ToolCallRecord::KEPT {
             return RecordId(None);
         }
-        self.records.push(Call {
+        self.records.push(OpenRecord {
             record: ToolCallRecord {
-                server: server.to_owned(),
-                tool: tool.to_owned(),
+                server: call.server.to_owned(),
+                tool: call.tool.to_owned(),
                 status,
                 approved: false,
                 duration: Duration::ZERO,
-                argument_bytes,
+                argument_bytes: call.argument_bytes,
                 result_bytes: 0,
             },
             started: Instant::now(),
@@ -138,10 +142,10 @@ impl Ledger {
 
     /// Records that an approved call is sent now.
     pub(crate) fn send_approved(&mut self, id: RecordId) {
-        let Some(call) = self.call(id) else { return };
-        call.record.status = ToolCallStatus::InFlight;
-        call.record.approved = true;
-        call.started = Instant::now();
+        let Some(open) = self.open(id) else { return };
+        open.record.status = ToolCallStatus::InFlight;
+        open.record.approved = true;
+        open.started = Instant::now();
     }
 
     /// Ends the record of a call. Returns it, if there is one.
@@ -151,14 +155,14 @@ impl Ledger {
         status: ToolCallStatus,
         result_bytes: usize,
     ) -> Option<&ToolCallRecord> {
-        let Call { record, started } = self.call(id)?;
+        let OpenRecord { record, started } = self.open(id)?;
         record.duration = started.elapsed();
         record.result_bytes = result_bytes;
         record.status = status;
         Some(record)
     }
 
-    fn call(&mut self, id: RecordId) -> Option<&mut Call> {
+    fn open(&mut self, id: RecordId) -> Option<&mut OpenRecord> {
         self.records.get_mut(id.0?)
     }
 
@@ -245,7 +249,7 @@ impl Ledger {
         self.is_over = true;
         let tool_calls = std::mem::take(&mut self.records)
             .into_iter()
-            .map(|Call { mut record, started }| {
+            .map(|OpenRecord { mut record, started }| {
                 if matches!(record.status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval) {
                     record.duration = started.elapsed();
                 }

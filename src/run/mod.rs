@@ -1,5 +1,7 @@
 //! One run: its script, limits, context and result.
 
+pub(crate) mod approval;
+pub(crate) mod calls;
 pub(crate) mod clock;
 pub(crate) mod compute;
 pub(crate) mod context;
@@ -11,3 +13,4 @@ pub(crate) mod limits;
 pub(crate) mod result;
 pub(crate) mod result_json;
 pub(crate) mod script;
+pub(crate) mod state;

@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use super::bindings::{Completion, GuestImports, Operation, OutputStream};
 use super::wasi::{Sink, StandardStream, State};
 use crate::engine::host_calls::{self, HostCalls};
-use crate::run::context::{ExecutionContext, ToolName};
+use crate::run::calls::ToolName;
+use crate::run::context::ExecutionContext;
 use crate::run::result::LogLevel;
 use crate::tools::{ToolError, ToolErrorCode};
 

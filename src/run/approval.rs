@@ -12,9 +12,8 @@ use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::calls::Call;
-use super::{ExecutionContext, over};
-use crate::run::ledger::RecordId;
+use crate::run::context::{ExecutionContext, over};
+use crate::run::ledger::{Call, RecordId};
 use crate::run::result::{Refusal, ToolCallStatus};
 use crate::tools::approval::{Approval, ApprovalRequest, AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
@@ -25,12 +24,12 @@ use crate::tools::{ToolError, ToolErrorCode};
 const MAX_SHOWN_BYTES: usize = 64 << 10;
 
 /// A call that needs an approval.
-pub(super) struct Question<'a> {
-    pub(super) call: Call<'a>,
+pub(crate) struct Question<'a> {
+    pub(crate) call: Call<'a>,
     /// The tool; `None` for requests for resources and prompts.
-    pub(super) tool: Option<&'a ResolvedTool>,
-    pub(super) arguments: &'a Map<String, Value>,
-    pub(super) reason: AskReason,
+    pub(crate) tool: Option<&'a ResolvedTool>,
+    pub(crate) arguments: &'a Map<String, Value>,
+    pub(crate) reason: AskReason,
 }
 
 /// Why a call was not approved, and the user's comment on it.
@@ -47,7 +46,7 @@ impl From<Refusal> for NotApproved {
 
 impl ExecutionContext {
     /// The effects that a call of the tool may have, for approvals and dry runs. May read a file.
-    pub(super) fn effects(&self, resolved: &ResolvedTool) -> Effects {
+    pub(crate) fn effects(&self, resolved: &ResolvedTool) -> Effects {
         self.configured_effects(&resolved.server, &resolved.tool, resolved.effects())
     }
 
@@ -58,13 +57,13 @@ impl ExecutionContext {
     }
 
     /// Why a call needs an approval, or `None` if it needs none.
-    pub(super) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
+    pub(crate) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
         self.environment.policies.iter().find_map(|policy| policy.asks(server, tool, effects))
     }
 
     /// Resolves the tool again at its server if a call would proceed only because of a cached
     /// annotation: the tool may have changed since.
-    pub(super) async fn present(&self, resolved: ResolvedTool) -> Result<ResolvedTool, ToolError> {
+    pub(crate) async fn present(&self, resolved: ResolvedTool) -> Result<ResolvedTool, ToolError> {
         let is_dry_run = self.script.is_dry_run;
         if !is_dry_run && !self.may_ask {
             return Ok(resolved);
@@ -86,7 +85,7 @@ impl ExecutionContext {
     /// # Errors
     ///
     /// `ToolDenied` unless the call is approved.
-    pub(super) async fn approved(&self, question: Question<'_>) -> Result<RecordId, ToolError> {
+    pub(crate) async fn approved(&self, question: Question<'_>) -> Result<RecordId, ToolError> {
         let Call { server, tool, .. } = question.call;
         let record = self.begin_record(question.call, ToolCallStatus::AwaitingApproval);
         let denied = |refused: NotApproved| {

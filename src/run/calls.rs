@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::approval::Question;
-use super::{ExecutionContext, denied, over};
 use crate::json::{self, Json, TreeError};
+use crate::run::approval::Question;
+use crate::run::context::{ExecutionContext, denied, over};
 use crate::run::hooks::{self, HookedCall};
-use crate::run::ledger::RecordId;
+use crate::run::ledger::{Call, Ledger, RecordId};
 use crate::run::result::{PlannedCall, ToolCallStatus};
 use crate::run::script::CallProgress;
 use crate::tools::approval::Effects;
@@ -33,18 +33,8 @@ pub(crate) enum ToolName {
     Full(String),
 }
 
-/// A call whose name was resolved and that the policy permits.
-#[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
-    pub(super) server: &'a str,
-    /// The tool, or the method of a request for resources or prompts.
-    pub(super) tool: &'a str,
-    /// Bytes of the arguments as the script wrote them.
-    pub(super) argument_bytes: usize,
-}
-
 /// A call that counts against the run's bounds for unfinished calls until this is dropped.
-pub(super) struct HeldCall {
+pub(crate) struct HeldCall {
     context: Arc<ExecutionContext>,
     argument_bytes: usize,
 }
@@ -124,14 +114,14 @@ impl ExecutionContext {
     }
 
     /// As [`hold_call`](Self::hold_call), for an operation that does not count as a call.
-    pub(super) fn hold_state_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
+    pub(crate) fn hold_state_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
         self.hold(argument_bytes, |_ledger| Ok(()))
     }
 
     fn hold(
         self: &Arc<Self>,
         argument_bytes: usize,
-        count: impl FnOnce(&mut crate::run::ledger::Ledger) -> Result<(), ToolError>,
+        count: impl FnOnce(&mut Ledger) -> Result<(), ToolError>,
     ) -> Result<HeldCall, ToolError> {
         let mut ledger = self.ledger.lock();
         // A script that is being stopped may still run for a moment; its calls are refused.
@@ -241,7 +231,18 @@ impl ExecutionContext {
         result.map_err(|error| error.for_tool(call.server, call.tool))
     }
 
-    pub(super) async fn resolve(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
+    /// The permitted tool with this name, or `None` if there is none.
+    pub(crate) async fn tool(&self, name: ToolName) -> Result<Option<ResolvedTool>, ToolError> {
+        match self.resolve(name).await {
+            Ok(tool) => Ok(self.permits(&tool.server, &tool.tool).then_some(tool)),
+            Err(error) if matches!(error.code, ToolErrorCode::ToolNotFound | ToolErrorCode::ToolDenied) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn resolve(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
         let (catalog, deadline) = (&self.environment.catalog, self.latest_deadline());
         match name {
             ToolName::Pair { server, tool } => {
@@ -358,8 +359,8 @@ impl ExecutionContext {
         }))
     }
 
-    pub(super) fn begin_record(&self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
-        self.ledger.lock().begin(call.server, call.tool, call.argument_bytes, status)
+    pub(crate) fn begin_record(&self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
+        self.ledger.lock().begin(call, status)
     }
 
     /// Records that a call is sent now. `approved` is its existing record, if it needed an
@@ -380,7 +381,7 @@ impl ExecutionContext {
         self.end_record(record, status, bytes);
     }
 
-    pub(super) fn end_record(&self, record: RecordId, status: ToolCallStatus, result_bytes: usize) {
+    pub(crate) fn end_record(&self, record: RecordId, status: ToolCallStatus, result_bytes: usize) {
         let listener = self.script.on_call.as_ref();
         let ended = {
             let mut ledger = self.ledger.lock();
