@@ -3,10 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, HOST, ORIGIN, VARY,
-};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -17,17 +14,6 @@ use crate::error::Error;
 /// Minimum length of a token where other machines can reach the server. 32 characters of base64 are
 /// 192 bits.
 const MIN_TOKEN: usize = 32;
-
-/// How long a browser may cache the answer to a preflight request.
-const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
-
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
-
-const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
-);
-
-const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
 
 /// A secret that clients must send as `Authorization: Bearer`. Only its hash is kept.
 #[derive(Clone)]
@@ -150,20 +136,6 @@ impl Authentication {
             _ => Err(Refusal::Unauthorized),
         }
     }
-}
-
-/// Adds the CORS headers that let the page read the answer.
-pub(crate) fn allow_reading(headers: &mut HeaderMap, origin: HeaderValue) {
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, RESPONSE_HEADERS);
-    headers.append(VARY, HeaderValue::from_static("Origin"));
-}
-
-/// Adds the CORS headers that say what a page may send.
-pub(crate) fn allow_sending(headers: &mut HeaderMap) {
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
-    headers.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_SECONDS);
 }
 
 fn allowed_origin(text: &str) -> Result<url::Origin, Error> {

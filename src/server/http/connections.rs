@@ -22,7 +22,7 @@ const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// All open connections.
 pub(crate) struct Connections {
-    most: usize,
+    max: usize,
     open: Mutex<Open>,
 }
 
@@ -73,9 +73,9 @@ pub(crate) struct OpenConnection {
 }
 
 impl Connections {
-    /// Starts with no connections; there are never more than `most`.
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, open: Mutex::default() })
+    /// Starts with no connections; there are never more than `max`.
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { max, open: Mutex::default() })
     }
 
     /// The number of open connections.
@@ -110,7 +110,7 @@ impl Connections {
         let open = self.open.lock();
         let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
         let held = staying.map(Connection::held).collect();
-        let connection = select_for_eviction(held, newcomer, self.most)?;
+        let connection = select_for_eviction(held, newcomer, self.max)?;
         let (sender, permit) = oneshot::channel();
         // Set before the connection is removed from the list, which takes the same lock. So the
         // connection finds its successor when it ends.

@@ -56,14 +56,14 @@ pub(crate) struct Held<K> {
     pub(crate) since: Instant,
 }
 
-/// Selects what to evict so that `newcomer` can hold one more, when all of `most` are held. `None`
+/// Selects what to evict so that `newcomer` can hold one more, when all of `max` are held. `None`
 /// if nothing may be evicted for it.
-pub(crate) fn select_for_eviction<K>(held: Vec<Held<K>>, newcomer: PeerKey, most: usize) -> Option<K> {
+pub(crate) fn select_for_eviction<K>(held: Vec<Held<K>>, newcomer: PeerKey, max: usize) -> Option<K> {
     let mut counts = HashMap::<PeerKey, usize>::from([(newcomer, 0)]);
     for each in &held {
         *counts.entry(each.peer).or_default() += 1;
     }
-    let share = (most / counts.len()).max(1);
+    let share = (max / counts.len()).max(1);
     let held_by_newcomer = counts[&newcomer];
     let candidates = held.into_iter().filter_map(|each| {
         let count = counts[&each.peer];

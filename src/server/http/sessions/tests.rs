@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use super::*;
 use crate::executor::Executor;
 use crate::server::ServerOptions;
+use crate::server::http::streams::cancellation;
 
-fn sessions(most: usize) -> Sessions {
+fn sessions(max: usize) -> Sessions {
     let shared = Shared::new(Executor::builder().build().unwrap(), ServerOptions::default());
-    let bounds = SessionBounds { most, idle: Duration::from_secs(600) };
+    let bounds = SessionBounds { max, idle: Duration::from_secs(600) };
     Sessions::new(Arc::new(shared), bounds, CancellationToken::new(), Arc::default())
 }
 
@@ -53,7 +54,7 @@ async fn v_335_each_peer_has_a_share_of_the_sessions() {
     assert!(!sessions.knows(&listening[0].1), "the oldest");
     // A session with a call in flight is never evicted.
     let calls: Vec<_> =
-        listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().session.calls.begin()).collect();
+        listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().mcp.calls.begin()).collect();
     assert!(PEER.scope(third, sessions.create_session()).await.is_err());
     drop(calls);
     PEER.scope(third, sessions.create_session()).await.unwrap();
@@ -79,7 +80,7 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
     // A session with a standalone stream is in use.
     let listening = sessions.create_standalone_stream(&ids[2]).await.unwrap();
     // So is a session with a task.
-    let task = sessions.session(&ids[0]).unwrap().session.calls.begin();
+    let task = sessions.session(&ids[0]).unwrap().mcp.calls.begin();
     age(&sessions, &ids[0], Duration::from_secs(90));
     sessions.create_session().await.unwrap();
     drop(task);
@@ -100,39 +101,4 @@ async fn ids_cannot_be_guessed_and_ended_sessions_are_not_known() {
     age(&sessions, &other, Duration::from_secs(601));
     sessions.expire();
     assert_eq!(sessions.count(), 0);
-}
-
-/// A client that does not read gets fewer notifications, but still gets its prompts and its answer.
-#[tokio::test]
-async fn notes_leave_room_for_questions_and_the_answer() {
-    let mut streams = Streams::new();
-    let (sender, mut receiver) = mpsc::channel(MAX_WAITING);
-    let client_id = RequestId::String("mine".into());
-    streams.requests.insert(1, RequestStream { client_id: client_id.clone(), progress: None, sender });
-    let message =
-        |value: serde_json::Value| -> ServerJsonRpcMessage { serde_json::from_value(value).unwrap() };
-    for _ in 0..2 * MAX_WAITING {
-        let mut notification = message(serde_json::json!({
-            "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "x" }
-        }));
-        if let JsonRpcMessage::Notification(notification) = &mut notification {
-            notification.notification.extensions_mut().insert(OriginatingRequestId(RequestId::Number(1)));
-        }
-        streams.route(notification).unwrap();
-    }
-    assert_eq!(receiver.len(), MAX_WAITING - KEPT_FOR_QUESTIONS);
-    for number in 0..2 * KEPT_FOR_QUESTIONS {
-        let mut question = message(serde_json::json!({ "jsonrpc": "2.0", "id": number, "method": "ping" }));
-        if let JsonRpcMessage::Request(question) = &mut question {
-            question.request.extensions_mut().insert(OriginatingRequestId(RequestId::Number(1)));
-        }
-        let asked = streams.route(question);
-        assert_eq!(asked.is_ok(), number < KEPT_FOR_QUESTIONS - KEPT_FOR_ANSWER);
-    }
-    streams.route(message(serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": {} }))).unwrap();
-    let mut last = None;
-    while let Some(event) = receiver.recv().await {
-        last = event.message;
-    }
-    assert!(matches!(last.as_deref(), Some(JsonRpcMessage::Response(answer)) if answer.id == client_id));
 }

@@ -1,0 +1,102 @@
+//! Reads request bodies, within bounds of each and of all together.
+//!
+//! tower-http's limit counts each body by itself and stops reading at the limit. Here all bodies
+//! that are being read share a budget, and the rest of a body that is too long is read and dropped,
+//! because its client would otherwise not see the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use futures::StreamExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::responses::{plain, try_again};
+use crate::lines::{MAX_LINE, MAX_SKIPPED_LINE};
+
+/// Maximum bytes of request bodies that are being read, of all connections together.
+const MAX_BODY_BYTES: usize = 256 << 20;
+
+/// Bytes of each body that do not count towards that bound, so that small requests are still read
+/// while large ones use it up. This is 32 MiB for all connections together.
+const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
+
+/// How long a client may take for a request's body.
+const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// Reads the bodies of all requests.
+pub(crate) struct BodyReader {
+    /// The bytes that may still be read.
+    budget: Arc<Semaphore>,
+}
+
+/// A request's body, and the permit that counts its bytes. It must be held as long as they are.
+pub(crate) struct RequestBody {
+    pub(crate) bytes: Bytes,
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
+}
+
+impl BodyReader {
+    pub(crate) fn new() -> Self {
+        Self { budget: Arc::new(Semaphore::new(MAX_BODY_BYTES)) }
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if the body is too long, comes too slowly or breaks off, or if too many bytes of
+    /// other bodies are being read.
+    pub(crate) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<RequestBody, Response> {
+        match timeout(MAX_TIME, self.read_all(headers, body)).await {
+            Ok(read) => read,
+            Err(_late) => Err(plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time")),
+        }
+    }
+
+    async fn read_all(&self, headers: &HeaderMap, body: Body) -> Result<RequestBody, Response> {
+        let announced =
+            headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        let mut body = body.into_data_stream();
+        let (mut bytes, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
+        let mut is_too_long = announced.is_some_and(|length| length > MAX_LINE);
+        let mut skipped = 0;
+        while let Some(piece) = body.next().await {
+            let Ok(piece) = piece else {
+                return Err(plain(StatusCode::BAD_REQUEST, "the request's body cannot be read"));
+            };
+            is_too_long |= bytes.len() + piece.len() > MAX_LINE;
+            if is_too_long {
+                // The rest is read and dropped: a client that writes its whole request before it reads
+                // must see the error.
+                bytes = Vec::new();
+                held = None;
+                skipped += piece.len();
+                if skipped > MAX_SKIPPED_LINE {
+                    break;
+                }
+                continue;
+            }
+            let counted = |length: usize| length.saturating_sub(UNCOUNTED_BODY_BYTES);
+            let count = counted(bytes.len() + piece.len()) - counted(bytes.len());
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            let Ok(more) = Arc::clone(&self.budget).try_acquire_many_owned(count) else {
+                return Err(try_again("too many large requests are being read"));
+            };
+            match &mut held {
+                Some(held) => held.merge(more),
+                None => held = Some(more),
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        if is_too_long {
+            let problem = format!("the message is longer than {} MB, the most that is read", MAX_LINE >> 20);
+            return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, &problem));
+        }
+        Ok(RequestBody { bytes: bytes.into(), permit: held })
+    }
+}

@@ -1,0 +1,48 @@
+//! The headers with which a browser lets a page of an allowed origin use the server (CORS).
+//!
+//! tower-http's layer lets the requests of other origins through, and leaves it to the browser to
+//! withhold the answer; it also answers every `OPTIONS` request. Here
+//! [`Authentication`](super::authentication::Authentication) has refused other origins before
+//! anything is read, so that only the headers are left.
+
+use axum::extract::Request;
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+
+/// How long a browser may cache the answer to a preflight request.
+const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+
+const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
+    "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
+);
+
+const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+
+/// Whether a browser asks what a page of an allowed origin may send. It sends no token with this
+/// request.
+pub(crate) fn is_preflight(request: &Request) -> bool {
+    *request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Says what a page may send.
+pub(crate) fn preflight_response() -> Response {
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS),
+        (ACCESS_CONTROL_MAX_AGE, PREFLIGHT_SECONDS),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// Adds the headers that let a page of `origin` read the answer.
+pub(crate) fn allow_reading(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, RESPONSE_HEADERS);
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+}

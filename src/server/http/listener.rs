@@ -1,0 +1,165 @@
+//! Accepts connections, and serves each within its bounds.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::connections::{Connections, OpenConnection};
+use super::sessions::Sessions;
+use super::shares::PeerKey;
+use crate::server::metrics;
+use crate::server::shutdown::MAX_LAST_WRITE;
+
+/// Maximum number of connections: one listening stream for each of 256 sessions, and as many
+/// requests. At the bound a new connection replaces one that is not in use, or gets 503.
+pub(crate) const MAX_CONNECTIONS: usize = 512;
+
+/// How long a client may take for the head of a request, and how long a connection may be idle.
+const MAX_HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// Maximum bytes of a request's head.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// Maximum number of headers.
+const MAX_HEADERS: usize = 100;
+
+/// How long written bytes may stay undelivered before the connection is treated as dead.
+const MAX_UNREAD: Duration = Duration::from_secs(30);
+
+/// Pause after the system has refused to accept a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a new connection waits for the evicted one to end. That takes microseconds, or
+/// [`MAX_LAST_WRITE`] if the end of an answer may have to be written; the rest is a margin for a
+/// busy machine.
+const MAX_EVICTION_WAIT: Duration = Duration::from_secs(5);
+
+/// The answer on a connection beyond the maximum.
+const NO_CONNECTION: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// State that all connections share.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) router: Router,
+    pub(crate) connections: Arc<Connections>,
+    /// Cancelled when the connections have to end.
+    pub(crate) closing: CancellationToken,
+}
+
+/// Accepts connections and expires sessions for as long as it is polled.
+pub(crate) async fn accept(
+    listener: &TcpListener,
+    endpoint: &Endpoint,
+    sessions: &Sessions,
+    serving: &mut JoinSet<()>,
+) -> Infallible {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut expiry = interval(sessions.expiry_interval());
+    expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, address)) => {
+                    let peer = PeerKey::from(address.ip());
+                    if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+                        let open = endpoint.connections.open(peer, permit);
+                        serving.spawn(serve_connection(stream, endpoint.clone(), open));
+                    } else if let Some(permit) = endpoint.connections.make_room(peer) {
+                        metrics::count_evicted("connection");
+                        serving.spawn(serve_after_eviction(stream, endpoint.clone(), peer, permit));
+                    } else {
+                        serving.spawn(send_away(stream));
+                    }
+                },
+                Err(error) => {
+                    tracing::warn!(%error, "a connection cannot be taken");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_ended) = serving.join_next() => {}
+            _ = expiry.tick() => sessions.expire(),
+        }
+    }
+}
+
+/// Serves a connection as soon as the one that was evicted for it has ended. The number of waiting
+/// connections is bounded by the number of evicted ones that have not ended yet.
+async fn serve_after_eviction(
+    stream: TcpStream,
+    endpoint: Endpoint,
+    peer: PeerKey,
+    permit: oneshot::Receiver<OwnedSemaphorePermit>,
+) {
+    match timeout(MAX_EVICTION_WAIT, permit).await {
+        Ok(Ok(permit)) => {
+            let open = endpoint.connections.open(peer, permit);
+            serve_connection(stream, endpoint, open).await;
+        }
+        _ => send_away(stream).await,
+    }
+}
+
+async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConnection) {
+    let Endpoint { router, closing, .. } = endpoint;
+    let this = &open.connection;
+    // Small answers must not wait for more data.
+    let _as_it_is = stream.set_nodelay(true);
+    // A client that has disappeared without closing the connection, or has stopped reading, must
+    // not keep its runs.
+    let unread = u32::try_from(MAX_UNREAD.as_millis()).unwrap_or(u32::MAX);
+    let _as_it_is = rustix::net::sockopt::set_tcp_user_timeout(&stream, unread);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
+        this.begin_request();
+        request.extensions_mut().insert(Arc::clone(this));
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(MAX_HEAD_TIME)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        served = &mut connection => served,
+        () = closing.cancelled() => {
+            // The answer in flight is still written.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        may_write = this.evicted() => {
+            if !may_write {
+                return;
+            }
+            connection.as_mut().graceful_shutdown();
+            match timeout(MAX_LAST_WRITE, connection).await {
+                Ok(served) => served,
+                Err(_late) => return,
+            }
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// Tells a client that there are too many connections.
+async fn send_away(mut stream: TcpStream) {
+    let _gone = timeout(ACCEPT_PAUSE, stream.write_all(NO_CONNECTION)).await;
+}

@@ -1,0 +1,68 @@
+//! What every request passes before its route: the authentication, and a guard against panics.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::FutureExt as _;
+
+use super::connections::Connection;
+use super::cors;
+use super::responses::{handler_failed, refused, try_again};
+use super::state::HttpState;
+
+/// Path of the health report.
+pub(crate) const HEALTH: &str = "/healthz";
+
+/// Handles a request if it may be handled. A panic of its handler becomes an error of this request
+/// only.
+pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+    let connection = connection_of(&request);
+    let response = answer_if_allowed(&state, request, next).await;
+    match connection {
+        Some(connection) => connection.watch(response),
+        None => response,
+    }
+}
+
+/// The connection of a request.
+pub(crate) fn connection_of(request: &Request) -> Option<Arc<Connection>> {
+    request.extensions().get::<Arc<Connection>>().cloned()
+}
+
+async fn answer_if_allowed(state: &HttpState, request: Request, next: Next) -> Response {
+    if state.closing.is_cancelled() {
+        return try_again("the server is being stopped");
+    }
+    let origin = match state.authentication.check_source(request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(refusal) => return refused(&refusal),
+    };
+    let Some(origin) = origin else { return answer_authenticated(state, request, next).await };
+    let mut response = if cors::is_preflight(&request) {
+        cors::preflight_response()
+    } else {
+        answer_authenticated(state, request, next).await
+    };
+    cors::allow_reading(response.headers_mut(), origin);
+    response
+}
+
+async fn answer_authenticated(state: &HttpState, request: Request, next: Next) -> Response {
+    let allowed = state.authentication.check_token(request.headers());
+    if allowed.is_ok()
+        && let Some(connection) = connection_of(&request)
+    {
+        connection.admit();
+    }
+    // The health handler checks the token itself, because part of the report is public.
+    if request.uri().path() != HEALTH
+        && let Err(refusal) = allowed
+    {
+        return refused(&refusal);
+    }
+    // The panic hook has logged the location.
+    AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_panic| handler_failed())
+}

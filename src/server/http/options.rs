@@ -1,0 +1,69 @@
+//! The options of a server over HTTP.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::authentication::{Authentication, HttpToken};
+use crate::error::Error;
+
+/// Renders all metrics as text, for [`HttpOptions::metrics`].
+pub type MetricsPrinter = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Options of [`Server::serve_http`](crate::server::Server::serve_http).
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Origins, such as `https://app.example.com`, whose pages may send requests. Loopback origins
+    /// are always allowed.
+    pub allow_origins: Vec<String>,
+    /// The token that clients must send. Required if other machines can reach the server.
+    pub token: Option<HttpToken>,
+    /// Renders the text of `/metrics`, for example from the application's Prometheus recorder.
+    /// Without it the path is not found.
+    pub metrics: Option<MetricsPrinter>,
+    /// Maximum number of sessions, which only clients of the handshake revisions have. Default:
+    /// 256.
+    pub most_sessions: usize,
+    /// How long a session is kept while its client sends nothing and does not listen. Default: 30
+    /// minutes.
+    pub session_idle: Duration,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            allow_origins: Vec::new(),
+            token: None,
+            metrics: None,
+            most_sessions: 256,
+            session_idle: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HttpOptions")
+            .field("allow_origins", &self.allow_origins)
+            .field("token", &self.token)
+            .field("most_sessions", &self.most_sessions)
+            .field("session_idle", &self.session_idle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpOptions {
+    /// Checks whether a server at `address` may be started with these options.
+    /// [`Server::serve_http`](crate::server::Server::serve_http) checks this first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token of
+    /// at least 32 characters, or if an entry of `allow_origins` is not an origin.
+    pub fn validate(&self, address: IpAddr) -> Result<(), Error> {
+        Authentication::new(address, &self.allow_origins, self.token.clone()).map(drop)
+    }
+}

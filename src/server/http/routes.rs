@@ -1,0 +1,128 @@
+//! The routes: MCP, the health report and the metrics.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{any, get};
+use rmcp::model::ErrorCode;
+use serde_json::json;
+
+use super::body::RequestBody;
+use super::middleware::{HEALTH, admit, connection_of};
+use super::responses::{JSON, not_read, not_understood, plain, try_again};
+use super::sessions::{PEER, REFUSED};
+use super::state::HttpState;
+use crate::server::incoming::{self, Incoming};
+use crate::server::{health, metrics};
+
+/// Path of the MCP endpoint.
+const MCP: &str = "/mcp";
+
+/// Content type of the usual version of Prometheus' text format.
+const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// The header with the session id.
+const SESSION_ID: &str = "mcp-session-id";
+
+/// The routes, behind the authentication.
+pub(crate) fn router(state: Arc<HttpState>) -> Router {
+    Router::new()
+        .route(MCP, any(answer_mcp))
+        .route(HEALTH, get(answer_health))
+        .route("/metrics", get(answer_metrics))
+        .layer(from_fn_with_state(Arc::clone(&state), admit))
+        .with_state(state)
+}
+
+async fn answer_health(State(state): State<Arc<HttpState>>, headers: HeaderMap) -> Response {
+    let mut report = health::report(&state.shared);
+    let is_healthy = report["healthy"] == true;
+    if !state.authentication.is_loopback() && state.authentication.check_token(&headers).is_err() {
+        report = json!({ "healthy": is_healthy });
+    }
+    let status = if is_healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let no_store = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    (status, [no_store, (CONTENT_TYPE, JSON)], report.to_string()).into_response()
+}
+
+async fn answer_metrics(State(state): State<Arc<HttpState>>) -> Response {
+    let Some(print) = &state.metrics else {
+        return plain(StatusCode::NOT_FOUND, "metrics are off: see `--metrics`");
+    };
+    metrics::sample(&state.shared, state.sessions.count(), state.connections.count());
+    ([(CONTENT_TYPE, PROMETHEUS)], print()).into_response()
+}
+
+async fn answer_mcp(State(state): State<Arc<HttpState>>, request: Request) -> Response {
+    let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
+    match (request.method(), id) {
+        (&Method::POST, _) => answer_post(&state, request).await,
+        (&Method::GET, Some(id)) if state.sessions.is_listening(id) => {
+            plain(StatusCode::CONFLICT, "this session has a stream to listen to: read that one")
+        }
+        (&Method::DELETE, Some(id)) if !state.sessions.knows(id) => {
+            plain(StatusCode::NOT_FOUND, "no such session, or no longer")
+        }
+        (&Method::GET, Some(_)) => {
+            if let Some(connection) = connection_of(&request) {
+                connection.begin_listening();
+            }
+            state.mcp.handle(request).await.map(Body::new)
+        }
+        _ => state.mcp.handle(request).await.map(Body::new),
+    }
+}
+
+async fn answer_post(state: &HttpState, request: Request) -> Response {
+    let connection = connection_of(&request);
+    let (mut parts, body) = request.into_parts();
+    let RequestBody { bytes, permit: _held } = match state.bodies.read(&parts.headers, body).await {
+        Ok(body) => body,
+        Err(response) => return response,
+    };
+    if let Some(connection) = &connection {
+        connection.begin_answer();
+    }
+    let peer = connection.map(|connection| connection.peer()).unwrap_or_default();
+    let is_json = is_json(&parts.headers);
+    let reduced = match incoming::detach(&bytes) {
+        Ok(Incoming { message, input }) => {
+            if let Some(input) = input {
+                parts.extensions.insert(input);
+            }
+            match message {
+                Cow::Owned(message) => Some(Bytes::from(message)),
+                Cow::Borrowed(_) => None,
+            }
+        }
+        Err(problem) => return not_read(&bytes, ErrorCode::INVALID_REQUEST, &problem.to_string()),
+    };
+    let bytes = reduced.unwrap_or(bytes);
+    let handled = async {
+        let request = Request::from_parts(parts, Body::from(bytes.clone()));
+        let response = state.mcp.handle(request).await;
+        (response, REFUSED.with(Cell::get))
+    };
+    let (response, is_refused) = PEER.scope(peer, REFUSED.scope(Cell::new(false), handled)).await;
+    if is_refused {
+        return try_again("there are too many sessions: end one with DELETE, or wait");
+    }
+    if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return not_understood(&bytes);
+    }
+    response.map(Body::new)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = value.split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}

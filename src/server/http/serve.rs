@@ -1,0 +1,133 @@
+//! Wires the HTTP transport together, and ends it in order.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::authentication::Authentication;
+use super::body::BodyReader;
+use super::connections::Connections;
+use super::listener::{Endpoint, MAX_CONNECTIONS, accept};
+use super::options::HttpOptions;
+use super::routes::router;
+use super::sessions::{SessionBounds, Sessions};
+use super::state::HttpState;
+use crate::error::Error;
+use crate::lines::MAX_LINE;
+use crate::server::calls::CallsInFlight;
+use crate::server::handler::RequestHandler;
+use crate::server::session::McpSession;
+use crate::server::shared::Shared;
+use crate::server::shutdown::{Ended, MAX_DRAIN, MAX_GOODBYE, MAX_LAST_WRITE};
+
+/// Interval of keep-alive events on a stream without messages. They keep proxies from closing it,
+/// and detect dead clients.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// Serves any number of clients until `stop` is cancelled or too many workers are hung. See
+/// [`Server::serve_http`](crate::server::Server::serve_http).
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if the options do not allow the listener's address; [`Error::Start`] if
+/// the listener has no local address.
+pub(crate) async fn serve(
+    shared: &Arc<Shared>,
+    listener: TcpListener,
+    options: HttpOptions,
+    stop: &CancellationToken,
+) -> Result<Ended, Error> {
+    let address =
+        listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
+    let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
+    let runs = CancellationToken::new();
+    let _runs_end_with_this = runs.clone().drop_guard();
+    // Everything that rmcp runs ends with this token.
+    let open = CancellationToken::new();
+    let _rmcp_ends_with_this = open.clone().drop_guard();
+    let calls = Arc::<CallsInFlight>::default();
+    let bounds = SessionBounds { max: options.most_sessions, idle: options.session_idle };
+    let sessions =
+        Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
+    let mcp = mcp_service(shared, &sessions, &open, &runs, &calls);
+    let connections = Connections::new(MAX_CONNECTIONS);
+    let state = Arc::new(HttpState {
+        shared: Arc::clone(shared),
+        authentication,
+        metrics: options.metrics,
+        sessions: Arc::clone(&sessions),
+        connections: Arc::clone(&connections),
+        mcp,
+        bodies: BodyReader::new(),
+        closing: CancellationToken::new(),
+    });
+    let closing = state.closing.clone();
+    let _connections_end_with_this = closing.clone().drop_guard();
+    let mut serving_each = JoinSet::new();
+    let ended = {
+        let endpoint = Endpoint { router: router(state), connections, closing: closing.clone() };
+        let serving = accept(&listener, &endpoint, &sessions, &mut serving_each);
+        let mut serving = pin!(serving);
+        tokio::select! {
+            never = &mut serving => match never {},
+            () = stop.cancelled() => Ended::Stopped,
+            () = shared.hung_workers.end_of_server() => {
+                tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
+                tokio::select! {
+                    // Requests are still answered: clients may poll their tasks and read the
+                    // health report.
+                    never = &mut serving => match never {},
+                    () = calls.wait_until_empty(MAX_DRAIN) => {}
+                    () = stop.cancelled() => {}
+                }
+                Ended::ThreadsLost
+            }
+        }
+    };
+    drop(listener);
+    closing.cancel();
+    sessions.end_listening();
+    runs.cancel();
+    // The calls are awaited before rmcp is stopped, because stopping drops the streams, and the
+    // calls should be answered.
+    calls.wait_until_empty(MAX_GOODBYE).await;
+    let written = async { while serving_each.join_next().await.is_some() {} };
+    if timeout(MAX_LAST_WRITE, written).await.is_err() {
+        tracing::debug!("some clients did not read their last answers");
+    }
+    serving_each.shutdown().await;
+    Ok(ended)
+}
+
+/// The MCP service of rmcp. Its checks of hosts and origins are disabled; [`Authentication`]
+/// does them.
+fn mcp_service(
+    shared: &Arc<Shared>,
+    sessions: &Arc<Sessions>,
+    open: &CancellationToken,
+    runs: &CancellationToken,
+    calls: &Arc<CallsInFlight>,
+) -> StreamableHttpService<RequestHandler, Sessions> {
+    // The session of all clients that have none. Messages of the others carry theirs.
+    let session = McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(calls));
+    let session = Arc::new(session.of_many_clients());
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(MAX_LINE)
+        .with_json_response(true)
+        .with_sse_keep_alive(Some(SIGN_OF_LIFE))
+        // Streams cannot be resumed, so clients need no retry interval.
+        .with_sse_retry(None)
+        .with_cancellation_token(open.clone());
+    StreamableHttpService::new(
+        move || Ok(RequestHandler::new(Arc::clone(&session))),
+        Arc::clone(sessions),
+        config,
+    )
+}

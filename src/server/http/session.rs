@@ -1,0 +1,291 @@
+//! One session of a client of a handshake revision: what it receives, and what ends with it.
+
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::Stream;
+use parking_lot::Mutex;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, GetExtensions as _, GetMeta as _, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::shares::{Eviction, Held, PeerKey};
+use super::streams::{MAX_WAITING, NotRead, RequestStream, Streams, cancellation};
+use crate::server::session::McpSession;
+
+/// Maximum number of messages that wait to be received by rmcp. Receiving takes little time: rmcp
+/// makes a task of each.
+const MAX_INCOMING: usize = 1_024;
+
+/// A session in use is evicted for another one of its own peer only after it has been idle for this
+/// long.
+const MIN_LIFE: Duration = Duration::from_secs(60);
+
+/// One client's session. Lives until the client ends it, or it expires or is evicted.
+pub(crate) struct HttpSession {
+    /// Attached to each message, so that it is handled in this session.
+    pub(crate) mcp: Arc<McpSession>,
+    /// The peer that sent its first request.
+    peer: PeerKey,
+    incoming: mpsc::Sender<ClientJsonRpcMessage>,
+    /// Cancelled when the client has ended the session, or when it has expired or was evicted.
+    ended: CancellationToken,
+    pub(crate) streams: Arc<Mutex<Streams>>,
+}
+
+/// Why a session operation fails.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    /// There is no session of this id, or it has ended.
+    #[error("the session is over")]
+    Over,
+    /// The maximum number of sessions is reached and none can be evicted.
+    #[error("too many sessions")]
+    TooMany,
+    /// Streams are not kept for clients that reconnect.
+    #[error("streams cannot be resumed")]
+    NotKept,
+    /// The system provides no random numbers.
+    #[error("no session id can be made")]
+    NoId,
+}
+
+impl HttpSession {
+    /// Makes a session for a client of `peer`, and the transport that rmcp serves it with.
+    pub(crate) fn new(mcp: McpSession, peer: PeerKey) -> (Arc<Self>, SessionTransport) {
+        let (incoming, messages) = mpsc::channel(MAX_INCOMING);
+        let session = Arc::new(Self {
+            mcp: Arc::new(mcp),
+            peer,
+            incoming,
+            ended: CancellationToken::new(),
+            streams: Arc::new(Mutex::new(Streams::new())),
+        });
+        let transport = SessionTransport {
+            messages,
+            ended: session.ended.clone(),
+            mcp: Arc::clone(&session.mcp),
+            streams: Arc::clone(&session.streams),
+        };
+        (session, transport)
+    }
+
+    /// Whether the client has a standalone stream open.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.streams.lock().standalone().is_some()
+    }
+
+    /// Opens the standalone stream, in place of an earlier one.
+    pub(crate) fn listen(self: Arc<Self>) -> SessionStream {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        {
+            let mut streams = self.streams.lock();
+            streams.is_used = true;
+            streams.standalone = Some(sender);
+        }
+        SessionStream { receiver, request: None, session: self }
+    }
+
+    /// Ends the standalone stream, so that its connection can end.
+    pub(crate) fn end_listening(&self) {
+        self.streams.lock().standalone = None;
+    }
+
+    /// Passes a request on. Its notifications and its answer are sent on the returned stream.
+    /// Dropping the stream cancels the request.
+    pub(crate) async fn begin(
+        self: Arc<Self>,
+        message: ClientJsonRpcMessage,
+    ) -> Result<SessionStream, SessionError> {
+        let JsonRpcMessage::Request(mut request) = message else { return Err(SessionError::Over) };
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let number = {
+            let mut streams = self.streams.lock();
+            streams.last_id += 1;
+            let number = streams.last_id;
+            let client_id = std::mem::replace(&mut request.id, RequestId::Number(number));
+            let progress = request.request.get_meta().get_progress_token();
+            streams.requests.insert(number, RequestStream { client_id, progress, sender });
+            streams.used = Instant::now();
+            number
+        };
+        let stream = SessionStream { receiver, request: Some(number), session: Arc::clone(&self) };
+        request.request.extensions_mut().insert(Arc::clone(&self.mcp));
+        self.pass_on(JsonRpcMessage::Request(request)).await?;
+        Ok(stream)
+    }
+
+    /// Passes on a message that gets no answer.
+    pub(crate) async fn accept(&self, mut message: ClientJsonRpcMessage) -> Result<(), SessionError> {
+        let mut cancelled = Vec::new();
+        {
+            let mut streams = self.streams.lock();
+            streams.used = Instant::now();
+            streams.is_used = true;
+            match &mut message {
+                JsonRpcMessage::Notification(notification) => {
+                    if let ClientNotification::CancelledNotification(cancel) = &notification.notification {
+                        let id = cancel.params.request_id.as_ref();
+                        cancelled = streams.numbers_of(id);
+                        for number in &cancelled {
+                            // A cancelled request gets no answer.
+                            streams.requests.remove(number);
+                        }
+                        if cancelled.is_empty() {
+                            return Ok(());
+                        }
+                    } else {
+                        notification.notification.extensions_mut().insert(Arc::clone(&self.mcp));
+                    }
+                }
+                JsonRpcMessage::Response(response) => {
+                    streams.server_requests.remove(&response.id);
+                }
+                JsonRpcMessage::Error(error) => {
+                    if let Some(id) = &error.id {
+                        streams.server_requests.remove(id);
+                    }
+                }
+                JsonRpcMessage::Request(_) => return Err(SessionError::Over),
+            }
+        }
+        if cancelled.is_empty() {
+            return self.pass_on(message).await;
+        }
+        for number in cancelled {
+            self.pass_on(cancellation(number)).await?;
+        }
+        Ok(())
+    }
+
+    async fn pass_on(&self, message: ClientJsonRpcMessage) -> Result<(), SessionError> {
+        tokio::select! {
+            passed = self.incoming.send(message) => passed.map_err(|_gone| SessionError::Over),
+            () = self.ended.cancelled() => Err(SessionError::Over),
+        }
+    }
+
+    /// How long the session has been idle. `None` while it is in use.
+    pub(crate) fn idle_time(&self) -> Option<Duration> {
+        let streams = self.streams.lock();
+        let is_idle = !self.has_calls(&streams) && streams.standalone().is_none();
+        is_idle.then(|| streams.used.elapsed())
+    }
+
+    fn has_calls(&self, streams: &Streams) -> bool {
+        // A task is a call without a stream.
+        !streams.requests.is_empty() || !self.mcp.calls.is_empty()
+    }
+
+    /// Determines for which peers the session may be evicted.
+    pub(crate) fn held(&self, id: SessionId) -> Held<SessionId> {
+        let streams = self.streams.lock();
+        let eviction = if self.has_calls(&streams) {
+            // The executor bounds the number and the duration of calls.
+            Eviction::Never
+        } else if streams.standalone().is_some() {
+            Eviction::OverShare(3)
+        } else if !streams.is_used {
+            Eviction::Allowed(0)
+        } else if streams.used.elapsed() >= MIN_LIFE {
+            Eviction::Allowed(1)
+        } else {
+            Eviction::OverShare(2)
+        };
+        Held { key: id, peer: self.peer, eviction, since: streams.used }
+    }
+
+    /// Ends the session and its runs.
+    pub(crate) fn end(&self) {
+        self.mcp.runs.cancel();
+        self.ended.cancel();
+        self.end_listening();
+    }
+}
+
+/// A stream that a client reads: the messages of one request, or the standalone stream.
+pub(crate) struct SessionStream {
+    receiver: mpsc::Receiver<ServerSseMessage>,
+    request: Option<i64>,
+    session: Arc<HttpSession>,
+}
+
+impl SessionStream {
+    /// The next message. `None` when the stream has ended.
+    pub(crate) async fn next(&mut self) -> Option<ServerSseMessage> {
+        self.receiver.recv().await
+    }
+}
+
+impl Stream for SessionStream {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
+        self.receiver.poll_recv(context)
+    }
+}
+
+impl Drop for SessionStream {
+    fn drop(&mut self) {
+        let is_unanswered = {
+            let mut streams = self.session.streams.lock();
+            streams.used = Instant::now();
+            self.request.and_then(|number| streams.requests.remove(&number)).is_some()
+        };
+        let Some(number) = self.request.filter(|_| is_unanswered) else { return };
+        // The client has dropped the stream, and nothing is kept for it.
+        if self.session.incoming.try_send(cancellation(number)).is_err() {
+            // The session has ended, or its queue is so full that it has to end.
+            self.session.end();
+        }
+    }
+}
+
+/// A session as rmcp serves it.
+pub(crate) struct SessionTransport {
+    messages: mpsc::Receiver<ClientJsonRpcMessage>,
+    ended: CancellationToken,
+    mcp: Arc<McpSession>,
+    streams: Arc<Mutex<Streams>>,
+}
+
+impl Transport<RoleServer> for SessionTransport {
+    type Error = NotRead;
+
+    /// Queues the message at once, in the order of the calls.
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), NotRead>> + Send + 'static {
+        ready(self.streams.lock().route(message))
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => None,
+            message = self.messages.recv() => message,
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), NotRead> {
+        self.mcp.runs.cancel();
+        {
+            let mut streams = self.streams.lock();
+            streams.requests.clear();
+            streams.standalone = None;
+        }
+        // The session is over, so nobody can read its records or use its state.
+        self.mcp.forget();
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! The state that all requests over HTTP share.
+
+use std::sync::Arc;
+
+use rmcp::transport::streamable_http_server::StreamableHttpService;
+use tokio_util::sync::CancellationToken;
+
+use super::authentication::Authentication;
+use super::body::BodyReader;
+use super::connections::Connections;
+use super::options::MetricsPrinter;
+use super::sessions::Sessions;
+use crate::server::handler::RequestHandler;
+use crate::server::shared::Shared;
+
+/// State that all requests share. Lives as long as the listener.
+pub(crate) struct HttpState {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) authentication: Authentication,
+    pub(crate) metrics: Option<MetricsPrinter>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) mcp: StreamableHttpService<RequestHandler, Sessions>,
+    pub(crate) bodies: BodyReader,
+    /// Cancelled when no more requests are accepted.
+    pub(crate) closing: CancellationToken,
+}

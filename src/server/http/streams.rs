@@ -1,0 +1,179 @@
+//! The streams of one session, and which of them a message is sent on.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
+    GetExtensions, JsonRpcMessage, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification,
+};
+use rmcp::service::OriginatingRequestId;
+use rmcp::transport::streamable_http_server::session::ServerSseMessage;
+use tokio::sync::mpsc;
+
+/// Maximum number of messages that wait for the client to read a stream. Further notifications are
+/// dropped, as over stdio.
+pub(crate) const MAX_WAITING: usize = 256;
+
+/// Slots of a stream's queue that notifications leave free for approval prompts, which must not be
+/// lost.
+const KEPT_FOR_PROMPTS: usize = 8;
+
+/// Slot that all other messages leave free for the answer.
+const KEPT_FOR_ANSWER: usize = 1;
+
+/// The streams of a session, and the requests that they belong to.
+pub(crate) struct Streams {
+    /// By this module's ids, which are never reused.
+    pub(crate) requests: HashMap<i64, RequestStream>,
+    pub(crate) last_id: i64,
+    /// The standalone stream (GET), if the client has opened one.
+    pub(crate) standalone: Option<mpsc::Sender<ServerSseMessage>>,
+    /// The server's requests that the client has not answered, with the stream that each was sent
+    /// on.
+    pub(crate) server_requests: HashMap<RequestId, mpsc::Sender<ServerSseMessage>>,
+    /// When the client last sent something, or a stream ended.
+    pub(crate) used: Instant,
+    /// Whether the client has sent anything after its first request. Every real client does so at
+    /// once.
+    pub(crate) is_used: bool,
+}
+
+/// A request that is being answered.
+pub(crate) struct RequestStream {
+    pub(crate) client_id: RequestId,
+    pub(crate) progress: Option<ProgressToken>,
+    pub(crate) sender: mpsc::Sender<ServerSseMessage>,
+}
+
+/// The client does not read, or is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("the client does not read")]
+pub(crate) struct NotRead;
+
+impl Streams {
+    pub(crate) fn new() -> Self {
+        Self {
+            requests: HashMap::new(),
+            last_id: 0,
+            standalone: None,
+            server_requests: HashMap::new(),
+            used: Instant::now(),
+            is_used: false,
+        }
+    }
+
+    /// The standalone stream, if the client still reads it.
+    pub(crate) fn standalone(&self) -> Option<&mpsc::Sender<ServerSseMessage>> {
+        self.standalone.as_ref().filter(|sender| !sender.is_closed())
+    }
+
+    /// This module's ids of the requests with the client's id `client_id`.
+    pub(crate) fn numbers_of(&self, client_id: Option<&RequestId>) -> Vec<i64> {
+        let requests = self.requests.iter();
+        requests
+            .filter(|(_, stream)| Some(&stream.client_id) == client_id)
+            .map(|(&number, _)| number)
+            .collect()
+    }
+
+    /// The stream of the request that a message belongs to, or else the standalone stream.
+    fn stream_of(&self, message: &impl GetExtensions) -> Option<&mpsc::Sender<ServerSseMessage>> {
+        let of = match message.extensions().get::<OriginatingRequestId>() {
+            Some(OriginatingRequestId(RequestId::Number(number))) => self.requests.get(number),
+            _ => None,
+        };
+        of.map(|stream| &stream.sender).or_else(|| self.standalone())
+    }
+
+    /// Queues a message on its stream. Answers get the client's id. Notifications are dropped if
+    /// their stream is full.
+    ///
+    /// # Errors
+    ///
+    /// If another message cannot be queued.
+    pub(crate) fn route(&mut self, mut message: ServerJsonRpcMessage) -> Result<(), NotRead> {
+        match &mut message {
+            JsonRpcMessage::Response(response) => {
+                let Some(stream) = self.remove(&response.id) else { return Ok(()) };
+                self.cancel_prompts(&stream.sender);
+                response.id = stream.client_id;
+                push(&stream.sender, message, 0)
+            }
+            JsonRpcMessage::Error(error) => {
+                let Some(stream) = error.id.as_ref().and_then(|id| self.remove(id)) else { return Ok(()) };
+                self.cancel_prompts(&stream.sender);
+                error.id = Some(stream.client_id);
+                push(&stream.sender, message, 0)
+            }
+            JsonRpcMessage::Request(request) => {
+                let sender = self.stream_of(&request.request).cloned().ok_or(NotRead)?;
+                self.server_requests.retain(|_, sender| !sender.is_closed());
+                self.server_requests.insert(request.id.clone(), sender.clone());
+                push(&sender, message, KEPT_FOR_ANSWER)
+            }
+            JsonRpcMessage::Notification(notification) => {
+                let sender = match &notification.notification {
+                    ServerNotification::ProgressNotification(progress) => {
+                        let token = Some(&progress.params.progress_token);
+                        let stream = self.requests.values().find(|stream| stream.progress.as_ref() == token);
+                        stream.map(|stream| stream.sender.clone())
+                    }
+                    ServerNotification::CancelledNotification(cancelled) => {
+                        let id = cancelled.params.request_id.as_ref();
+                        id.and_then(|id| self.server_requests.remove(id))
+                    }
+                    other => self.stream_of(other).cloned(),
+                };
+                if let Some(sender) = sender {
+                    // Notifications are best effort: they are dropped when the queue is full.
+                    let _dropped = push(&sender, message, KEPT_FOR_PROMPTS);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Cancels the open prompts of a stream that is about to end, because they belong to its call.
+    fn cancel_prompts(&mut self, sender: &mpsc::Sender<ServerSseMessage>) {
+        self.server_requests.retain(|id, asked_in| {
+            let is_kept = !asked_in.same_channel(sender);
+            if !is_kept {
+                let params = CancelledNotificationParam::new(Some(id.clone()), None);
+                let notification =
+                    ServerNotification::CancelledNotification(CancelledNotification::new(params));
+                let _dropped = push(sender, JsonRpcMessage::notification(notification), KEPT_FOR_ANSWER);
+            }
+            is_kept
+        });
+    }
+
+    fn remove(&mut self, id: &RequestId) -> Option<RequestStream> {
+        let RequestId::Number(number) = id else { return None };
+        self.used = Instant::now();
+        self.requests.remove(number)
+    }
+}
+
+/// Queues a message at once, if at least `left` slots stay free.
+fn push(
+    sender: &mpsc::Sender<ServerSseMessage>,
+    message: ServerJsonRpcMessage,
+    left: usize,
+) -> Result<(), NotRead> {
+    if sender.capacity() <= left {
+        return Err(NotRead);
+    }
+    sender.try_send(ServerSseMessage::from_message(message)).map_err(|_full| NotRead)
+}
+
+/// The notification that cancels a request.
+pub(crate) fn cancellation(number: i64) -> ClientJsonRpcMessage {
+    let params = CancelledNotificationParam::new(Some(RequestId::Number(number)), None);
+    JsonRpcMessage::notification(ClientNotification::CancelledNotification(CancelledNotification::new(
+        params,
+    )))
+}
+
+#[cfg(test)]
+mod tests;

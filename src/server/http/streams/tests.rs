@@ -1,0 +1,38 @@
+//! The queue of a stream whose client does not read.
+
+use super::*;
+
+/// A client that does not read gets fewer notifications, but still gets its prompts and its answer.
+#[tokio::test]
+async fn notes_leave_room_for_questions_and_the_answer() {
+    let mut streams = Streams::new();
+    let (sender, mut receiver) = mpsc::channel(MAX_WAITING);
+    let client_id = RequestId::String("mine".into());
+    streams.requests.insert(1, RequestStream { client_id: client_id.clone(), progress: None, sender });
+    let message =
+        |value: serde_json::Value| -> ServerJsonRpcMessage { serde_json::from_value(value).unwrap() };
+    for _ in 0..2 * MAX_WAITING {
+        let mut notification = message(serde_json::json!({
+            "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "x" }
+        }));
+        if let JsonRpcMessage::Notification(notification) = &mut notification {
+            notification.notification.extensions_mut().insert(OriginatingRequestId(RequestId::Number(1)));
+        }
+        streams.route(notification).unwrap();
+    }
+    assert_eq!(receiver.len(), MAX_WAITING - KEPT_FOR_PROMPTS);
+    for number in 0..2 * KEPT_FOR_PROMPTS {
+        let mut question = message(serde_json::json!({ "jsonrpc": "2.0", "id": number, "method": "ping" }));
+        if let JsonRpcMessage::Request(question) = &mut question {
+            question.request.extensions_mut().insert(OriginatingRequestId(RequestId::Number(1)));
+        }
+        let asked = streams.route(question);
+        assert_eq!(asked.is_ok(), number < KEPT_FOR_PROMPTS - KEPT_FOR_ANSWER);
+    }
+    streams.route(message(serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": {} }))).unwrap();
+    let mut last = None;
+    while let Some(event) = receiver.recv().await {
+        last = event.message;
+    }
+    assert!(matches!(last.as_deref(), Some(JsonRpcMessage::Response(answer)) if answer.id == client_id));
+}
