@@ -1,12 +1,15 @@
 //! Back-pressure, with a client that is controlled by the test and without handlers.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use rmcp::model::ServerResult;
+use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId, ServerResult};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::time::timeout;
 
 use super::*;
+use crate::server::stdio::backpressure::InFlight;
 
 /// Fails a test that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(30);

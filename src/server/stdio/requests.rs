@@ -1,0 +1,287 @@
+//! The requests of one client: from its lines to messages for rmcp, and from rmcp's answers back to
+//! the client's ids.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, GetExtensions as _,
+    JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::backpressure::{InFlight, LookAhead, MAX_UNREAD_BYTES, Slot};
+use super::message::{Answer, Cancelled, Envelope, is_id, read_call};
+use crate::lines::{IdScan, LineQueue};
+use crate::server::incoming::{DetachedInput, detach};
+
+/// The requests of one client. Lives as long as its connection.
+pub(crate) struct Requests {
+    /// The requests that were passed to rmcp and are not answered yet, by this module's ids.
+    unanswered: HashMap<i64, Request>,
+    last_id: i64,
+    in_flight: InFlight,
+    /// Messages for rmcp. One line can result in several.
+    ready: VecDeque<ClientJsonRpcMessage>,
+    /// `None` when the connection is closed.
+    outgoing: Option<LineQueue>,
+    /// Cancelled when the client has to be disconnected.
+    gone: CancellationToken,
+}
+
+/// A request that is not answered yet.
+struct Request {
+    /// The client's id as it was written.
+    id: Box<RawValue>,
+    /// rmcp holds another reference, with the request, until its handler has ended. So a cancelled
+    /// request counts as in flight until then.
+    _slot: Arc<Slot>,
+}
+
+impl Requests {
+    /// Starts with no requests. Answers are written to `outgoing`.
+    pub(crate) fn new(outgoing: LineQueue, gone: CancellationToken) -> Self {
+        Self {
+            unanswered: HashMap::new(),
+            last_id: 0,
+            in_flight: InFlight::default(),
+            ready: VecDeque::new(),
+            outgoing: Some(outgoing),
+            gone,
+        }
+    }
+
+    /// The next message for rmcp.
+    pub(crate) fn next_message(&mut self) -> Option<ClientJsonRpcMessage> {
+        self.ready.pop_front()
+    }
+
+    /// Whether a message of this many bytes may be handled now: there is a slot for it, and the
+    /// client has read enough of the earlier answers.
+    pub(crate) fn may_handle(&self, bytes: usize) -> bool {
+        let unread = self.outgoing.as_ref().map_or(0, LineQueue::unwritten_bytes);
+        self.in_flight.has_room(bytes) && unread < MAX_UNREAD_BYTES
+    }
+
+    /// The queue of what the client has to read. `None` when the connection is closed.
+    pub(crate) fn outgoing(&self) -> Option<&LineQueue> {
+        self.outgoing.as_ref()
+    }
+
+    /// Completes when a request in flight has ended, or at once if one has since the last
+    /// completion. For one task only.
+    pub(crate) async fn slot_freed(&self) {
+        self.in_flight.freed().await;
+    }
+
+    /// Closes the connection: what is queued is still written.
+    pub(crate) fn close(&mut self) {
+        self.outgoing = None;
+    }
+
+    /// Handles a line. A cancellation also applies to the lines of `look_ahead`.
+    pub(crate) fn read_line(&mut self, line: &[u8], look_ahead: &mut LookAhead) {
+        if line.is_empty() {
+            return;
+        }
+        if line[0] == b'[' {
+            return self.refuse(
+                None,
+                ErrorCode::INVALID_REQUEST,
+                "batches are not part of the protocol; send one message a line",
+            );
+        }
+        let bytes = line.len();
+        let incoming = match detach(line) {
+            Ok(incoming) => incoming,
+            Err(problem) => return self.refuse_large(line, &problem.to_string()),
+        };
+        let line = &*incoming.message;
+        let envelope = match serde_json::from_slice::<Envelope<'_>>(line) {
+            Ok(envelope) => envelope,
+            Err(error) if line[0] == b'{' => {
+                let id = IdScan::of_line(line).and_then(|id| id.to_json());
+                return self.refuse(
+                    id.as_deref(),
+                    ErrorCode::PARSE_ERROR,
+                    &format!("the message cannot be read: {error}"),
+                );
+            }
+            Err(_) => {
+                return self.refuse(
+                    None,
+                    ErrorCode::PARSE_ERROR,
+                    "expected one JSON-RPC message, an object, on each line",
+                );
+            }
+        };
+        match (&envelope.method, envelope.id) {
+            (Some(method), Some(id)) => {
+                self.read_request(method, id, envelope.params, incoming.input, bytes);
+            }
+            (Some(method), None) => self.read_notification(method, envelope.params, look_ahead),
+            (None, _) if envelope.result.is_some() || envelope.error.is_some() => {
+                // An answer to a request of this server. rmcp ignores one that nobody waits for.
+                if let Ok(message) = serde_json::from_slice(line) {
+                    self.ready.push_back(message);
+                }
+            }
+            (None, id) => {
+                let id = id.filter(|id| is_id(id));
+                self.refuse(
+                    id,
+                    ErrorCode::INVALID_REQUEST,
+                    "expected `method`: the message is neither a request nor an answer",
+                );
+            }
+        }
+    }
+
+    /// Handles a message that is too large to be parsed.
+    fn refuse_large(&mut self, line: &[u8], problem: &str) {
+        match serde_json::from_slice::<Envelope<'_>>(line) {
+            Ok(Envelope { method: Some(_), id: None, .. }) => {}
+            Ok(Envelope { method: None, id: Some(id), result, error, .. })
+                if result.is_some() || error.is_some() =>
+            {
+                // An answer to a request of this server is not answered, but the task that waits
+                // for it gets an error.
+                if let Some(Ok(id)) = Some(id).filter(|id| is_id(id)).map(|id| serde_json::from_str(id.get()))
+                {
+                    let error = ErrorData::new(ErrorCode::INVALID_REQUEST, problem.to_owned(), None);
+                    self.ready.push_back(JsonRpcMessage::error(error, Some(id)));
+                }
+            }
+            _ => {
+                let id = IdScan::of_line(line).and_then(|id| id.to_json());
+                self.refuse(id.as_deref(), ErrorCode::INVALID_REQUEST, problem);
+            }
+        }
+    }
+
+    fn read_request(
+        &mut self,
+        method: &str,
+        id: &RawValue,
+        params: Option<&RawValue>,
+        input: Option<DetachedInput>,
+        bytes: usize,
+    ) {
+        if !is_id(id) {
+            return self.refuse(
+                None,
+                ErrorCode::INVALID_REQUEST,
+                "expected `id` to be a string or a whole number",
+            );
+        }
+        match read_call::<ClientRequest>(method, params) {
+            Ok(mut request) => {
+                if let Some(input) = input {
+                    request.extensions_mut().insert(input);
+                }
+                self.last_id += 1;
+                let slot = Arc::new(self.in_flight.enter(bytes));
+                request.extensions_mut().insert(Arc::clone(&slot));
+                self.unanswered.insert(self.last_id, Request { id: id.to_owned(), _slot: slot });
+                self.ready.push_back(JsonRpcMessage::request(request, RequestId::Number(self.last_id)));
+            }
+            Err(error) => {
+                self.refuse(
+                    Some(id),
+                    ErrorCode::INVALID_PARAMS,
+                    &format!("the parameters cannot be read: {error}"),
+                );
+            }
+        }
+    }
+
+    fn read_notification(&mut self, method: &str, params: Option<&RawValue>, look_ahead: &mut LookAhead) {
+        if method == "notifications/cancelled" {
+            return self.cancel(params, look_ahead);
+        }
+        // Notifications that cannot be parsed or are unknown are ignored, because nobody waits for
+        // an answer to them.
+        if let Ok(notification) = read_call::<ClientNotification>(method, params) {
+            self.ready.push_back(JsonRpcMessage::notification(notification));
+        }
+    }
+
+    /// Cancels the requests with this id. They get no answer. An unknown id belongs to a request
+    /// that was answered.
+    fn cancel(&mut self, params: Option<&RawValue>, look_ahead: &mut LookAhead) {
+        let Some(cancelled) =
+            params.and_then(|params| serde_json::from_str::<Cancelled<'_>>(params.get()).ok())
+        else {
+            return;
+        };
+        look_ahead.cancel(cancelled.request_id.get());
+        let requests = self.unanswered.iter();
+        let of_that_id = requests.filter(|(_, request)| request.id.get() == cancelled.request_id.get());
+        let ids: Vec<i64> = of_that_id.map(|(&id, _)| id).collect();
+        for id in ids {
+            self.unanswered.remove(&id);
+            let params = serde_json::json!({ "requestId": id, "reason": cancelled.reason });
+            let call = serde_json::json!({ "method": "notifications/cancelled", "params": params });
+            if let Ok(notification) = serde_json::from_value::<ClientNotification>(call) {
+                self.ready.push_back(JsonRpcMessage::notification(notification));
+            }
+        }
+    }
+
+    /// Answers a message that is not passed to rmcp.
+    pub(crate) fn refuse(&self, id: Option<&RawValue>, code: ErrorCode, problem: &str) {
+        let error = ErrorData::new(code, problem.to_owned(), None);
+        if self.push_answer::<()>(id, None, Some(&error)).is_err() {
+            self.gone.cancel();
+        }
+    }
+
+    fn push_answer<T: Serialize>(
+        &self,
+        id: Option<&RawValue>,
+        result: Option<&T>,
+        error: Option<&ErrorData>,
+    ) -> io::Result<()> {
+        let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let line = serde_json::to_vec(&Answer { jsonrpc: "2.0", id, result, error })?;
+        outgoing.push(line, true)
+    }
+
+    /// Writes a message of rmcp. Notifications are dropped if too much is unread.
+    ///
+    /// # Errors
+    ///
+    /// If another message cannot be queued, because the client does not read or is gone.
+    pub(crate) fn push(&mut self, message: &ServerJsonRpcMessage) -> io::Result<()> {
+        let id = match message {
+            JsonRpcMessage::Response(response) => &response.id,
+            JsonRpcMessage::Error(error) => match &error.id {
+                Some(id) => id,
+                None => return Ok(()),
+            },
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
+                let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+                // Notifications are best effort: they are dropped when the queue is full.
+                return outgoing.push(serde_json::to_vec(message)?, false);
+            }
+        };
+        let RequestId::Number(id) = id else { return Ok(()) };
+        // A cancelled request gets no answer.
+        let Some(request) = self.unanswered.remove(id) else { return Ok(()) };
+        let id = Some(&*request.id);
+        let pushed = match message {
+            JsonRpcMessage::Response(response) => self.push_answer(id, Some(&response.result), None),
+            JsonRpcMessage::Error(error) => self.push_answer::<()>(id, None, Some(&error.error)),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => Ok(()),
+        };
+        if pushed.is_err() {
+            // An answer that cannot be queued means that so much is unread that the client is
+            // stuck. The connection is closed, so that the client does not wait for this answer.
+            self.gone.cancel();
+        }
+        pushed
+    }
+}
