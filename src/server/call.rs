@@ -156,7 +156,7 @@ async fn await_run(
             () = context.ct.cancelled() => {
                 run.cancel.cancel();
                 // The run's slot is released when it has ended.
-                let _nobody_reads = run.run.await;
+                let _not_needed = run.run.await;
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
             result = &mut run.run => break result,

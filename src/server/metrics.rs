@@ -24,11 +24,11 @@ pub fn describe_metrics() {
         "Time from a script's arrival to its outcome"
     );
     describe_gauge!("cx_runs_active", "Scripts that run");
-    describe_gauge!("cx_runs_queued", "Scripts that wait for a place or for memory");
-    describe_gauge!("cx_runs_limit", "The most scripts that may run at once");
+    describe_gauge!("cx_runs_queued", "Scripts that wait for a slot or for memory");
+    describe_gauge!("cx_runs_limit", "Maximum number of scripts that run at the same time");
     describe_gauge!("cx_engine_ready_instances", "Isolates or interpreters that are ready, by language");
-    describe_gauge!("cx_engine_queued_runs", "Admitted scripts that wait for a thread, by language");
-    describe_gauge!("cx_engine_lost_threads", "Threads whose script cannot be stopped, by language");
+    describe_gauge!("cx_engine_queued_runs", "Admitted scripts that wait for a worker, by language");
+    describe_gauge!("cx_engine_lost_threads", "Hung workers, whose script cannot be stopped, by language");
     describe_gauge!("cx_servers_connected", "Upstream servers with a connection");
     describe_gauge!("cx_servers_configured", "Upstream servers");
     describe_gauge!("cx_http_sessions", "Sessions of clients over HTTP");
@@ -46,17 +46,17 @@ pub fn describe_metrics() {
     describe_histogram!(
         "cx_tool_call_duration_seconds",
         Unit::Seconds,
-        "Time of requests that were let through to a server"
+        "Time of requests that were sent to a server"
     );
     describe_gauge!("circuit_breaker_state", "0 closed, 1 open, 0.5 half open, by server");
     describe_counter!(
         "circuit_breaker_failures_total",
         "Failures that the circuit breaker has counted, by server"
     );
-    describe_gauge!("pool_active_connections", "Requests that are with a server");
-    describe_gauge!("pool_queue_depth", "Requests that wait for a place at a server");
-    describe_histogram!("pool_queue_wait_seconds", Unit::Seconds, "Time that requests waited for a place");
-    describe_counter!("pool_queue_full_total", "Requests refused because too many waited, or for too long");
+    describe_gauge!("pool_active_connections", "Requests in flight at a server, by server");
+    describe_gauge!("pool_queue_depth", "Requests that wait for a permit, by server");
+    describe_histogram!("pool_queue_wait_seconds", Unit::Seconds, "Time that requests waited for a permit");
+    describe_counter!("pool_queue_full_total", "Requests refused because the queue was full or they waited too long");
     describe_counter!("rate_limited_total", "Requests refused because of a server's rate limit");
 }
 

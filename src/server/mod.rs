@@ -64,7 +64,7 @@ pub use http::{HttpOptions, HttpToken, MetricsPrinter};
 pub use metrics::describe_metrics;
 pub use serve::Server;
 pub use shared::ServerOptions;
-pub use shutdown::Ended;
+pub use shutdown::ShutdownReason;
 
 #[cfg(test)]
 mod tests;

@@ -87,12 +87,12 @@ impl RunNotifications {
                 let _full = sender.try_send(RunNotification::CallEnded(call_text(call)));
             });
         }
-        if let Some(least) = wanted.log {
+        if let Some(min) = wanted.log {
             let dropped = Arc::clone(&dropped);
             script = script.on_output(move |entry| {
                 let Output::Log { level, text } = entry else { return };
                 let severity = severity(*level);
-                if rank(severity) >= rank(least)
+                if rank(severity) >= rank(min)
                     && sender.try_send(RunNotification::Printed(severity, shortened(text))).is_err()
                 {
                     dropped.fetch_add(1, Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl RunNotifications {
 
     async fn notify(&self, notification: ServerNotification) {
         // Sending only queues the message. It takes longer only while the connection is being
-        // closed, and then nobody receives it.
+        // closed, and then it is not received.
         match timeout(MAX_SEND, self.peer.send_notification(notification)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),

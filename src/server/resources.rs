@@ -41,7 +41,7 @@ impl Part {
         }
     }
 
-    fn of(self, run: &KeptRun) -> Option<&str> {
+    fn content(self, run: &KeptRun) -> Option<&str> {
         match self {
             Self::Output => Some(&run.output),
             Self::Value => run.value.as_deref(),
@@ -59,7 +59,7 @@ pub(crate) fn list(history: Option<&History>, client: &str) -> Vec<Resource> {
     let mut resources = vec![guide];
     for run in history.map_or_else(Vec::new, |history| history.list(client)) {
         for part in Part::ALL {
-            let Some(text) = part.of(&run).filter(|text| !text.is_empty()) else { continue };
+            let Some(text) = part.content(&run).filter(|text| !text.is_empty()) else { continue };
             let uri = format!("{RUNS}{}/{}", run.id, part.name());
             let name = format!("{} of run {}", part.name(), run.id);
             resources
@@ -71,8 +71,8 @@ pub(crate) fn list(history: Option<&History>, client: &str) -> Vec<Resource> {
 
 /// The URI templates.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
-    let description = "What a run left behind; part is output, value or calls. \
-        Answers that leave something out say the id.";
+    let description = "The record of a run; part is output, value or calls. \
+        Answers that leave something out have its id.";
     vec![ResourceTemplate::new(format!("{RUNS}{{id}}/{{part}}"), "run").with_description(description)]
 }
 
@@ -101,9 +101,9 @@ pub(crate) fn read(
         return missing("the parts of a run are `output`, `value` and `calls`");
     };
     let Some(run) = history.and_then(|history| history.get(client, id)) else {
-        return missing("this run is not kept, or no longer");
+        return missing("the record of this run is not kept, or no longer");
     };
-    match part.of(&run) {
+    match part.content(&run) {
         Some(text) => contents(text, part.mime_type()),
         None => missing("this run failed and has no value"),
     }

@@ -11,7 +11,7 @@ use super::http::{self, HttpOptions};
 use super::languages::LANGUAGES;
 use super::serve_stdio;
 use super::shared::{ServerOptions, Shared};
-use super::shutdown::Ended;
+use super::shutdown::ShutdownReason;
 use crate::error::Error;
 use crate::executor::Executor;
 
@@ -62,7 +62,7 @@ impl Server {
     ///
     /// Only protocol messages are written to `writer`. Dropping the future ends the connection and
     /// its runs.
-    pub async fn serve<R, W>(&self, reader: R, writer: W, stop: &CancellationToken) -> Ended
+    pub async fn serve<R, W>(&self, reader: R, writer: W, stop: &CancellationToken) -> ShutdownReason
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -93,7 +93,7 @@ impl Server {
         listener: TcpListener,
         options: HttpOptions,
         stop: &CancellationToken,
-    ) -> Result<Ended, Error> {
+    ) -> Result<ShutdownReason, Error> {
         http::serve(&self.shared, listener, options, stop).await
     }
 }

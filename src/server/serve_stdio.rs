@@ -12,7 +12,7 @@ use super::calls::CallsInFlight;
 use super::handler::RequestHandler;
 use super::session::McpSession;
 use super::shared::Shared;
-use super::shutdown::{Ended, MAX_DRAIN, MAX_GOODBYE, MAX_LAST_WRITE};
+use super::shutdown::{ShutdownReason, MAX_DRAIN, MAX_CANCELLATION, MAX_LAST_WRITE};
 use super::stdio::ClientLines;
 
 /// How long closing the connection may take when no request is in flight.
@@ -25,7 +25,7 @@ pub(crate) async fn serve<R, W>(
     reader: R,
     writer: W,
     stop: &CancellationToken,
-) -> Ended
+) -> ShutdownReason
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -36,7 +36,7 @@ where
         let gone = gone.clone();
         async move {
             if let Err(error) = writing.await {
-                tracing::debug!(%error, "the client reads no more");
+                tracing::debug!(%error, "writing to the client failed");
             }
             gone.cancel();
         }
@@ -49,23 +49,23 @@ where
     let handler = RequestHandler::new(Arc::clone(&session));
     let mut running = serve_directly_with_ct(handler, lines, None, CancellationToken::new());
     let ended = tokio::select! {
-        () = gone.cancelled() => Ended::ClientGone,
-        () = stop.cancelled() => Ended::Stopped,
+        () = gone.cancelled() => ShutdownReason::ClientGone,
+        () = stop.cancelled() => ShutdownReason::Stopped,
         () = shared.hung_workers.end_of_server() => {
             tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
             tokio::select! {
                 () = calls.wait_until_empty(MAX_DRAIN) => {}
-                // The client is gone, so nobody reads the answers.
+                // The client is gone, so the answers are not read.
                 () = gone.cancelled() => {}
                 () = stop.cancelled() => {}
             }
-            Ended::ThreadsLost
+            ShutdownReason::WorkersHung
         }
     };
     runs.cancel();
     // The runs are awaited before the connection is closed, because closing cancels its
     // requests, and they should be answered.
-    calls.wait_until_empty(MAX_GOODBYE).await;
+    calls.wait_until_empty(MAX_CANCELLATION).await;
     if !matches!(running.close_with_timeout(MAX_CLOSE).await, Ok(Some(_))) {
         tracing::warn!("a session did not end in time");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) const MAX_DRAIN: Duration = Duration::from_secs(10);
 
 /// How long cancelled runs have to return their results. The executor needs half a second at most.
-pub(crate) const MAX_GOODBYE: Duration = Duration::from_millis(700);
+pub(crate) const MAX_CANCELLATION: Duration = Duration::from_millis(700);
 
 /// How long writing the last answers may take.
 pub(crate) const MAX_LAST_WRITE: Duration = Duration::from_millis(500);
@@ -15,12 +15,12 @@ pub(crate) const MAX_LAST_WRITE: Duration = Duration::from_millis(500);
 /// ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ended {
+pub enum ShutdownReason {
     /// The client has closed its end or has stopped reading.
     ClientGone,
     /// The caller's token was cancelled.
     Stopped,
     /// Too many workers are hung: their scripts cannot be stopped. Only the end of the process
     /// frees them, so the process should exit with a failure, for its client to start it again.
-    ThreadsLost,
+    WorkersHung,
 }

@@ -65,7 +65,7 @@ impl Tasks {
                         biased;
                         () = task.cancelled() => {
                             run.cancel.cancel();
-                            let _nobody_reads = run.run.await;
+                            let _not_needed = run.run.await;
                             return Err(TaskExit::Cancelled);
                         }
                         result = &mut run.run => break result,

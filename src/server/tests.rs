@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ended, Server, ServerOptions};
+use super::{ShutdownReason, Server, ServerOptions};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
@@ -24,7 +24,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(server: &Server, stop: &CancellationToken) -> (Self, tokio::task::JoinHandle<Ended>) {
+    fn new(server: &Server, stop: &CancellationToken) -> (Self, tokio::task::JoinHandle<ShutdownReason>) {
         let (ours, theirs) = duplex(1 << 16);
         let (reader, writer) = split(theirs);
         let (server, stop) = (server.clone(), stop.clone());
@@ -89,10 +89,10 @@ async fn clients_of_one_server_end_apart() {
     let run = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } });
     assert_eq!(first.request("tools/call", run.clone()).await["result"]["structuredContent"]["value"], 1);
     stop.cancel();
-    assert_eq!(first_ends.await.unwrap(), Ended::Stopped);
+    assert_eq!(first_ends.await.unwrap(), ShutdownReason::Stopped);
     assert_eq!(second.request("tools/call", run).await["result"]["structuredContent"]["value"], 1);
     drop(second);
-    assert_eq!(second_ends.await.unwrap(), Ended::ClientGone);
+    assert_eq!(second_ends.await.unwrap(), ShutdownReason::ClientGone);
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn a_stop_is_told_to_the_run_that_it_ends() {
     };
     let (answer, ()) = tokio::join!(call, stopping);
     assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "CANCELLED", "{answer}");
-    assert_eq!(ends.await.unwrap(), Ended::Stopped);
+    assert_eq!(ends.await.unwrap(), ShutdownReason::Stopped);
 }
 
 /// The run already has its slot, but still waits for memory.

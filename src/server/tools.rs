@@ -18,8 +18,8 @@ pub(crate) const HEALTH: &str = "health";
 /// The names of all tools.
 pub(crate) const NAMES: [&str; 3] = [EXECUTE_TYPESCRIPT, EXECUTE_PYTHON, HEALTH];
 
-/// Maximum tokens of the server names in the list of tools, as estimated by [`most_tokens`].
-const SERVER_NAMES: usize = 30;
+/// Maximum tokens of the server names in the list of tools, as estimated by [`max_tokens`].
+const MAX_NAME_TOKENS: usize = 30;
 
 const TYPESCRIPT: &str = "Runs TypeScript that calls MCP tools; return only what you need. \
 Find tools: await searchTools(\"words\") → [{name, server, description, parameters}]. \
@@ -40,8 +40,8 @@ pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
             .with_annotations(ToolAnnotations::new().open_world(true))
     };
     vec![
-        run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript, &run_schema(Remarks::Written, max)),
-        run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned(), &run_schema(Remarks::AsBefore, max)),
+        run(EXECUTE_TYPESCRIPT, "Run TypeScript", typescript, &run_schema(Descriptions::Included, max)),
+        run(EXECUTE_PYTHON, "Run Python", PYTHON.to_owned(), &run_schema(Descriptions::Omitted, max)),
         tool(
             HEALTH,
             "Health",
@@ -64,12 +64,12 @@ fn tool(name: &'static str, title: &str, description: String, input: &Value, out
 /// Whether the parameters have descriptions and bounds. The second tool omits them, because its
 /// parameters are those of the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Remarks {
-    Written,
-    AsBefore,
+enum Descriptions {
+    Included,
+    Omitted,
 }
 
-fn run_schema(remarks: Remarks, max: &Limits) -> Value {
+fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
     let mut properties = JsonObject::new();
     for parameter in RunParameter::ALL {
         let mut schema = match parameter {
@@ -86,7 +86,7 @@ fn run_schema(remarks: Remarks, max: &Limits) -> Value {
             RunParameter::Session => json!({ "type": "string" }),
             RunParameter::DryRun => json!({ "type": "boolean" }),
         };
-        if let (Remarks::AsBefore, Value::Object(fields)) = (remarks, &mut schema) {
+        if let (Descriptions::Omitted, Value::Object(fields)) = (descriptions, &mut schema) {
             fields.shift_remove("description");
             fields.shift_remove("maximum");
         }
@@ -111,8 +111,8 @@ fn result_schema() -> Value {
 fn servers_sentence(servers: &[String]) -> String {
     let mut tokens = 0;
     let fitting = servers.iter().take_while(|server| {
-        tokens += most_tokens(server);
-        tokens <= SERVER_NAMES
+        tokens += max_tokens(server);
+        tokens <= MAX_NAME_TOKENS
     });
     let count = fitting.count();
     let named = servers[..count].join(", ");
@@ -127,11 +127,29 @@ fn servers_sentence(servers: &[String]) -> String {
 /// Estimates the maximum number of tokens of a name. Tokenizers have tokens for whole words, and
 /// split other text into pieces of two or three letters; a new token begins where the kind of
 /// character changes.
-fn most_tokens(name: &str) -> usize {
-    let kind =
-        |character: char| (character.is_ascii_digit(), character.is_uppercase(), character.is_alphabetic());
-    let changes =
-        name.chars().zip(name.chars().skip(1)).filter(|&(one, next)| kind(one) != kind(next)).count();
+fn max_tokens(name: &str) -> usize {
+    let kinds = || name.chars().map(CharacterKind::from);
+    let changes = kinds().zip(kinds().skip(1)).filter(|(one, next)| one != next).count();
     // The 1 is for the comma.
     1 + changes + name.len().div_ceil(4)
+}
+
+/// What tokenizers tell apart.
+#[derive(PartialEq, Eq)]
+enum CharacterKind {
+    Digit,
+    Upper,
+    Letter,
+    Other,
+}
+
+impl From<char> for CharacterKind {
+    fn from(character: char) -> Self {
+        match character {
+            '0'..='9' => Self::Digit,
+            _ if character.is_uppercase() => Self::Upper,
+            _ if character.is_alphabetic() => Self::Letter,
+            _ => Self::Other,
+        }
+    }
 }

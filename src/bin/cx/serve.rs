@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cx::server::{Ended, Format, Server, ServerOptions};
+use cx::server::{ShutdownReason, Format, Server, ServerOptions};
 use cx::{CancellationToken, HistoryLimits};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     })?;
     // Does not return through `main`: a thread may be blocked on a pipe that is not read.
     exit(match ended {
-        Ended::ThreadsLost => ExitStatus::Limit,
+        ShutdownReason::WorkersHung => ExitStatus::Limit,
         _ => ExitStatus::Success,
     })
 }

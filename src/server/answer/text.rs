@@ -82,14 +82,14 @@ fn render_calls(structured: &Value) -> Option<String> {
     let tool = |summary: &Value| {
         let mut text = summary["tool"].as_str().unwrap_or_default().to_owned();
         let _ = write!(text, " ×{} (", summary["calls"]);
-        for (field, word) in [
+        for (field, label) in [
             ("failed", "failed"),
             ("inFlight", "in flight"),
             ("notApproved", "not approved"),
-            ("stubbed", "stubbed"),
+            ("stubbed", "simulated"),
         ] {
             if let Some(count) = summary[field].as_u64() {
-                let _ = write!(text, "{count} {word}, ");
+                let _ = write!(text, "{count} {label}, ");
             }
         }
         let _ = write!(text, "{} ms)", summary["totalMs"]);

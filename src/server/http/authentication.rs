@@ -47,7 +47,7 @@ impl HttpToken {
 
     /// Compares in constant time, so that the duration does not reveal how much of the token is
     /// right.
-    fn is(&self, token: &[u8]) -> bool {
+    fn matches(&self, token: &[u8]) -> bool {
         let fingerprint: [u8; 32] = Sha256::digest(token).into();
         self.fingerprint.ct_eq(&fingerprint).into()
     }
@@ -85,7 +85,7 @@ impl Authentication {
         let is_loopback = address.to_canonical().is_loopback();
         if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
             let problem = format!(
-                "others can reach {address}: expected a token of at least {MIN_TOKEN} characters, or an address \
+                "other machines can reach {address}: expected a token of at least {MIN_TOKEN} characters, or an address \
                  such as 127.0.0.1"
             );
             return Err(Error::InvalidOptions { option: "token", problem });
@@ -118,7 +118,7 @@ impl Authentication {
         let is_allowed = origins.next().is_none()
             && origin.is_some_and(|page| is_local(page.host()) || self.origins.contains(&page.origin()));
         if !is_allowed {
-            return Err(Refusal::Forbidden("pages of this `Origin` may not ask: see `--allow-origin`"));
+            return Err(Refusal::Forbidden("requests from pages of this `Origin` are not allowed: see `--allow-origin`"));
         }
         Ok(Some(header.clone()))
     }
@@ -132,7 +132,7 @@ impl Authentication {
             scheme.eq_ignore_ascii_case(b"Bearer ").then_some(credentials.trim_ascii())
         });
         match credentials {
-            Some(credentials) if values.next().is_none() && token.is(credentials) => Ok(()),
+            Some(credentials) if values.next().is_none() && token.matches(credentials) => Ok(()),
             _ => Err(Refusal::Unauthorized),
         }
     }

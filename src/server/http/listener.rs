@@ -83,11 +83,11 @@ pub(crate) async fn accept(
                         metrics::count_evicted("connection");
                         serving.spawn(serve_after_eviction(stream, endpoint.clone(), peer, permit));
                     } else {
-                        serving.spawn(send_away(stream));
+                        serving.spawn(refuse(stream));
                     }
                 },
                 Err(error) => {
-                    tracing::warn!(%error, "a connection cannot be taken");
+                    tracing::warn!(%error, "a connection cannot be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -110,7 +110,7 @@ async fn serve_after_eviction(
             let open = endpoint.connections.open(peer, permit);
             serve_connection(stream, endpoint, open).await;
         }
-        _ => send_away(stream).await,
+        _ => refuse(stream).await,
     }
 }
 
@@ -118,11 +118,11 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     let Endpoint { router, closing, .. } = endpoint;
     let this = &open.connection;
     // Small answers must not wait for more data.
-    let _as_it_is = stream.set_nodelay(true);
+    let _best_effort = stream.set_nodelay(true);
     // A client that has disappeared without closing the connection, or has stopped reading, must
     // not keep its runs.
     let unread = u32::try_from(MAX_UNREAD.as_millis()).unwrap_or(u32::MAX);
-    let _as_it_is = rustix::net::sockopt::set_tcp_user_timeout(&stream, unread);
+    let _best_effort = rustix::net::sockopt::set_tcp_user_timeout(&stream, unread);
     let router = TowerToHyperService::new(router);
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         this.begin_request();
@@ -160,6 +160,6 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
 }
 
 /// Tells a client that there are too many connections.
-async fn send_away(mut stream: TcpStream) {
+async fn refuse(mut stream: TcpStream) {
     let _gone = timeout(ACCEPT_PAUSE, stream.write_all(NO_CONNECTION)).await;
 }

@@ -25,7 +25,7 @@ pub struct HttpOptions {
     pub metrics: Option<MetricsPrinter>,
     /// Maximum number of sessions, which only clients of the handshake revisions have. Default:
     /// 256.
-    pub most_sessions: usize,
+    pub max_sessions: usize,
     /// How long a session is kept while its client sends nothing and does not listen. Default: 30
     /// minutes.
     pub session_idle: Duration,
@@ -37,7 +37,7 @@ impl Default for HttpOptions {
             allow_origins: Vec::new(),
             token: None,
             metrics: None,
-            most_sessions: 256,
+            max_sessions: 256,
             session_idle: Duration::from_secs(30 * 60),
         }
     }
@@ -49,7 +49,7 @@ impl fmt::Debug for HttpOptions {
             .debug_struct("HttpOptions")
             .field("allow_origins", &self.allow_origins)
             .field("token", &self.token)
-            .field("most_sessions", &self.most_sessions)
+            .field("max_sessions", &self.max_sessions)
             .field("session_idle", &self.session_idle)
             .finish_non_exhaustive()
     }

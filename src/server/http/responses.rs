@@ -13,7 +13,7 @@ use crate::lines::IdScan;
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// `Retry-After` in seconds for clients that are refused because there are too many.
-const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// The answer to a body that is not a message, with the same error texts as the stdio transport.
 pub(crate) fn not_understood(bytes: &[u8]) -> Response {
@@ -59,7 +59,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Response {
 /// The answer to a request that may succeed later.
 pub(crate) fn try_again(why: &str) -> Response {
     let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
-    response.headers_mut().insert(RETRY_AFTER, COME_AGAIN);
+    response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
     response
 }
 

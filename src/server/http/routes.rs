@@ -66,10 +66,10 @@ async fn answer_mcp(State(state): State<Arc<HttpState>>, request: Request) -> Re
     match (request.method(), id) {
         (&Method::POST, _) => answer_post(&state, request).await,
         (&Method::GET, Some(id)) if state.sessions.is_listening(id) => {
-            plain(StatusCode::CONFLICT, "this session has a stream to listen to: read that one")
+            plain(StatusCode::CONFLICT, "this session already has a standalone stream")
         }
         (&Method::DELETE, Some(id)) if !state.sessions.knows(id) => {
-            plain(StatusCode::NOT_FOUND, "no such session, or no longer")
+            plain(StatusCode::NOT_FOUND, "there is no such session, or no longer")
         }
         (&Method::GET, Some(_)) => {
             if let Some(connection) = connection_of(&request) {

@@ -24,11 +24,11 @@ use crate::server::calls::CallsInFlight;
 use crate::server::handler::RequestHandler;
 use crate::server::session::McpSession;
 use crate::server::shared::Shared;
-use crate::server::shutdown::{Ended, MAX_DRAIN, MAX_GOODBYE, MAX_LAST_WRITE};
+use crate::server::shutdown::{ShutdownReason, MAX_DRAIN, MAX_CANCELLATION, MAX_LAST_WRITE};
 
 /// Interval of keep-alive events on a stream without messages. They keep proxies from closing it,
 /// and detect dead clients.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Serves any number of clients until `stop` is cancelled or too many workers are hung. See
 /// [`Server::serve_http`](crate::server::Server::serve_http).
@@ -42,7 +42,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     options: HttpOptions,
     stop: &CancellationToken,
-) -> Result<Ended, Error> {
+) -> Result<ShutdownReason, Error> {
     let address =
         listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
     let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
     let open = CancellationToken::new();
     let _rmcp_ends_with_this = open.clone().drop_guard();
     let calls = Arc::<CallsInFlight>::default();
-    let bounds = SessionBounds { max: options.most_sessions, idle: options.session_idle };
+    let bounds = SessionBounds { max: options.max_sessions, idle: options.session_idle };
     let sessions =
         Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
     let mcp = mcp_service(shared, &sessions, &open, &runs, &calls);
@@ -76,7 +76,7 @@ pub(crate) async fn serve(
         let mut serving = pin!(serving);
         tokio::select! {
             never = &mut serving => match never {},
-            () = stop.cancelled() => Ended::Stopped,
+            () = stop.cancelled() => ShutdownReason::Stopped,
             () = shared.hung_workers.end_of_server() => {
                 tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
                 tokio::select! {
@@ -86,7 +86,7 @@ pub(crate) async fn serve(
                     () = calls.wait_until_empty(MAX_DRAIN) => {}
                     () = stop.cancelled() => {}
                 }
-                Ended::ThreadsLost
+                ShutdownReason::WorkersHung
             }
         }
     };
@@ -96,7 +96,7 @@ pub(crate) async fn serve(
     runs.cancel();
     // The calls are awaited before rmcp is stopped, because stopping drops the streams, and the
     // calls should be answered.
-    calls.wait_until_empty(MAX_GOODBYE).await;
+    calls.wait_until_empty(MAX_CANCELLATION).await;
     let written = async { while serving_each.join_next().await.is_some() {} };
     if timeout(MAX_LAST_WRITE, written).await.is_err() {
         tracing::debug!("some clients did not read their last answers");
@@ -121,7 +121,7 @@ fn mcp_service(
         .disable_allowed_hosts()
         .with_max_request_body_bytes(MAX_LINE)
         .with_json_response(true)
-        .with_sse_keep_alive(Some(SIGN_OF_LIFE))
+        .with_sse_keep_alive(Some(KEEP_ALIVE_INTERVAL))
         // Streams cannot be resumed, so clients need no retry interval.
         .with_sse_retry(None)
         .with_cancellation_token(open.clone());

@@ -46,8 +46,8 @@ pub(crate) struct HttpSession {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
     /// There is no session of this id, or it has ended.
-    #[error("the session is over")]
-    Over,
+    #[error("the session has ended")]
+    Ended,
     /// The maximum number of sessions is reached and none can be evicted.
     #[error("too many sessions")]
     TooMany,
@@ -106,7 +106,7 @@ impl HttpSession {
         self: Arc<Self>,
         message: ClientJsonRpcMessage,
     ) -> Result<SessionStream, SessionError> {
-        let JsonRpcMessage::Request(mut request) = message else { return Err(SessionError::Over) };
+        let JsonRpcMessage::Request(mut request) = message else { return Err(SessionError::Ended) };
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let number = {
             let mut streams = self.streams.lock();
@@ -155,7 +155,7 @@ impl HttpSession {
                         streams.server_requests.remove(id);
                     }
                 }
-                JsonRpcMessage::Request(_) => return Err(SessionError::Over),
+                JsonRpcMessage::Request(_) => return Err(SessionError::Ended),
             }
         }
         if cancelled.is_empty() {
@@ -169,8 +169,8 @@ impl HttpSession {
 
     async fn pass_on(&self, message: ClientJsonRpcMessage) -> Result<(), SessionError> {
         tokio::select! {
-            passed = self.incoming.send(message) => passed.map_err(|_gone| SessionError::Over),
-            () = self.ended.cancelled() => Err(SessionError::Over),
+            passed = self.incoming.send(message) => passed.map_err(|_gone| SessionError::Ended),
+            () = self.ended.cancelled() => Err(SessionError::Ended),
         }
     }
 
@@ -284,7 +284,7 @@ impl Transport<RoleServer> for SessionTransport {
             streams.requests.clear();
             streams.standalone = None;
         }
-        // The session is over, so nobody can read its records or use its state.
+        // No other session can read its records or use its state.
         self.mcp.forget();
         Ok(())
     }

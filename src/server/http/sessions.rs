@@ -107,7 +107,7 @@ impl Sessions {
     }
 
     fn session(&self, id: &SessionId) -> Result<Arc<HttpSession>, SessionError> {
-        self.open.lock().get(id).cloned().ok_or(SessionError::Over)
+        self.open.lock().get(id).cloned().ok_or(SessionError::Ended)
     }
 }
 
@@ -155,7 +155,7 @@ impl SessionManager for Sessions {
     ) -> Result<ServerJsonRpcMessage, SessionError> {
         let mut answers = self.session(id)?.begin(message).await?;
         let answer = answers.next().await.and_then(|event| event.message);
-        answer.map(Arc::unwrap_or_clone).ok_or(SessionError::Over)
+        answer.map(Arc::unwrap_or_clone).ok_or(SessionError::Ended)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {

@@ -14,7 +14,7 @@ use super::HttpOptions;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
-use crate::server::{Ended, HttpToken, Server, ServerOptions};
+use crate::server::{ShutdownReason, HttpToken, Server, ServerOptions};
 
 /// Fails a test that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ struct Running {
     executor: Executor,
     address: SocketAddr,
     stop: CancellationToken,
-    serving: JoinHandle<Result<Ended, Error>>,
+    serving: JoinHandle<Result<ShutdownReason, Error>>,
 }
 
 async fn serve(options: HttpOptions) -> Running {

@@ -124,7 +124,7 @@ impl Requests {
             }
             (Some(method), None) => self.read_notification(method, envelope.params, look_ahead),
             (None, _) if envelope.result.is_some() || envelope.error.is_some() => {
-                // An answer to a request of this server. rmcp ignores one that nobody waits for.
+                // An answer to a request of this server. rmcp ignores one that nothing waits for.
                 if let Ok(message) = serde_json::from_slice(line) {
                     self.ready.push_back(message);
                 }
@@ -202,8 +202,8 @@ impl Requests {
         if method == "notifications/cancelled" {
             return self.cancel(params, look_ahead);
         }
-        // Notifications that cannot be parsed or are unknown are ignored, because nobody waits for
-        // an answer to them.
+        // Notifications that cannot be parsed or are unknown are ignored, because they get no
+        // answer.
         if let Ok(notification) = read_call::<ClientNotification>(method, params) {
             self.ready.push_back(JsonRpcMessage::notification(notification));
         }
