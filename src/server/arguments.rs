@@ -169,7 +169,7 @@ impl RunArguments {
             (RunParameter::MaxToolCalls, value) => match whole(&value).map(u32::try_from) {
                 Some(Ok(calls)) => self.max_tool_calls = Some(calls),
                 _ => {
-                    let what = format!("a whole number from 0 (no limit) to {}", u32::MAX);
+                    let what = format!("a whole number from 0 (as many as allowed) to {}", u32::MAX);
                     return expected(&what, &value);
                 }
             },

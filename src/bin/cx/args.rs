@@ -107,16 +107,17 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ask: Vec<String>,
 
-    /// Maximum wall-clock time of a script [default: 30s; 10m if a client requests it]
+    /// Maximum wall-clock time of a script, whatever a client requests [default: as configured, else
+    /// 30s, or up to 10m if a client requests it]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Memory limit of a script [default: 128MiB]
+    /// Memory limit of a script [default: as configured, else 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
 
-    /// Maximum number of tool calls of a script, 0 for no limit [default: 1000, or what a client
-    /// requests]
+    /// Maximum number of tool calls of a script, whatever a client requests; 0 for no limit
+    /// [default: as configured, else 1000, or any number if a client requests it]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
 }
@@ -140,8 +141,8 @@ pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) scripts: ScriptArguments,
 
-    /// Wall-clock time of a script if the client requests none, at most --timeout [default:
-    /// --timeout, or 30s]
+    /// Maximum wall-clock time of a script whose client requests none; at most --timeout [default:
+    /// --timeout, else as configured, else 30s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) default_timeout: Option<Duration>,
 
