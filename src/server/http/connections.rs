@@ -63,6 +63,13 @@ enum Phase {
     Answering,
 }
 
+/// What an evicted connection may still have to write.
+pub(crate) enum Unwritten {
+    Nothing,
+    /// The end of an answer that was complete before the eviction.
+    EndOfAnswer,
+}
+
 /// A connection that is counted until this is dropped.
 pub(crate) struct OpenConnection {
     pub(crate) connection: Arc<Connection>,
@@ -136,12 +143,15 @@ impl Connection {
         self.peer
     }
 
-    /// Completes when the connection is evicted. Returns whether the end of an answer may not have
-    /// been written yet.
-    pub(crate) async fn evicted(&self) -> bool {
+    /// Completes when the connection is evicted. Returns what it may still have to write.
+    pub(crate) async fn evicted(&self) -> Unwritten {
         self.evicted.cancelled().await;
         let state = self.state.lock();
-        state.phase == Phase::Head && state.has_answered
+        if state.phase == Phase::Head && state.has_answered {
+            Unwritten::EndOfAnswer
+        } else {
+            Unwritten::Nothing
+        }
     }
 
     /// The head of a request was read.

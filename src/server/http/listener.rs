@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::connections::{Connections, OpenConnection};
+use super::connections::{Connections, OpenConnection, Unwritten};
 use super::sessions::Sessions;
 use super::shares::PeerKey;
 use crate::server::metrics;
@@ -143,16 +143,16 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-        may_write = this.evicted() => {
-            if !may_write {
-                return;
+        unwritten = this.evicted() => match unwritten {
+            Unwritten::Nothing => return,
+            Unwritten::EndOfAnswer => {
+                connection.as_mut().graceful_shutdown();
+                match timeout(MAX_LAST_WRITE, connection).await {
+                    Ok(served) => served,
+                    Err(_late) => return,
+                }
             }
-            connection.as_mut().graceful_shutdown();
-            match timeout(MAX_LAST_WRITE, connection).await {
-                Ok(served) => served,
-                Err(_late) => return,
-            }
-        }
+        },
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection broke");
