@@ -56,9 +56,7 @@ pub(crate) async fn run_script(
                 let responses = request.input_responses.unwrap_or_default();
                 resume(session, run, prompt, responses, context).await
             }
-            Err(error) => {
-                Ok(answer::refusal(format, INVALID_ARGUMENTS, &error.to_string(), None).into())
-            }
+            Err(error) => Ok(answer::refusal(format, INVALID_ARGUMENTS, &error.to_string(), None).into()),
         };
     }
     match start(session, language, &request.name, arguments, input, context) {
@@ -145,8 +143,7 @@ async fn await_run(
     mut run: RunInFlight,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let knows_tasks =
-        context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
+    let knows_tasks = context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
     let may_become_task = knows_tasks && session.tasks.have_room();
     let task_due = tokio::time::sleep(TASK_AFTER);
     tokio::pin!(task_due);

@@ -56,7 +56,7 @@ pub fn describe_metrics() {
     describe_gauge!("pool_active_connections", "Requests in flight at a server, by server");
     describe_gauge!("pool_queue_depth", "Requests that wait for a permit, by server");
     describe_histogram!("pool_queue_wait_seconds", Unit::Seconds, "Time that requests waited for a permit");
-    describe_counter!("pool_queue_full_total", "Requests refused because the queue was full or they waited too long");
+    describe_counter!("pool_queue_full_total", "Requests refused because of a full queue or a long wait");
     describe_counter!("rate_limited_total", "Requests refused because of a server's rate limit");
 }
 

@@ -12,7 +12,7 @@ use super::calls::CallsInFlight;
 use super::handler::RequestHandler;
 use super::session::McpSession;
 use super::shared::Shared;
-use super::shutdown::{ShutdownReason, MAX_DRAIN, MAX_CANCELLATION, MAX_LAST_WRITE};
+use super::shutdown::{MAX_CANCELLATION, MAX_DRAIN, MAX_LAST_WRITE, ShutdownReason};
 use super::stdio::ClientLines;
 
 /// How long closing the connection may take when no request is in flight.
@@ -44,8 +44,7 @@ where
     let runs = CancellationToken::new();
     let _runs_end_with_this = runs.clone().drop_guard();
     let calls = Arc::<CallsInFlight>::default();
-    let session =
-        Arc::new(McpSession::new(Arc::clone(shared), runs.clone(), Arc::clone(&calls)));
+    let session = Arc::new(McpSession::new(Arc::clone(shared), runs.clone(), Arc::clone(&calls)));
     let handler = RequestHandler::new(Arc::clone(&session));
     let mut running = serve_directly_with_ct(handler, lines, None, CancellationToken::new());
     let ended = tokio::select! {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{ShutdownReason, Server, ServerOptions};
+use super::{Server, ServerOptions, ShutdownReason};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::history::HistoryLimits;

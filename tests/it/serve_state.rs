@@ -214,7 +214,7 @@ fn a_person_sees_and_clears_what_is_kept() {
     assert_eq!(run(&client, &[]), "1\n", "the cache is something else");
     assert_eq!(run(&client, &["--session", "a"]), "1\n");
     let told = String::from_utf8(cx(&client, &["state", "clear"]).stdout).unwrap();
-    assert!(told.contains(&format!("forgot 1 keys of workspace {}", workspace.display())), "{told}");
+    assert!(told.contains(&format!("deleted 1 keys of workspace {}", workspace.display())), "{told}");
     assert_eq!((run(&client, &[]), run(&client, &["--session", "a"])), ("0\n".to_owned(), "1\n".to_owned()));
     cx(&client, &["state", "clear", "--session", "a"]);
     assert_eq!(run(&client, &["--session", "a"]), "0\n");

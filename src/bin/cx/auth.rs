@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
+use cx::McpServer;
 use cx::auth::{self, AuthStatus};
-use cx::{Directories, McpServer};
 use url::Url;
 
 use crate::args::{AuthArguments, AuthCommand, AuthServer};
 use crate::exit::ExitStatus;
-use crate::output;
-use crate::{config, diagnostic};
+use crate::{diagnostic, output, setup};
 
 /// Signs in to or out of a server, or reports whether the user is signed in.
 ///
@@ -24,7 +23,7 @@ pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
             AuthCommand::Login { server, no_browser } => login(&server, no_browser).await,
             AuthCommand::Logout { server } => {
                 auth::logout(&find(&server)?, &state_directory()?).await?;
-                output::print_note(&format!("signed out of {}", server.name));
+                output::print_text(&format!("signed out of {}", server.name));
                 Ok(ExitStatus::Success)
             }
             AuthCommand::Status { server } => status(&server).await,
@@ -36,13 +35,13 @@ async fn login(arguments: &AuthServer, no_browser: bool) -> anyhow::Result<ExitS
     let server = find(arguments)?;
     auth::login(&server, &state_directory()?, |address| {
         // Printed even if a browser opens, because it may open where the user does not see it.
-        output::print_note(&format!("open this address to sign in to {}:\n{address}", arguments.name));
+        output::print_text(&format!("open this address to sign in to {}:\n{address}", arguments.name));
         if !no_browser && let Err(error) = open::that_detached(address.as_str()) {
             diagnostic::print_warning(&format!("no browser could be opened: {error}"));
         }
     })
     .await?;
-    output::print_note(&format!("signed in to {}", arguments.name));
+    output::print_text(&format!("signed in to {}", arguments.name));
     Ok(ExitStatus::Success)
 }
 
@@ -59,14 +58,14 @@ async fn status(arguments: &AuthServer) -> anyhow::Result<ExitStatus> {
         AuthStatus::SignedIn { .. } => (format!("{name}: signed in"), ExitStatus::Success),
         _ => (format!("{name}: signed out"), ExitStatus::ScriptFailed),
     };
-    output::print_note(&text);
+    output::print_text(&text);
     Ok(status)
 }
 
 /// The server that the arguments name.
 fn find(arguments: &AuthServer) -> anyhow::Result<McpServer> {
     let Some(address) = &arguments.url else {
-        let config = config::load(arguments.mcp_config.clone())?;
+        let config = setup::load(arguments.mcp_config.clone())?;
         let found = config.servers.into_iter().find(|server| server.name == arguments.name);
         let name = &arguments.name;
         return found.with_context(|| {
@@ -84,7 +83,5 @@ fn find(arguments: &AuthServer) -> anyhow::Result<McpServer> {
 
 /// Where the user's tokens are stored if there is no keyring.
 fn state_directory() -> anyhow::Result<PathBuf> {
-    Directories::from_environment()
-        .map(|directories| directories.state)
-        .ok_or_else(|| anyhow!("neither `XDG_STATE_HOME` nor `HOME` is an absolute path; set one of them"))
+    Ok(setup::directories()?.state)
 }

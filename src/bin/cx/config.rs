@@ -1,52 +1,13 @@
-//! `cx config`, and loading the configuration for the other commands.
+//! `cx config`.
 
-use std::env;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
-use anyhow::Context as _;
-use cx::{
-    CONFIG_SCHEMA, Config, ConfigFileStatus, Directories, Executor, ExecutorBuilder, LoadOptions, StateStore,
-};
+use cx::{CONFIG_SCHEMA, Config, ConfigFileStatus};
 use serde_json::Value;
 
 use crate::args::{ConfigCommand, ShowArguments};
 use crate::exit::ExitStatus;
-use crate::{diagnostic, output};
-
-/// Loads the configuration: the named files or, if there are none, the files found from the working
-/// directory.
-///
-/// # Errors
-///
-/// What is wrong with it.
-pub(crate) fn load(files: Vec<PathBuf>) -> anyhow::Result<Config> {
-    let workspace = env::current_dir().context("failed to find the working directory")?;
-    let discover = files.is_empty();
-    Ok(Config::load(&LoadOptions { workspace, files, discover })?)
-}
-
-/// An executor builder with that configuration, which stores its data in the user's directories.
-pub(crate) fn builder(config: Config) -> ExecutorBuilder {
-    let directories = Directories::from_environment();
-    let mut builder = Executor::builder();
-    let cache = config.cache_directory.clone().or_else(|| Some(directories.as_ref()?.cache.clone()));
-    if let Some(cache) = cache.filter(|_| config.cache_enabled) {
-        builder = builder.cache_directory(cache.join("servers"));
-    }
-    if let Some(directories) = directories {
-        if let Ok(workspace) = env::current_dir() {
-            builder = builder.state(state_store(&directories), workspace);
-        }
-        builder = builder.state_directory(directories.state);
-    }
-    builder.config(config)
-}
-
-/// The store of the state that scripts keep between runs.
-pub(crate) fn state_store(directories: &Directories) -> StateStore {
-    StateStore::new(directories.state.join("scripts.sqlite3"))
-}
+use crate::{diagnostic, output, setup};
 
 /// Shows the configuration or its schema.
 ///
@@ -54,24 +15,23 @@ pub(crate) fn state_store(directories: &Directories) -> StateStore {
 ///
 /// What is wrong with the configuration.
 pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
-    // A closed stdout is the reader's decision, not a failure.
-    let _ = match command {
+    match command {
         ConfigCommand::Schema => output::print_text(CONFIG_SCHEMA),
         ConfigCommand::Show(ShowArguments { mcp_config, json }) => {
-            let config = load(mcp_config)?;
+            let config = setup::load(mcp_config)?;
             if json {
-                output::print_json(&config.to_json())
+                output::print_json(&config.to_json().to_string());
             } else {
                 diagnostic::print_warnings(&config.warnings);
-                output::print_text(&text(&config))
+                output::print_text(&render(&config));
             }
         }
-    };
+    }
     Ok(ExitStatus::Success)
 }
 
 /// The configuration as readable text.
-fn text(config: &Config) -> String {
+fn render(config: &Config) -> String {
     let json = config.to_json();
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -103,7 +63,7 @@ fn text(config: &Config) -> String {
     let _ = writeln!(text, "files:");
     for file in &config.files {
         let hint = match file.status {
-            ConfigFileStatus::Untrusted => ": may only narrow until `cx trust` is run on it",
+            ConfigFileStatus::Untrusted => ": can only restrict what is allowed, until `cx trust` trusts it",
             _ => "",
         };
         let _ = writeln!(text, "  {} ({}): {}{hint}", file.path.display(), file.role, file.status.as_str());

@@ -101,16 +101,16 @@ impl Console {
             return Approval::Unavailable;
         }
         self.state.lock().is_asking = true;
-        let mut question = OpenQuestion { console: &self, terminal: &terminal, is_answered: false };
+        let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_answered: false };
         let asked = async {
-            write(&terminal, &text(&request)).await?;
+            write(&terminal, &render(&request)).await?;
             // Input typed before the prompt was shown is not an answer to it.
             tcflush(&terminal, QueueSelector::IFlush)?;
             read_line(&terminal).await
         };
         match asked.await {
             Ok(answer) => {
-                question.is_answered = true;
+                prompt.is_answered = true;
                 approval(&answer)
             }
             Err(_) => Approval::Unavailable,
@@ -119,17 +119,17 @@ impl Console {
 }
 
 /// A prompt on the screen.
-struct OpenQuestion<'a> {
+struct OpenPrompt<'a> {
     console: &'a Console,
     terminal: &'a AsyncFd<File>,
     is_answered: bool,
 }
 
-impl Drop for OpenQuestion<'_> {
+impl Drop for OpenPrompt<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             // If the terminal cannot take the text at once, it is not being read.
-            let _ = self.terminal.get_ref().write_all(b"\nno longer asked\n");
+            let _ = self.terminal.get_ref().write_all(b"\nprompt withdrawn\n");
         }
         self.console.release();
     }
@@ -150,7 +150,7 @@ fn watched(terminal: File) -> io::Result<AsyncFd<File>> {
 
 /// The text of the prompt. Names and arguments are escaped so that no character can hide or move
 /// text.
-fn text(request: &ApprovalRequest) -> String {
+fn render(request: &ApprovalRequest) -> String {
     let call = request.call_text();
     let mut text = format!("\nThe script `{}` asks to call {call}\n", cx::text::one_line(&request.script));
     text.push_str(&format!("  because: {}\n", cx::text::one_line(&request.reason.to_string())));

@@ -1,4 +1,5 @@
-//! Prints errors in the style of compilers: message, location, caret, hint. Always on stderr.
+//! Notes, warnings and errors for the user, on stderr. Errors look as those of compilers: message,
+//! location, caret, hint.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -6,7 +7,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use cx::{CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Progress, ScriptError};
 
-use crate::output::printable;
+use crate::text::printable;
 
 /// Prints why a script failed. `name` is the script's name in locations.
 pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
@@ -40,17 +41,22 @@ pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
     }
     let renderer = if io::stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.decor_style(DecorStyle::Ascii).render(&[group]);
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    print_line(&text);
 }
 
 /// Prints a warning.
 pub(crate) fn print_warning(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));
+    print_note(&format!("warning: {text}"));
 }
 
-/// Prints a note for the user who started a server.
+/// Prints a note. Its lines are not mixed with those of other threads.
 pub(crate) fn print_note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+    print_line(&printable(text));
+}
+
+fn print_line(text: &str) {
+    // A closed stderr cannot be reported.
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Prints a call's progress.
@@ -63,59 +69,65 @@ pub(crate) fn print_progress(call: &CallProgress) {
     if let Some(message) = message {
         text.push_str(&format!(", {message}"));
     }
-    let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
+    print_note(&text);
 }
 
 /// Prints the calls that a dry run did not make.
 pub(crate) fn print_planned_calls(result: &ExecuteResult) {
     let Some(planned) = &result.planned_calls else { return };
     let all = planned.len() as u64 + result.usage.planned_calls_dropped;
-    let mut stderr = io::stderr().lock();
-    // Errors of a closed stderr cannot be reported.
     let calls = if all == 1 { "1 call was".to_owned() } else { format!("{all} calls were") };
     let colon = if planned.is_empty() { "" } else { ":" };
-    let _ = writeln!(stderr, "dry run: {calls} not made{colon}");
+    let mut text = format!("dry run: {calls} not made{colon}");
     for call in planned {
-        let text = format!("  {}.{} {}", call.server, call.tool, call.arguments).replace(['\n', '\t'], " ");
-        let _ = writeln!(stderr, "{}", printable(&text));
+        let call = format!("{}.{} {}", call.server, call.tool, call.arguments).replace(['\n', '\t'], " ");
+        text.push_str(&format!("\n  {call}"));
     }
     if result.usage.planned_calls_dropped > 0 {
-        let _ = writeln!(stderr, "  and {} more", result.usage.planned_calls_dropped);
+        text.push_str(&format!("\n  and {} more", result.usage.planned_calls_dropped));
     }
+    print_note(&text);
+}
+
+/// Prints what a run used.
+pub(crate) fn print_stats(result: &ExecuteResult) {
+    let usage = &result.usage;
+    let value_bytes = result.value_json().map_or(0, |value| value.text().len());
+    let shown = value_bytes + result.printed().len();
+    print_note(&format!(
+        "{} tool calls brought {} bytes; {shown} bytes came out, {} stayed out of the context; {:?} ({:?} CPU)",
+        usage.tool_calls,
+        usage.tool_result_bytes,
+        usage.tool_result_bytes.saturating_sub(shown as u64),
+        usage.wall_time,
+        usage.cpu_time,
+    ));
 }
 
 /// Explains why the first Python script on a machine takes seconds, if stderr is a terminal. Always
 /// warns if the compiled code cannot be kept, because every run then takes that long.
 pub(crate) fn print_compile_progress(progress: &CompileProgress) {
-    let mut stderr = io::stderr().lock();
-    let waits = stderr.is_terminal();
-    // Errors of a closed stderr cannot be reported.
-    let _ = match progress {
+    let is_terminal = io::stderr().is_terminal();
+    match progress {
         CompileProgress::NotKept(reason) => {
-            writeln!(
-                stderr,
-                "warning: compiled Python is not kept, each run takes seconds: {}",
-                printable(reason)
-            )
+            print_warning(&format!("compiled Python is not kept, each run takes seconds: {reason}"));
         }
-        CompileProgress::Started if waits => writeln!(stderr, "compiling Python for this machine, once"),
-        CompileProgress::Waiting if waits => writeln!(stderr, "waiting for another cx that compiles Python"),
-        CompileProgress::Done(took) if waits => {
-            writeln!(stderr, "compiled Python in {:.1} s; it is kept for later runs", took.as_secs_f64())
+        CompileProgress::Started if is_terminal => print_note("compiling Python for this machine, once"),
+        CompileProgress::Waiting if is_terminal => {
+            print_note("waiting for another cx that compiles Python");
         }
-        _ => Ok(()),
-    };
+        CompileProgress::Done(took) if is_terminal => {
+            print_note(&format!("compiled Python in {:.1} s; it is kept for later runs", took.as_secs_f64()));
+        }
+        _ => {}
+    }
 }
 
 /// Prints the warnings of the configuration, each with its hint.
 pub(crate) fn print_warnings(warnings: &[ConfigWarning]) {
-    let mut stderr = io::stderr().lock();
     for warning in warnings {
-        // Errors of a closed stderr cannot be reported.
-        let _ = writeln!(stderr, "warning[{}]: {}", warning.code.as_str(), printable(&warning.to_string()));
-        if let Some(hint) = &warning.hint {
-            let _ = writeln!(stderr, "  help: {}", printable(hint));
-        }
+        let hint = warning.hint.as_deref().map(|hint| format!("\n  help: {hint}")).unwrap_or_default();
+        print_note(&format!("warning[{}]: {warning}{hint}", warning.code.as_str()));
     }
 }
 
@@ -132,7 +144,7 @@ pub(crate) fn print_chain(error: &anyhow::Error) {
         text.push_str("\nhint: ");
         text.push_str(hint);
     }
-    let _ = writeln!(io::stderr().lock(), "{}", printable(&text));
+    print_note(&text);
 }
 
 /// The stack frames that led to the error, if there are more than the location that is shown

@@ -2,17 +2,23 @@
 
 mod args;
 mod auth;
+mod cache;
 mod config;
 mod console;
 mod diagnostic;
 mod exit;
 mod http;
+mod logging;
 mod output;
+mod pins;
 mod run;
 mod serve;
+mod setup;
 mod state;
+mod text;
 mod tools;
 mod trust;
+mod types;
 
 use clap::Parser as _;
 
@@ -25,8 +31,8 @@ fn main() {
             Command::Run(arguments) => run::run(arguments),
             Command::Serve(arguments) => serve::run(arguments),
             Command::Tools(command) => tools::run(command),
-            Command::Types(arguments) => tools::types(&arguments),
-            Command::Cache(command) => tools::cache(&command),
+            Command::Types(arguments) => types::run(&arguments),
+            Command::Cache(command) => cache::run(&command),
             Command::State(command) => state::run(command),
             Command::Auth(arguments) => auth::run(arguments),
             Command::Config(command) => config::run(command),

@@ -1,6 +1,5 @@
 //! The only module that writes to stdout.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -8,6 +7,9 @@ use std::os::fd::AsFd as _;
 use cx::{Json, LogLevel, Output};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::diagnostic::print_note;
+use crate::text::printable;
 
 /// Prints a piece of a script's output as it is produced.
 ///
@@ -17,8 +19,7 @@ use serde_json::Value;
 pub(crate) fn print_entry(entry: &Output) -> io::Result<()> {
     match entry {
         Output::Log { level: LogLevel::Warn | LogLevel::Error, text } => {
-            // Errors of a closed stderr cannot be reported.
-            let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+            print_note(text);
             Ok(())
         }
         Output::Log { text, .. } => print_line(&printable(text)),
@@ -44,36 +45,24 @@ pub(crate) fn print_value(value: &Json) -> io::Result<()> {
     }
 }
 
-/// Prints a command's note. A closed stdout is not a failure, because the work is done.
-pub(crate) fn print_note(text: &str) {
-    let _ = print_line(&printable(text));
-}
-
-/// Prints one compact JSON text.
+/// Prints the result of a script as one JSON text.
 ///
 /// # Errors
 ///
 /// If stdout is closed.
-pub(crate) fn print_json(value: &Value) -> io::Result<()> {
-    print_line(&value.to_string())
+pub(crate) fn print_result(json: &str) -> io::Result<()> {
+    print_line(json)
 }
 
-/// Prints text that is already compact JSON.
-///
-/// # Errors
-///
-/// If stdout is closed.
-pub(crate) fn print_json_text(text: &str) -> io::Result<()> {
-    print_line(text)
+/// Prints what a command has to say, as readable lines. A closed stdout is no failure: its reader
+/// wants no more output.
+pub(crate) fn print_text(text: &str) {
+    let _closed = print_line(printable(text).trim_end_matches('\n'));
 }
 
-/// Prints readable lines, without control characters.
-///
-/// # Errors
-///
-/// If stdout is closed.
-pub(crate) fn print_text(text: &str) -> io::Result<()> {
-    print_line(printable(text).trim_end_matches('\n'))
+/// Prints what a command has to say, as compact JSON. A closed stdout is no failure.
+pub(crate) fn print_json(json: &str) {
+    let _closed = print_line(json);
 }
 
 fn print_line(text: &str) -> io::Result<()> {
@@ -116,20 +105,4 @@ fn emitted_text(block: &Json) -> String {
         Some(mime_type) => format!("[{kind}: {mime_type}, {bytes} bytes]"),
         None => format!("[{kind}]"),
     }
-}
-
-/// `text` with control characters escaped, which could move a terminal's cursor or change its
-/// title.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        // Bidirectional overrides change the order in which text is displayed.
-        let hidden = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if (character.is_control() && !matches!(character, '\n' | '\t')) || hidden {
-            let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
 }

@@ -1,7 +1,7 @@
 //! `cx run`.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,9 @@ use cx::{CancellationToken, ExecuteResult, Json, Language, Limits, Script};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArguments, ScriptLanguage};
-use crate::config;
 use crate::console::Console;
-use crate::diagnostic;
 use crate::exit::ExitStatus;
-use crate::output;
+use crate::{diagnostic, logging, output, setup};
 
 /// How long closing the servers may delay the exit.
 const MAX_CLOSE: Duration = Duration::from_secs(4);
@@ -26,13 +24,13 @@ const MAX_CLOSE: Duration = Duration::from_secs(4);
 ///
 /// What is wrong with the arguments, the configuration or the script's file.
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
-    start_logging();
+    logging::start();
     let (source, name, language) = read_source(&arguments)?;
-    let config = config::load(arguments.script.mcp_config.clone())?;
+    let config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     let limits = arguments.script.limits(config.limits);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
-    let executor = config::builder(config)
+    let executor = setup::builder(config)
         .languages([language])
         // Only one script runs, so a second instance would be made in vain.
         .warm_instances(1)
@@ -89,7 +87,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         diagnostic::print_planned_calls(&result);
     }
     if arguments.stats {
-        print_stats(&result);
+        diagnostic::print_stats(&result);
     }
     // A closed stdout is the reader's decision, not a failure.
     Ok(if printed.is_err() { ExitStatus::Success } else { ExitStatus::of(&result) })
@@ -97,7 +95,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
 
 fn print_result(result: &ExecuteResult, name: &str, json: bool) -> io::Result<()> {
     if json {
-        return output::print_json_text(&result.to_json_text());
+        return output::print_result(&result.to_json_text());
     }
     match (result.value_json(), result.error()) {
         (Some(value), _) => output::print_value(value),
@@ -107,21 +105,6 @@ fn print_result(result: &ExecuteResult, name: &str, json: bool) -> io::Result<()
         }
         (None, None) => Ok(()),
     }
-}
-
-fn print_stats(result: &ExecuteResult) {
-    let usage = &result.usage;
-    let value_bytes = result.value_json().map_or(0, |value| value.text().len());
-    let shown = value_bytes + result.printed().len();
-    let _ = writeln!(
-        io::stderr().lock(),
-        "{} tool calls brought {} bytes; {shown} bytes came out, {} stayed out of the context; {:?} ({:?} CPU)",
-        usage.tool_calls,
-        usage.tool_result_bytes,
-        usage.tool_result_bytes.saturating_sub(shown as u64),
-        usage.wall_time,
-        usage.cpu_time,
-    );
 }
 
 /// The first interrupt stops the script, so that its result is still printed. A second one, or a
@@ -208,14 +191,4 @@ fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
             .count();
         anyhow!("{what} is not UTF-8: line {line}, byte {}", error.utf8_error().valid_up_to())
     })
-}
-
-/// Logs go to stderr, and only if `CX_LOG` enables them, as in `CX_LOG=cx=debug`.
-pub(crate) fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("CX_LOG");
-    let without_secrets = format!("{}=warn", cx::auth::LOG_TARGET_WITH_SECRETS).parse();
-    if let (Ok(filter), Ok(without_secrets)) = (filter, without_secrets) {
-        let filter = filter.add_directive(without_secrets);
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
-    }
 }

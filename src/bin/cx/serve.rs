@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cx::server::{ShutdownReason, Format, Server, ServerOptions};
+use cx::server::{Format, Server, ServerOptions, ShutdownReason};
 use cx::{CancellationToken, HistoryLimits};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{AnswerFormat, ServeArguments};
 use crate::exit::{ExitStatus, exit};
-use crate::run::start_logging;
-use crate::{config, diagnostic, http, output};
+use crate::{diagnostic, http, logging, output, setup};
 
 /// How long closing the servers may delay the exit. Servers that are still running then end with
 /// the process.
@@ -26,16 +25,16 @@ const MAX_END: Duration = Duration::from_millis(4_800);
 ///
 /// What is wrong with the arguments or the configuration.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
-    start_logging();
+    logging::start();
     let scripts = arguments.scripts;
-    let mut config = config::load(scripts.mcp_config.clone())?;
+    let mut config = setup::load(scripts.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     config.limits = scripts.limits(config.limits);
     config.max_limits = scripts.limits(config.max_limits);
     if let Some(time) = arguments.default_timeout {
         config.limits.wall_time = time.min(config.max_limits.wall_time);
     }
-    let mut builder = config::builder(config)
+    let mut builder = setup::builder(config)
         .deny(scripts.deny)
         .ask(scripts.ask)
         .keep_runs(HistoryLimits::default())

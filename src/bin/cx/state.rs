@@ -4,13 +4,13 @@ use std::env;
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
-use cx::{Directories, StateScope, StateStore, StateUsage};
+use cx::{StateScope, StateStore, StateUsage};
 use serde_json::{Value, json};
 
 use crate::args::StateCommand;
-use crate::config;
 use crate::exit::ExitStatus;
-use crate::output::{print_json, print_note, print_text};
+use crate::output::{print_json, print_text};
+use crate::setup;
 
 /// Lists or deletes the stored state.
 ///
@@ -18,19 +18,16 @@ use crate::output::{print_json, print_note, print_text};
 ///
 /// If the file cannot be used, or the handle is not valid.
 pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
-    let directories = Directories::from_environment()
-        .context("there is no place to keep state in: set HOME, or XDG_STATE_HOME and its like")?;
-    let store = config::state_store(&directories);
+    let store = setup::state_store(&setup::directories()?);
     let used = || format!("failed to use {}", store.path().display());
     match command {
         StateCommand::List { json } => {
             let usage = store.usage().with_context(used)?;
-            // A closed stdout is the reader's decision, not a failure.
-            let _closed = if json {
-                print_json(&usage.iter().map(usage_json).collect())
+            if json {
+                print_json(&usage.iter().map(usage_json).collect::<Value>().to_string());
             } else {
-                print_text(&text(&store, &usage))
-            };
+                print_text(&render(&store, &usage));
+            }
         }
         StateCommand::Clear { session, all } => {
             let (keys, whose) = if all {
@@ -44,13 +41,13 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
                 };
                 (store.clear(&scope).with_context(used)?, scope.to_string())
             };
-            print_note(&format!("forgot {keys} keys of {whose}"));
+            print_text(&format!("deleted {keys} keys of {whose}"));
         }
     }
     Ok(ExitStatus::Success)
 }
 
-fn text(store: &StateStore, usage: &[StateUsage]) -> String {
+fn render(store: &StateStore, usage: &[StateUsage]) -> String {
     let mut text = format!("{}\n", store.path().display());
     for usage in usage {
         let StateUsage { scope, keys, bytes, unused_days, .. } = usage;
@@ -58,7 +55,7 @@ fn text(store: &StateStore, usage: &[StateUsage]) -> String {
         let _ = writeln!(text, "  {scope}: {keys} keys, {bytes} bytes, last used {unused_days} days ago");
     }
     if usage.is_empty() {
-        text.push_str("  nothing is kept\n");
+        text.push_str("  no state\n");
     }
     text
 }

@@ -1,21 +1,21 @@
-//! `cx tools`, `cx types` and `cx cache`: the known tools of the servers.
+//! `cx tools`: the known tools of the servers.
 
 use std::fmt::Write as _;
-use std::fs;
 
-use anyhow::{Context as _, anyhow, bail};
-use cx::{Executor, KnownServer, Tool, ToolChange};
-use serde_json::{Value, json};
+use anyhow::{anyhow, bail};
+use cx::{KnownServer, Tool};
+use serde_json::Value;
 
-use crate::args::{CacheCommand, ToolsCommand, ToolsSource, TypesArguments};
+use crate::args::{ToolsCommand, ToolsSource};
 use crate::exit::ExitStatus;
-use crate::output::{print_json, print_json_text, print_note, print_text};
-use crate::{config, diagnostic};
+use crate::output::{print_json, print_text};
+use crate::pins;
+use crate::setup::tools_executor;
 
 /// Maximum characters of a description in a list.
-const SHOWN: usize = 100;
+const MAX_DESCRIPTION: usize = 100;
 
-/// Lists, searches, shows, compares or accepts tools.
+/// Lists, searches, shows, compares or pins tools.
 ///
 /// # Errors
 ///
@@ -25,34 +25,13 @@ pub(crate) fn run(command: ToolsCommand) -> anyhow::Result<ExitStatus> {
         ToolsCommand::List { source, server } => list(&source, server.as_deref()),
         ToolsCommand::Search { source, words, limit } => search(&source, &words.join(" "), limit),
         ToolsCommand::Show { source, name } => show(&source, &name),
-        ToolsCommand::Changed { source } => changed(&source),
-        ToolsCommand::Accept { source, names, all } => accept(&source, &names, all),
+        ToolsCommand::Changed { source } => pins::changed(&source),
+        ToolsCommand::Accept { source, names, all } => pins::accept(&source, &names, all),
     }
-}
-
-/// An executor with the configuration and, with `--refresh`, the current tool lists of the servers.
-fn executor(source: &ToolsSource) -> anyhow::Result<Executor> {
-    let config = config::load(source.mcp_config.clone())?;
-    if !source.json {
-        diagnostic::print_warnings(&config.warnings);
-    }
-    let executor = config::builder(config).warm_instances(0).build()?;
-    if source.refresh {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            for (server, result) in executor.refresh_tools().await {
-                if let Err(error) = result {
-                    diagnostic::print_warning(&format!("`{server}`: {}", error.message));
-                }
-            }
-            executor.close().await;
-        });
-    }
-    Ok(executor)
 }
 
 fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus> {
-    let mut servers = executor(source)?.known_tools();
+    let mut servers = tools_executor(source)?.known_tools();
     if let Some(name) = server {
         servers.retain(|known| known.name == name);
         if servers.is_empty() {
@@ -62,14 +41,14 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
     if source.json {
         let tools = servers.iter().flat_map(|server| server.tools.iter().flatten());
         let tools: Vec<_> = tools.map(Tool::to_json).collect();
-        print(print_json_text(&serde_json::to_string(&tools)?));
+        print_json(&serde_json::to_string(&tools)?);
         return Ok(ExitStatus::Success);
     }
     let mut text = String::new();
     for KnownServer { name, tools, .. } in &servers {
         match tools {
             None => {
-                let _ = writeln!(text, "{name}: not asked yet; `cx tools list --refresh` asks");
+                let _ = writeln!(text, "{name}: not fetched yet; `cx tools list --refresh` fetches it");
             }
             Some(tools) => {
                 let _ = writeln!(text, "{name}: {} tools", tools.len());
@@ -80,26 +59,26 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
     if servers.is_empty() {
         text.push_str("no server is configured; see `cx config show`\n");
     }
-    print(print_text(&text));
+    print_text(&text);
     Ok(ExitStatus::Success)
 }
 
 fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<ExitStatus> {
-    let executor = executor(source)?;
+    let executor = tools_executor(source)?;
     let tools = executor.search_known_tools(query, limit);
     if source.json {
         let tools: Vec<_> = tools.iter().map(Tool::to_json).collect();
-        print(print_json_text(&serde_json::to_string(&tools)?));
+        print_json(&serde_json::to_string(&tools)?);
     } else if tools.is_empty() {
-        let unasked = executor.known_tools().iter().filter(|server| server.tools.is_none()).count();
-        let hint = if unasked > 0 {
-            format!("; {unasked} servers were not asked yet, `--refresh` asks them")
+        let unfetched = executor.known_tools().iter().filter(|server| server.tools.is_none()).count();
+        let hint = if unfetched > 0 {
+            format!("; the tools of {unfetched} servers were not fetched yet, `--refresh` fetches them")
         } else {
             String::new()
         };
-        print_note(&format!("nothing found{hint}"));
+        print_text(&format!("nothing found{hint}"));
     } else {
-        print(print_text(&table(&tools)));
+        print_text(&table(&tools));
     }
     Ok(ExitStatus::Success)
 }
@@ -111,17 +90,17 @@ fn table(tools: &[Tool]) -> String {
     for tool in tools {
         let description = tool.definition.description.as_deref().unwrap_or_default();
         let line = description.lines().next().unwrap_or_default();
-        let mut shown: String = line.chars().take(SHOWN).collect();
-        if shown.len() < line.len() {
-            shown.push('…');
+        let mut preview: String = line.chars().take(MAX_DESCRIPTION).collect();
+        if preview.len() < line.len() {
+            preview.push('…');
         }
-        let _ = writeln!(text, "  {:width$}  {shown}", tool.path());
+        let _ = writeln!(text, "  {:width$}  {preview}", tool.path());
     }
     text
 }
 
 fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
-    let executor = executor(source)?;
+    let executor = tools_executor(source)?;
     let tools: Vec<Tool> =
         executor.known_tools().into_iter().flat_map(|server| server.tools.unwrap_or_default()).collect();
     let matches: Vec<&Tool> =
@@ -137,7 +116,7 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
         return Err(anyhow!("no tool `{name}` is known, by `server.tool` or `mcp__server__tool`; {hint}"));
     };
     if source.json {
-        print(print_json_text(tool.to_json().text()));
+        print_json(tool.to_json().text());
         return Ok(ExitStatus::Success);
     }
     let mut text = format!("{}\n\n  {}\n", tool.path(), tool.signature);
@@ -152,124 +131,17 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
         (Some(schema), _) => section(&mut text, "result", &schema.to_value()),
         (None, Some(observed)) => {
             let calls = observed["x-observed"]["calls"].as_u64().unwrap_or(0);
-            section(&mut text, &format!("result, as observed in {calls} calls"), observed);
+            section(&mut text, &format!("result, inferred from {calls} calls"), observed);
         }
-        (None, None) => text.push_str("\nresult: the server does not say, and no call has shown it yet\n"),
+        (None, None) => text.push_str("\nresult: no output schema was declared or inferred yet\n"),
     }
     if let Some(annotations) = &tool.definition.annotations {
-        section(&mut text, "annotations, as the server claims", annotations);
+        section(&mut text, "annotations, as the server declares them", annotations);
     }
-    print(print_text(&text));
+    print_text(&text);
     Ok(ExitStatus::Success)
 }
 
 fn section(text: &mut String, title: &str, value: &Value) {
     let _ = write!(text, "\n{title}:\n{value:#}\n");
-}
-
-fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
-    let changes = executor(source)?.tool_changes()?;
-    if source.json {
-        print(print_json(&changes.iter().map(change_json).collect()));
-        return Ok(ExitStatus::Success);
-    }
-    let mut text = String::new();
-    for change in &changes {
-        let path = format!("{}.{}", change.server, change.tool);
-        match (&change.accepted, &change.current) {
-            (Some(_), None) => {
-                let _ = writeln!(text, "{path}: is gone");
-            }
-            (None, Some(current)) => {
-                let _ = writeln!(text, "{path}: is new");
-                let _ = writeln!(text, "  + {}", serde_json::to_string(current)?);
-            }
-            (Some(accepted), Some(current)) => {
-                let _ = writeln!(text, "{path}: {} changed", change.changed_parts().join(", "));
-                let (accepted, current) = (serde_json::to_value(accepted)?, serde_json::to_value(current)?);
-                for part in change.changed_parts() {
-                    let _ = writeln!(text, "  - {part}: {}", accepted[part]);
-                    let _ = writeln!(text, "  + {part}: {}", current[part]);
-                }
-            }
-            (None, None) => {}
-        }
-    }
-    if changes.is_empty() {
-        text.push_str("every tool is as it was accepted\n");
-    } else {
-        text.push_str("accept with `cx tools accept SERVER.TOOL`, `cx tools accept SERVER` or `--all`\n");
-    }
-    print(print_text(&text));
-    Ok(ExitStatus::Success)
-}
-
-fn change_json(change: &ToolChange) -> Value {
-    json!({
-        "server": change.server,
-        "tool": change.tool,
-        "changed": change.changed_parts(),
-        "accepted": change.accepted,
-        "current": change.current,
-    })
-}
-
-fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyhow::Result<ExitStatus> {
-    let executor = executor(source)?;
-    let changes = executor.tool_changes()?;
-    if all {
-        let mut servers: Vec<&str> = changes.iter().map(|change| &*change.server).collect();
-        servers.dedup();
-        for server in servers {
-            executor.accept_tools(server, None)?;
-        }
-        print_note(&format!("accepted {} changes", changes.len()));
-        return Ok(ExitStatus::Success);
-    }
-    for name in names {
-        // Server names may contain dots. The recorded changes show where the tool's name begins.
-        let change = changes.iter().find(|change| format!("{}.{}", change.server, change.tool) == *name);
-        let accepted = match change {
-            Some(change) => executor.accept_tools(&change.server, Some(&change.tool))?,
-            None => executor.accept_tools(name, None)?,
-        };
-        if accepted == 0 {
-            bail!("`{name}` has no change to accept, as a tool or as a server; see `cx tools changed`");
-        }
-        print_note(&format!("accepted {accepted} changes of {name}"));
-    }
-    Ok(ExitStatus::Success)
-}
-
-/// Writes the declarations of the tools that scripts can call.
-///
-/// # Errors
-///
-/// What is wrong with the configuration, or with the file.
-pub(crate) fn types(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
-    let declarations = executor(&arguments.source)?.declarations();
-    match &arguments.out {
-        None => print(print_text(&declarations)),
-        Some(path) => {
-            fs::write(path, declarations).with_context(|| format!("failed to write `{}`", path.display()))?;
-        }
-    }
-    Ok(ExitStatus::Success)
-}
-
-/// Clears the cache.
-///
-/// # Errors
-///
-/// What is wrong with the configuration, or with the files.
-pub(crate) fn cache(command: &CacheCommand) -> anyhow::Result<ExitStatus> {
-    let CacheCommand::Clear = command;
-    let files = config::builder(config::load(Vec::new())?).warm_instances(0).build()?.clear_cache()?;
-    print_note(&format!("removed what {files} files knew of servers and their results"));
-    Ok(ExitStatus::Success)
-}
-
-/// A closed stdout is the reader's decision, not a failure.
-fn print(result: std::io::Result<()>) {
-    let _closed = result;
 }

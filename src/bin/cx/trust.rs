@@ -5,11 +5,11 @@ use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use cx::{Directories, TrustRequest, TrustStore};
+use cx::{TrustRequest, TrustStore};
 
 use crate::args::TrustArguments;
 use crate::exit::ExitStatus;
-use crate::output;
+use crate::{output, setup};
 
 /// Trusts a file, lists the trusted files, or revokes trust.
 ///
@@ -17,9 +17,7 @@ use crate::output;
 ///
 /// If the file cannot be read, confirmation cannot be asked for, or the list cannot be written.
 pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
-    let directories = Directories::from_environment()
-        .context("there is no place to keep trust in: set HOME, or XDG_STATE_HOME and its like")?;
-    let store = TrustStore::new(&directories);
+    let store = TrustStore::new(&setup::directories()?);
     if arguments.list {
         return list(&store);
     }
@@ -28,7 +26,7 @@ pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
         if !was_trusted {
             bail!("`{}` is not trusted; `cx trust --list` shows what is", path.display());
         }
-        let _ = output::print_text(&format!("no longer trusted: {}", path.display()));
+        output::print_text(&format!("no longer trusted: {}", path.display()));
         return Ok(ExitStatus::Success);
     }
     let Some(path) = &arguments.file else { bail!("a file is needed, or --list, or --revoke FILE") };
@@ -45,20 +43,22 @@ fn trust(store: &TrustStore, path: &Path, yes: bool) -> anyhow::Result<ExitStatu
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {line}");
     }
-    let _ = output::print_text(&text);
+    output::print_text(&text);
     if !yes && !is_confirmed()? {
-        let _ = output::print_text("not trusted");
+        output::print_text("not trusted");
         return Ok(ExitStatus::Success);
     }
     // What was shown is what is trusted: the file is not read again.
     store.trust(&request).context("failed to write the list of trusted files")?;
-    let _ = output::print_text("trusted, until the file changes");
+    output::print_text("trusted, until the file changes");
     Ok(ExitStatus::Success)
 }
 
 fn is_confirmed() -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        bail!("nobody can be asked, because stdin is not a terminal; --yes trusts the file without asking");
+        bail!(
+            "cannot ask for confirmation, because stdin is not a terminal; --yes trusts the file without it"
+        );
     }
     let mut stderr = io::stderr().lock();
     write!(stderr, "Trust this file with exactly this content? [y/N] ").context("failed to ask")?;
@@ -77,7 +77,7 @@ fn list(store: &TrustStore) -> anyhow::Result<ExitStatus> {
         let _ = writeln!(text, "{}{state}", file.path.display());
     }
     if !files.is_empty() {
-        let _ = output::print_text(&text);
+        output::print_text(&text);
     }
     Ok(ExitStatus::Success)
 }

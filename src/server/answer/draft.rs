@@ -187,8 +187,10 @@ impl<'a> Draft<'a> {
             });
         }
         if let Some(more) = self.emitted.len().checked_sub(MAX_BLOCKS).filter(|&more| more > 0) {
-            content
-                .push(ContentBlock::text(format!("{more} more blocks were emitted{}", record_note(run, "output"))));
+            content.push(ContentBlock::text(format!(
+                "{more} more blocks were emitted{}",
+                record_note(run, "output")
+            )));
         }
     }
 }

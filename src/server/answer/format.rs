@@ -22,9 +22,7 @@ impl Format {
             Self::Text => text(),
             Self::Json => structured.to_string(),
             // Encoding fails if the nesting is deeper than values of scripts may have.
-            Self::Toon => {
-                toon_format::encode_default(structured).unwrap_or_else(|_| structured.to_string())
-            }
+            Self::Toon => toon_format::encode_default(structured).unwrap_or_else(|_| structured.to_string()),
         }
     }
 }

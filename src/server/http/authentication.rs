@@ -85,8 +85,8 @@ impl Authentication {
         let is_loopback = address.to_canonical().is_loopback();
         if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
             let problem = format!(
-                "other machines can reach {address}: expected a token of at least {MIN_TOKEN} characters, or an address \
-                 such as 127.0.0.1"
+                "other machines can reach {address}: expected a token of at least {MIN_TOKEN} characters, or \
+                 an address such as 127.0.0.1"
             );
             return Err(Error::InvalidOptions { option: "token", problem });
         }
@@ -118,7 +118,8 @@ impl Authentication {
         let is_allowed = origins.next().is_none()
             && origin.is_some_and(|page| is_local(page.host()) || self.origins.contains(&page.origin()));
         if !is_allowed {
-            return Err(Refusal::Forbidden("requests from pages of this `Origin` are not allowed: see `--allow-origin`"));
+            let problem = "requests from pages of this `Origin` are not allowed: see `--allow-origin`";
+            return Err(Refusal::Forbidden(problem));
         }
         Ok(Some(header.clone()))
     }

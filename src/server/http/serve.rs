@@ -24,7 +24,7 @@ use crate::server::calls::CallsInFlight;
 use crate::server::handler::RequestHandler;
 use crate::server::session::McpSession;
 use crate::server::shared::Shared;
-use crate::server::shutdown::{ShutdownReason, MAX_DRAIN, MAX_CANCELLATION, MAX_LAST_WRITE};
+use crate::server::shutdown::{MAX_CANCELLATION, MAX_DRAIN, MAX_LAST_WRITE, ShutdownReason};
 
 /// Interval of keep-alive events on a stream without messages. They keep proxies from closing it,
 /// and detect dead clients.
@@ -43,8 +43,7 @@ pub(crate) async fn serve(
     options: HttpOptions,
     stop: &CancellationToken,
 ) -> Result<ShutdownReason, Error> {
-    let address =
-        listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
+    let address = listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
     let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
     let runs = CancellationToken::new();
     let _runs_end_with_this = runs.clone().drop_guard();
@@ -53,8 +52,7 @@ pub(crate) async fn serve(
     let _rmcp_ends_with_this = open.clone().drop_guard();
     let calls = Arc::<CallsInFlight>::default();
     let bounds = SessionBounds { max: options.max_sessions, idle: options.session_idle };
-    let sessions =
-        Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
+    let sessions = Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
     let mcp = mcp_service(shared, &sessions, &open, &runs, &calls);
     let connections = Connections::new(MAX_CONNECTIONS);
     let state = Arc::new(HttpState {

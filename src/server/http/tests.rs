@@ -14,7 +14,7 @@ use super::HttpOptions;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
-use crate::server::{ShutdownReason, HttpToken, Server, ServerOptions};
+use crate::server::{HttpToken, Server, ServerOptions, ShutdownReason};
 
 /// Fails a test that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(30);

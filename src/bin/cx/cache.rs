@@ -1,0 +1,17 @@
+//! `cx cache`.
+
+use crate::args::CacheCommand;
+use crate::exit::ExitStatus;
+use crate::{output, setup};
+
+/// Clears the cache.
+///
+/// # Errors
+///
+/// What is wrong with the configuration, or with the files.
+pub(crate) fn run(command: &CacheCommand) -> anyhow::Result<ExitStatus> {
+    let CacheCommand::Clear = command;
+    let files = setup::builder(setup::load(Vec::new())?).warm_instances(0).build()?.clear_cache()?;
+    output::print_text(&format!("deleted {files} cached files"));
+    Ok(ExitStatus::Success)
+}

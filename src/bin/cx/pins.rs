@@ -1,0 +1,96 @@
+//! `cx tools changed` and `cx tools accept`: tools whose definition differs from the pinned one.
+
+use std::fmt::Write as _;
+
+use anyhow::bail;
+use cx::ToolChange;
+use serde_json::{Value, json};
+
+use crate::args::ToolsSource;
+use crate::exit::ExitStatus;
+use crate::output::{print_json, print_text};
+use crate::setup::tools_executor;
+
+/// Shows the tools whose definition differs from the pinned one.
+///
+/// # Errors
+///
+/// What is wrong with the configuration, or with the pins.
+pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
+    let changes = tools_executor(source)?.tool_changes()?;
+    if source.json {
+        print_json(&changes.iter().map(change_json).collect::<Value>().to_string());
+        return Ok(ExitStatus::Success);
+    }
+    let mut text = String::new();
+    for change in &changes {
+        let path = format!("{}.{}", change.server, change.tool);
+        match (&change.accepted, &change.current) {
+            (Some(_), None) => {
+                let _ = writeln!(text, "{path}: is gone");
+            }
+            (None, Some(current)) => {
+                let _ = writeln!(text, "{path}: is new");
+                let _ = writeln!(text, "  + {}", serde_json::to_string(current)?);
+            }
+            (Some(pinned), Some(current)) => {
+                let _ = writeln!(text, "{path}: {} changed", change.changed_parts().join(", "));
+                let (pinned, current) = (serde_json::to_value(pinned)?, serde_json::to_value(current)?);
+                for part in change.changed_parts() {
+                    let _ = writeln!(text, "  - {part}: {}", pinned[part]);
+                    let _ = writeln!(text, "  + {part}: {}", current[part]);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+    if changes.is_empty() {
+        text.push_str("every definition is the pinned one\n");
+    } else {
+        text.push_str("pin with `cx tools accept SERVER.TOOL`, `cx tools accept SERVER` or `--all`\n");
+    }
+    print_text(&text);
+    Ok(ExitStatus::Success)
+}
+
+fn change_json(change: &ToolChange) -> Value {
+    json!({
+        "server": change.server,
+        "tool": change.tool,
+        "changed": change.changed_parts(),
+        "accepted": change.accepted,
+        "current": change.current,
+    })
+}
+
+/// Pins the current definitions of tools.
+///
+/// # Errors
+///
+/// What is wrong with the configuration, the pins or the names.
+pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyhow::Result<ExitStatus> {
+    let executor = tools_executor(source)?;
+    let changes = executor.tool_changes()?;
+    if all {
+        let mut servers: Vec<&str> = changes.iter().map(|change| &*change.server).collect();
+        servers.dedup();
+        for server in servers {
+            executor.accept_tools(server, None)?;
+        }
+        print_text(&format!("pinned {} definitions", changes.len()));
+        return Ok(ExitStatus::Success);
+    }
+    for name in names {
+        // Server names may contain dots. The recorded changes show where the tool's name begins.
+        let change = changes.iter().find(|change| format!("{}.{}", change.server, change.tool) == *name);
+        let pinned = match change {
+            Some(change) => executor.accept_tools(&change.server, Some(&change.tool))?,
+            None => executor.accept_tools(name, None)?,
+        };
+        if pinned == 0 {
+            bail!("no tool or server `{name}` differs from its pinned definition; see `cx tools changed`");
+        }
+        print_text(&format!("pinned {pinned} definitions of {name}"));
+    }
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,81 @@
+//! What commands start with: the configuration, and an executor made of it.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use cx::{Config, Directories, Executor, ExecutorBuilder, LoadOptions, StateStore};
+
+use crate::args::ToolsSource;
+use crate::diagnostic;
+
+/// Loads the configuration: the named files or, if there are none, the files found from the working
+/// directory.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn load(files: Vec<PathBuf>) -> anyhow::Result<Config> {
+    let workspace = env::current_dir().context("failed to find the working directory")?;
+    let discover = files.is_empty();
+    Ok(Config::load(&LoadOptions { workspace, files, discover })?)
+}
+
+/// An executor builder with that configuration, which stores its data in the user's directories.
+pub(crate) fn builder(config: Config) -> ExecutorBuilder {
+    let directories = Directories::from_environment();
+    let mut builder = Executor::builder();
+    let cache = config.cache_directory.clone().or_else(|| Some(directories.as_ref()?.cache.clone()));
+    if let Some(cache) = cache.filter(|_| config.cache_enabled) {
+        builder = builder.cache_directory(cache.join("servers"));
+    }
+    if let Some(directories) = directories {
+        if let Ok(workspace) = env::current_dir() {
+            builder = builder.state(state_store(&directories), workspace);
+        }
+        builder = builder.state_directory(directories.state);
+    }
+    builder.config(config)
+}
+
+/// The store of the state that scripts keep between runs.
+pub(crate) fn state_store(directories: &Directories) -> StateStore {
+    StateStore::new(directories.state.join("scripts.sqlite3"))
+}
+
+/// The user's directories.
+///
+/// # Errors
+///
+/// If the environment has none.
+pub(crate) fn directories() -> anyhow::Result<Directories> {
+    Directories::from_environment().context(
+        "there are no directories for data: set HOME, or XDG_CACHE_HOME, XDG_CONFIG_HOME and XDG_STATE_HOME",
+    )
+}
+
+/// An executor for commands about tools: with the configuration and, with `--refresh`, the current
+/// tool lists of the servers.
+///
+/// # Errors
+///
+/// What is wrong with the configuration.
+pub(crate) fn tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
+    let config = load(source.mcp_config.clone())?;
+    if !source.json {
+        diagnostic::print_warnings(&config.warnings);
+    }
+    let executor = builder(config).warm_instances(0).build()?;
+    if source.refresh {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            for (server, result) in executor.refresh_tools().await {
+                if let Err(error) = result {
+                    diagnostic::print_warning(&format!("`{server}`: {}", error.message));
+                }
+            }
+            executor.close().await;
+        });
+    }
+    Ok(executor)
+}
