@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::json::{self, Json};
-use crate::run::compute::Turn;
 use crate::run::calls::ToolName;
+use crate::run::compute::Turn;
 use crate::run::context::ExecutionContext;
 use crate::run::result::LogLevel;
 use crate::storage::state::StateCall;

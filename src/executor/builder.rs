@@ -12,9 +12,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
+use super::core::{Executor, Inner};
 use super::servers::ServerSet;
 use super::upstream::{ServerOptions, UpstreamServers};
-use super::{Executor, Inner};
 use crate::engine::compile::CompileProgress;
 use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
 use crate::error::Error;
@@ -72,6 +72,13 @@ impl fmt::Debug for ExecutorBuilder {
             .field("limits", &self.limits)
             .field("rules", &self.rules)
             .finish_non_exhaustive()
+    }
+}
+
+impl Executor {
+    /// Returns a builder with the defaults of [`ExecutorBuilder`].
+    pub fn builder() -> ExecutorBuilder {
+        ExecutorBuilder::default()
     }
 }
 

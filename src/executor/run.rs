@@ -11,7 +11,7 @@ use futures::channel::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::Executor;
+use super::core::Executor;
 use crate::error::Error;
 use crate::run::result::{ExecuteResult, Output, ToolCallRecord};
 use crate::run::script::{CallProgress, Script};

@@ -101,7 +101,7 @@ pub(crate) fn read(
         return missing("the parts of a run are `output`, `value` and `calls`");
     };
     let Some(run) = history.and_then(|history| history.get(client, id)) else {
-        return missing("there is no record of this run, or no longer");
+        return missing("the record of this run is not kept, or no longer");
     };
     match part.content(&run) {
         Some(text) => contents(text, part.mime_type()),

@@ -52,9 +52,10 @@ impl BodyReader {
     /// The answer, if the body is too long, comes too slowly or breaks off, or if too many bytes of
     /// other bodies are being read.
     pub(crate) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<RequestBody, Response> {
-        timeout(MAX_TIME, self.read_all(headers, body)).await.unwrap_or_else(|_late| {
-            Err(plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time"))
-        })
+        match timeout(MAX_TIME, self.read_all(headers, body)).await {
+            Ok(read) => read,
+            Err(_late) => Err(plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time")),
+        }
     }
 
     async fn read_all(&self, headers: &HeaderMap, body: Body) -> Result<RequestBody, Response> {

@@ -130,7 +130,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
             }
             let gone = self.gone.clone();
             let stalls_at = self.stalls_at();
-            let Some(outgoing) = self.requests.outgoing() else { return None };
+            let outgoing = self.requests.outgoing()?;
             let room = async {
                 tokio::select! {
                     () = self.requests.slot_freed() => {}

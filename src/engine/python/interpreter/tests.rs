@@ -1,6 +1,5 @@
 //! Hand-written components, for what a guest other than CPython could do. THREATS 118, 120 and 135.
 
-
 use super::*;
 use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;

@@ -1,0 +1,536 @@
+//! The executor and its runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::admission::{Admission, RunStats};
+use super::metrics::CountedRun;
+use super::run::Run;
+use super::servers::{OwnServers, ServerSet};
+use super::upstream::ServerOptions;
+use crate::engine::engines::Engines;
+use crate::engine::pool::{Job, PoolStats};
+use crate::error::Error;
+use crate::run::context::{Purpose, RunEnvironment};
+use crate::run::history::History;
+use crate::run::hooks::Hooks;
+use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError, Usage};
+use crate::run::script::{Language, Script};
+use crate::run::state::NoState;
+use crate::storage::state::{DefaultScope, RunState, StateScope, StateStore};
+use crate::tools::approval::Approver;
+use crate::tools::catalog::ResolvedTool;
+use crate::tools::native::{self, NativeTools};
+use crate::tools::{KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
+
+/// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
+///
+/// It can be used from any tokio runtime, from several, and without one, because it has threads of
+/// its own. When the last clone is dropped, upstream servers are killed and running scripts are
+/// stopped.
+#[derive(Clone)]
+pub struct Executor {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) limits: Limits,
+    pub(super) max_limits: Limits,
+    pub(super) approver: Option<Approver>,
+    pub(super) hooks: Hooks,
+    /// The servers of runs that start now. Held only for the moment of a copy or a change.
+    pub(super) servers: RwLock<Arc<ServerSet>>,
+    pub(super) server_options: ServerOptions,
+    pub(super) engines: Engines,
+    pub(super) admission: Admission,
+    pub(super) history: Option<Arc<History>>,
+    /// The store of the scripts' state, and the scope of runs that name no session.
+    pub(super) state: Option<(StateStore, StateScope)>,
+    /// Cancels every run when the executor is closed.
+    pub(super) closed: CancellationToken,
+    /// Runtime of the tools' timers, sockets, tasks and child processes.
+    pub(super) runtime: Handle,
+    /// The same, unless it is the embedder's. Removed only by `drop`.
+    pub(super) own_runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Executor")
+            .field("limits", &self.inner.limits)
+            .field("engines", &self.inner.engines)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Executor {
+    /// Runs TypeScript or JavaScript with the executor's limits. Short for [`Executor::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Executor::run`].
+    pub async fn run_ts(&self, source: &str) -> Result<ExecuteResult, Error> {
+        self.run(Script::typescript(source)).await
+    }
+
+    /// Runs Python with the executor's limits. Short for [`Executor::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Executor::run`].
+    pub async fn run_py(&self, source: &str) -> Result<ExecuteResult, Error> {
+        self.run(Script::python(source)).await
+    }
+
+    /// Runs a script to its end.
+    ///
+    /// The first run of a language starts its engine. Python is compiled if this machine has no
+    /// compiled code yet, which takes seconds ([`Executor::warm`]). The run waits for that at most
+    /// as long as its wall-clock limit; this wait does not count against the limit.
+    ///
+    /// If too many scripts are running, waits for admission. The reply comes at the latest half a
+    /// second after a limit is exceeded, even if the script cannot be stopped.
+    ///
+    /// Dropping the future stops the script and cancels its calls.
+    ///
+    /// # Errors
+    ///
+    /// Nothing that a script does is an error here: a failing script is [`Outcome::Failed`]. The
+    /// errors are [`Error::InvalidOptions`] for invalid limits or patterns, [`Error::Closed`],
+    /// [`Error::Start`] and [`Error::WorkerLost`].
+    pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
+        self.run_with(script.into(), self.inner.closed.child_token()).await
+    }
+
+    /// As [`run`](Self::run), for callers without an async runtime: blocks this thread until the
+    /// run ends. It must not be called on a thread that other tasks wait for, such as a worker of
+    /// an async runtime; use `spawn_blocking` there.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_blocking(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
+        pollster::block_on(self.run(script))
+    }
+
+    /// Starts a script and returns a handle, to cancel the run, to follow its output and its calls
+    /// while it runs, and to wait for its result. [`run`](Self::run) is the short form.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), cx::Error> {
+    /// use cx::{Executor, Output, RunEvent};
+    ///
+    /// let executor = Executor::builder().build()?;
+    /// let mut run = executor.start("console.log('half way'); return 1");
+    /// let mut events = run.events().expect("they were not taken yet");
+    /// while let Some(event) = events.next().await {
+    ///     if let RunEvent::Output(Output::Log { text, .. }) = event {
+    ///         assert_eq!(text, "half way");
+    ///     }
+    /// }
+    /// assert_eq!(run.await?.value_as::<u32>().ok(), Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn start(&self, script: impl Into<Script>) -> Run {
+        Run::start(self, script.into())
+    }
+
+    /// Compiles a script without running any of it. Returns the error, or `None` if the script can
+    /// be run. Servers are not asked: what the script calls is not checked.
+    ///
+    /// It is admitted and limited like a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub async fn check(&self, script: impl Into<Script>) -> Result<Option<ScriptError>, Error> {
+        let cancel = self.inner.closed.child_token();
+        let result = self.perform(script.into(), Purpose::Check, cancel).await?;
+        Ok(match result.outcome {
+            Outcome::Returned(_) => None,
+            Outcome::Failed(error) => Some(error),
+        })
+    }
+
+    pub(super) async fn run_with(
+        &self,
+        script: Script,
+        cancel: CancellationToken,
+    ) -> Result<ExecuteResult, Error> {
+        let mut counted = CountedRun::new(script.language);
+        let result = self.perform(script, Purpose::Run, cancel).await;
+        counted.settle(&result);
+        result
+    }
+
+    /// Performs a run that ends when `cancel` is cancelled.
+    async fn perform(
+        &self,
+        mut script: Script,
+        purpose: Purpose,
+        cancel: CancellationToken,
+    ) -> Result<ExecuteResult, Error> {
+        let queued = Instant::now();
+        let limits = script.limits.unwrap_or(self.inner.limits);
+        limits.validate()?;
+        let policy = script.policy()?;
+        let state = self.run_state(&mut script)?;
+        let (servers, _own) = self.servers_of(&mut script)?;
+        let _stop_on_drop = cancel.clone().drop_guard();
+        let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
+        if let Err(error) = self.start_engine(script.language, &limits, &cancel).await? {
+            return Ok(not_run(error, queued));
+        }
+        let runtime = &self.inner.runtime;
+        let permit = match self.inner.admission.enter(runtime, limits.memory_bytes, &cancel).await {
+            Ok(permit) => permit,
+            Err(refused) => return Ok(not_run(*refused, queued)),
+        };
+        let (reply, answer) = oneshot::channel();
+        self.inner.engines.submit(Job {
+            script,
+            environment: RunEnvironment {
+                purpose,
+                limits,
+                catalog: Arc::clone(&servers.catalog),
+                policies: [Arc::clone(&servers.policy), Arc::new(policy)],
+                approver: self.inner.approver.clone(),
+                hooks: Arc::clone(&self.inner.hooks),
+                state,
+                history: self.inner.history.clone(),
+                cancel,
+                runtime: runtime.clone(),
+                queued,
+            },
+            reply,
+            permit: Box::new(permit),
+        });
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// The servers of a run, and those of them that are its own.
+    fn servers_of(&self, script: &mut Script) -> Result<(Arc<ServerSet>, OwnServers), Error> {
+        let (tools, own) = (std::mem::take(&mut script.tools), std::mem::take(&mut script.servers));
+        let (mut servers, mut added) = (self.servers(), Vec::new());
+        if !tools.is_empty() || !own.is_empty() {
+            let (set, upstream) = servers.with(&tools, own, &self.inner.server_options)?;
+            (servers, added) = (Arc::new(set), upstream);
+        }
+        Ok((servers, OwnServers::new(added, self.inner.runtime.clone())))
+    }
+
+    /// Starts the engine of a language, for at most the run's wall-clock limit. The inner error is
+    /// the run's.
+    async fn start_engine(
+        &self,
+        language: Language,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> Result<Result<(), ScriptError>, Error> {
+        let runtime = &self.inner.runtime;
+        let too_late = {
+            let _entered = runtime.enter();
+            tokio::time::sleep(limits.wall_time)
+        };
+        tokio::select! {
+            biased;
+            started = self.inner.engines.start(language, runtime) => started.map(Ok),
+            () = too_late => {
+                let message = format!("Python was not ready within {:?}", limits.wall_time);
+                let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(
+                    "the first time on a machine Python is compiled, which takes some seconds and is kept: \
+                     run it again, or with a longer timeout",
+                );
+                Ok(Err(error))
+            }
+            () = cancel.cancelled() => {
+                let message = "the run was cancelled while its engine was being made ready";
+                Ok(Err(ScriptError::new(ErrorCode::Cancelled, message)))
+            }
+        }
+    }
+
+    /// Cancels `run` when `caller` is cancelled, until the guard is dropped. It cannot be a child
+    /// token, because a run's token already has a parent.
+    fn forward(&self, caller: &CancellationToken, run: &CancellationToken) -> ForwardGuard {
+        if caller.is_cancelled() {
+            // Cancelled here and not by the task below, because such a run must not even start.
+            run.cancel();
+        }
+        let stop = CancellationToken::new();
+        let (caller, run, stopped) = (caller.clone(), run.clone(), stop.clone());
+        self.inner.runtime.spawn(async move {
+            tokio::select! {
+                () = caller.cancelled() => run.cancel(),
+                () = stopped.cancelled() => {}
+            }
+        });
+        ForwardGuard(stop)
+    }
+
+    /// The state of a run: its session's, or by default the workspace's.
+    fn run_state(&self, script: &mut Script) -> Result<Result<RunState, NoState>, Error> {
+        let session = script.session.take().map(StateScope::session).transpose()?;
+        let Some((store, workspace)) = &self.inner.state else { return Ok(Err(NoState::NotConfigured)) };
+        let scope = match (session, std::mem::take(&mut script.default_scope)) {
+            (Some(scope), _) | (None, DefaultScope::Of(scope)) => scope,
+            (None, DefaultScope::Workspace) => workspace.clone(),
+            (None, DefaultScope::Unavailable) => return Ok(Err(NoState::NoSession)),
+        };
+        Ok(Ok(RunState::new(store.clone(), scope, script.is_dry_run)))
+    }
+
+    /// Clears the state of a client that will not return, in the background.
+    pub(crate) fn forget_state(&self, scope: StateScope) {
+        let Some((store, _)) = &self.inner.state else { return };
+        let store = store.clone();
+        self.inner.runtime.spawn_blocking(move || {
+            if let Err(error) = store.clear(&scope) {
+                tracing::warn!(%error, "the state of a client that has gone is not forgotten");
+            }
+        });
+    }
+
+    /// The servers of runs that start now.
+    pub(super) fn servers(&self) -> Arc<ServerSet> {
+        Arc::clone(&self.inner.servers.read())
+    }
+
+    /// Adds a tool written in Rust for later runs, as [`ExecutorBuilder::tool`](crate::ExecutorBuilder::tool) does. It replaces a
+    /// tool of the same name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if its server is not one of native tools, [`Error::Closed`] if the
+    /// executor is closed.
+    pub fn add_tool<Arguments, Output, Failure, Function, Returned>(
+        &self,
+        name: &str,
+        input_schema: Value,
+        function: Function,
+    ) -> Result<(), Error>
+    where
+        Arguments: serde::de::DeserializeOwned,
+        Output: serde::Serialize,
+        Failure: fmt::Display,
+        Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
+        Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
+    {
+        let mut tools = NativeTools::default();
+        let definition: ToolDefinition = native::definition(input_schema);
+        tools.add(name, definition, native::erase(function));
+        self.change(|servers| servers.with(&tools, Vec::new(), &self.inner.server_options))
+    }
+
+    pub(super) fn change<T>(
+        &self,
+        changed: impl FnOnce(&ServerSet) -> Result<(ServerSet, T), Error>,
+    ) -> Result<(), Error> {
+        let mut servers = self.inner.servers.write();
+        if self.inner.closed.is_cancelled() {
+            return Err(Error::Closed);
+        }
+        *servers = Arc::new(changed(&servers)?.0);
+        Ok(())
+    }
+
+    /// Removes an MCP server, or a server of native tools, for later runs, and returns whether it
+    /// existed. An MCP server is shut down, which takes at most a few seconds; calls that running
+    /// scripts make to it fail.
+    pub async fn remove_server(&self, name: &str) -> bool {
+        let removed = {
+            let mut servers = self.inner.servers.write();
+            let Some((set, removed)) = servers.without_server(name) else { return false };
+            *servers = Arc::new(set);
+            removed
+        };
+        if let Some(server) = removed {
+            server.shutdown().await;
+        }
+        true
+    }
+
+    /// Removes a tool written in Rust for later runs, by the name that it was added with. Returns
+    /// whether it existed. Running scripts keep it.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        let mut servers = self.inner.servers.write();
+        let Some(set) = servers.without_tool(name) else { return false };
+        *servers = Arc::new(set);
+        true
+    }
+
+    /// Starts a language's engine if it has not been started, and completes when its
+    /// [`warm_instances`](crate::ExecutorBuilder::warm_instances) are ready. Runs need not wait for this;
+    /// it is for measurements and for servers whose first answer should be fast.
+    ///
+    /// Python is compiled if this machine has no compiled code yet, which takes some seconds. The
+    /// [`cache_directory`](crate::ExecutorBuilder::cache_directory) stores the code; without one it is
+    /// compiled in every process. All executors of a process share it. Dropping the future does not
+    /// stop the compilation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Start`] if the system refuses threads or memory.
+    pub async fn warm(&self, language: Language) -> Result<(), Error> {
+        self.inner.engines.start(language, &self.inner.runtime).await?;
+        self.inner.engines.warm(language).await;
+        Ok(())
+    }
+
+    /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
+    /// fails or is slow does not delay the others. Returns each server's name and result, in order.
+    pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
+        let catalog = Arc::clone(&self.servers().catalog);
+        self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
+    }
+
+    /// The names of all servers that scripts may see, including native ones, in order.
+    pub fn server_names(&self) -> Vec<String> {
+        let servers = self.servers();
+        let names = servers.catalog.server_names();
+        let permitted = names.filter(|name| servers.policy.may_permit_server(name));
+        permitted.map(|name| name.to_string()).collect()
+    }
+
+    /// The limits of runs that set none of their own.
+    pub fn limits(&self) -> Limits {
+        self.inner.limits
+    }
+
+    /// The most that a client of a server may ask for: see [`ExecutorBuilder::max_limits`](crate::ExecutorBuilder::max_limits).
+    pub fn max_limits(&self) -> Limits {
+        self.inner.max_limits
+    }
+
+    /// The number of runs at this moment.
+    pub fn run_stats(&self) -> RunStats {
+        self.inner.admission.stats()
+    }
+
+    /// The run history, if the executor [keeps one](crate::ExecutorBuilder::keep_runs).
+    pub fn history(&self) -> Option<&History> {
+        self.inner.history.as_deref()
+    }
+
+    /// The servers and their tools that are known without sending requests: from this process's
+    /// runs, and from the [`cache_directory`](crate::ExecutorBuilder::cache_directory). Reads files.
+    pub fn known_tools(&self) -> Vec<KnownServer> {
+        let servers = self.servers();
+        let permits = |tool: &&ResolvedTool| servers.policy.permits(&tool.server, &tool.tool);
+        let known = servers.catalog.known().into_iter();
+        known
+            .map(|(name, tools)| KnownServer {
+                name: name.to_string(),
+                tools: tools.map(|tools| tools.iter().filter(permits).map(Tool::new).collect()),
+            })
+            .collect()
+    }
+
+    /// The [`known_tools`](Self::known_tools) that match `query`, best match first, at most
+    /// `limit`.
+    pub fn search_known_tools(&self, query: &str, limit: usize) -> Vec<Tool> {
+        let servers = self.servers();
+        let permitted = |server: &str, tool: &str| servers.policy.permits(server, tool);
+        let found = servers.catalog.search_known(query, limit, permitted);
+        found.iter().map(Tool::new).collect()
+    }
+
+    /// TypeScript declarations of the [`known_tools`](Self::known_tools) that scripts may use.
+    pub fn declarations(&self) -> String {
+        let servers = self.servers();
+        servers.catalog.declarations(|server, tool| servers.policy.permits(server, tool))
+    }
+
+    /// The differences from the pinned tool definitions, by server and tool, as of the last tool
+    /// list of each server. Reads files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] if they cannot be read.
+    pub fn tool_changes(&self) -> Result<Vec<ToolChange>, Error> {
+        let changes = self.servers().catalog.changes();
+        changes.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+
+    /// Pins the current definition of a server's tool, or of all its tools. Returns how many
+    /// differed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] if the pins cannot be written.
+    pub fn accept_tools(&self, server: &str, tool: Option<&str>) -> Result<usize, Error> {
+        let accepted = self.servers().catalog.accept(server, tool);
+        accepted.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+
+    /// Clears the [`cache_directory`](crate::ExecutorBuilder::cache_directory): the tool lists and
+    /// inferred output schemas of all servers that ever used it, and compiled Python. Returns the
+    /// number of files removed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] if they cannot be removed.
+    pub fn clear_cache(&self) -> Result<usize, Error> {
+        let failed = |source| Error::Files { what: "the cache", source };
+        let lists = self.servers().catalog.clear_cache().map_err(failed)?;
+        let code = self.inner.engines.clear_cache().map_err(failed)?;
+        Ok(lists + code)
+    }
+
+    /// The state of a language's instances (isolates or interpreters) at this moment.
+    pub fn pool_stats(&self, language: Language) -> PoolStats {
+        self.inner.engines.stats(language)
+    }
+
+    /// Stops all runs and shuts down the upstream servers: their stdin is closed, then they are
+    /// asked to terminate, then they are killed. Takes at most a few seconds. Later runs end with
+    /// [`ErrorCode::Cancelled`].
+    pub async fn close(&self) {
+        self.inner.closed.cancel();
+        let servers = self.servers();
+        servers.shutdown().await;
+        let catalog = Arc::clone(&servers.catalog);
+        let _runtime_ends = self.inner.runtime.spawn_blocking(move || catalog.save()).await;
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.closed.cancel();
+        self.servers.get_mut().close();
+        if let Some(runtime) = self.own_runtime.take() {
+            // A blocking wait for tasks is not possible here, because this may be a tokio worker
+            // thread.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct ForwardGuard(CancellationToken);
+
+impl Drop for ForwardGuard {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+/// The result of a run that was never started.
+fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
+    ExecuteResult {
+        outcome: Outcome::Failed(error),
+        logs: Vec::new(),
+        tool_calls: Vec::new(),
+        planned_calls: None,
+        usage: Usage { queue_time: queued.elapsed(), ..Usage::default() },
+    }
+}
