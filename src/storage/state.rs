@@ -8,9 +8,9 @@
 mod entries;
 mod error;
 mod file;
+mod scope;
 
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,9 +26,11 @@ use tokio::sync::Semaphore;
 use self::entries::{Entry, Written};
 pub(crate) use self::error::StateError;
 use self::file::StateFile;
+pub(crate) use self::scope::DefaultScope;
+pub use self::scope::{StateScope, StateUsage};
 use crate::error::Error;
 use crate::json::Json;
-use crate::text::hidden_text;
+use crate::storage::private::MAX_WAIT;
 
 /// Maximum length of a key in characters. The minimum is one.
 const MAX_KEY_CHARACTERS: usize = 256;
@@ -41,9 +43,6 @@ const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_WRITTEN_BYTES: u64 = 1 << 30;
 const WRITE_OVERHEAD_BYTES: usize = 4 << 10;
 
-/// Maximum length of a session's handle in characters. The minimum is one.
-const MAX_SESSION_CHARACTERS: usize = 128;
-
 /// The scripts' state, in one file. Cheap to clone; all clones share the open file. Other processes
 /// may use it too.
 #[derive(Clone)]
@@ -53,50 +52,14 @@ pub struct StateStore {
     turn: Arc<Semaphore>,
 }
 
-/// The scope of state: all runs in one workspace, all runs that name one session, or one client of
-/// a server while it is connected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateScope(Scope);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Scope {
-    Workspace(PathBuf),
-    Session(String),
-    Client(String),
-}
-
-/// The scope of a run that names no session.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum DefaultScope {
-    #[default]
-    Workspace,
-    Of(StateScope),
-    /// The client cannot be told apart from others, so it has no state.
-    Unavailable,
-}
-
-/// The usage of one scope in a [`StateStore`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StateUsage {
-    /// The scope.
-    pub scope: StateScope,
-    /// Number of keys.
-    pub keys: u64,
-    /// Bytes of the keys, and of the values as JSON.
-    pub bytes: u64,
-    /// Number of days since a script last used it.
-    pub unused_days: u64,
-}
-
 impl StateStore {
     /// The store in this file. The file and its directory are created at the first use, accessible
     /// only to the user. Does not open the file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self::of(StateFile::new(path.into()))
+        Self::with_file(StateFile::new(path.into()))
     }
 
-    fn of(file: StateFile) -> Self {
+    fn with_file(file: StateFile) -> Self {
         // One connection: SQLite allows one writer, and reads take microseconds.
         Self { file: Arc::new(file), turn: Arc::new(Semaphore::new(1)) }
     }
@@ -115,8 +78,8 @@ impl StateStore {
         if !self.path().exists() {
             return Ok(Vec::new());
         }
-        let usage = self.file.with(crate::storage::files::MAX_WAIT, entries::usage);
-        usage.map_err(for_people)
+        let usage = self.file.with(MAX_WAIT, entries::usage);
+        usage.map_err(public_error)
     }
 
     /// Deletes all state of one scope and returns the number of keys deleted. Blocks for at most
@@ -143,104 +106,18 @@ impl StateStore {
         if !self.path().exists() {
             return Ok(0);
         }
-        let cleared = self
-            .file
-            .with(crate::storage::files::MAX_WAIT, |connection, _today| entries::clear(connection, scope));
-        cleared.map_err(for_people)
+        let cleared = self.file.with(MAX_WAIT, |connection, _today| entries::clear(connection, scope));
+        cleared.map_err(public_error)
     }
 }
 
-fn for_people(error: StateError) -> Error {
+fn public_error(error: StateError) -> Error {
     Error::Files { what: "the state of scripts", source: std::io::Error::other(error) }
 }
 
 impl fmt::Debug for StateStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("StateStore").field("path", &self.path()).finish_non_exhaustive()
-    }
-}
-
-impl StateScope {
-    /// The scope of a workspace: its directory, with symbolic links resolved if possible.
-    pub fn workspace(directory: &Path) -> Self {
-        let absolute = || std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-        Self(Scope::Workspace(directory.canonicalize().unwrap_or_else(|_| absolute())))
-    }
-
-    /// The scope of a session. All runs that name the handle share it, in any workspace.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOptions`] unless the handle has 1 to 128 visible characters.
-    pub fn session(handle: impl Into<String>) -> Result<Self, Error> {
-        let handle = handle.into();
-        let length = handle.chars().count();
-        let problem = if length == 0 || length > MAX_SESSION_CHARACTERS {
-            format!("expected 1 to {MAX_SESSION_CHARACTERS} characters: {length}")
-        } else if hidden_text(&handle) || handle.contains(char::is_control) {
-            "expected characters that can be seen, no control characters".to_owned()
-        } else {
-            return Ok(Self(Scope::Session(handle)));
-        };
-        Err(Error::InvalidOptions { option: "session", problem })
-    }
-
-    /// The client's id, or `None` for other scopes.
-    pub fn as_client(&self) -> Option<&str> {
-        match &self.0 {
-            Scope::Client(id) => Some(id),
-            Scope::Workspace(_) | Scope::Session(_) => None,
-        }
-    }
-
-    /// The scope of one client, by an id that is never reused. No session handle can equal it.
-    pub(crate) fn client(id: &str) -> Self {
-        Self(Scope::Client(id.to_owned()))
-    }
-
-    /// The workspace's directory, or `None` for other scopes.
-    pub fn as_workspace(&self) -> Option<&Path> {
-        match &self.0 {
-            Scope::Workspace(directory) => Some(directory),
-            Scope::Session(_) | Scope::Client(_) => None,
-        }
-    }
-
-    /// The session's handle, or `None` for other scopes.
-    pub fn as_session(&self) -> Option<&str> {
-        match &self.0 {
-            Scope::Session(handle) => Some(handle),
-            Scope::Workspace(_) | Scope::Client(_) => None,
-        }
-    }
-
-    /// The two columns that identify the scope. The kind separates sessions from directories of the
-    /// same name.
-    fn columns(&self) -> (i64, &[u8]) {
-        match &self.0 {
-            Scope::Workspace(directory) => (0, directory.as_os_str().as_bytes()),
-            Scope::Session(handle) => (1, handle.as_bytes()),
-            Scope::Client(id) => (2, id.as_bytes()),
-        }
-    }
-
-    fn from_columns(kind: i64, name: Vec<u8>) -> Self {
-        let text = |name: Vec<u8>| String::from_utf8_lossy(&name).into_owned();
-        Self(match kind {
-            0 => Scope::Workspace(PathBuf::from(std::ffi::OsString::from_vec(name))),
-            1 => Scope::Session(text(name)),
-            _ => Scope::Client(text(name)),
-        })
-    }
-}
-
-impl fmt::Display for StateScope {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Scope::Workspace(directory) => write!(formatter, "workspace {}", directory.display()),
-            Scope::Session(handle) => write!(formatter, "session {handle}"),
-            Scope::Client(id) => write!(formatter, "client {id}"),
-        }
     }
 }
 
@@ -371,8 +248,7 @@ impl RunState {
         let work = move || {
             let _turn = turn;
             // Another process's lock must not block the queue for longer than this run would wait.
-            let wait =
-                crate::storage::files::MAX_WAIT.min(deadline.saturating_duration_since(Instant::now()));
+            let wait = MAX_WAIT.min(deadline.saturating_duration_since(Instant::now()));
             let Some(trial) = trial else {
                 return file.with(wait, |connection, today| call.clone().perform(connection, &scope, today));
             };

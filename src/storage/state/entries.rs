@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::error::StateError;
-use super::{StateScope, StateUsage};
+use super::scope::{StateScope, StateUsage};
 use crate::storage::files::sha256;
 
 /// Maximum number of keys in one scope.
@@ -197,13 +197,13 @@ pub(super) fn delete(
 }
 
 /// Deletes the scopes that no script has used since that day.
-pub(super) fn forget_unused(connection: &mut Connection, since: i64) -> Result<(), StateError> {
+pub(super) fn delete_unused(connection: &mut Connection, since: i64) -> Result<(), StateError> {
     let is_any: bool =
         connection
             .query_row("SELECT EXISTS (SELECT 1 FROM scopes WHERE used < ?1)", [since], |row| row.get(0))?;
     if is_any {
-        let forgotten = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
-        tracing::info!(forgotten, "state that was not used for long is forgotten");
+        let deleted = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
+        tracing::info!(scopes = deleted, "state that was unused for 90 days is deleted");
     }
     Ok(())
 }

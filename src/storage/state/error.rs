@@ -41,7 +41,7 @@ impl From<rusqlite::Error> for StateError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::DiskFull) => Self::Full(
-                "all state together has reached its 256 MB, or the disk is full; a person makes room with \
+                "all state together has reached its 256 MB, or the disk is full; a user frees space with \
                  `cx state clear`"
                     .to_owned(),
             ),
