@@ -115,8 +115,6 @@ pub enum ConfigWarningCode {
     Unreadable,
     /// One server in a file cannot be used.
     ServerSkipped,
-    /// A server would start this program again.
-    SelfLaunch,
     /// A variable makes a server load code that is not its own.
     LoaderVariable,
     /// A value has no effect.
@@ -130,7 +128,6 @@ impl ConfigWarningCode {
             Self::Untrusted => "config_untrusted",
             Self::Unreadable => "config_unreadable",
             Self::ServerSkipped => "config_server_skipped",
-            Self::SelfLaunch => "config_self_launch",
             Self::LoaderVariable => "config_loader_variable",
             Self::Unused => "config_unused",
         }

@@ -542,13 +542,6 @@ impl Loader<'_> {
             }
         }
         if let McpTransport::Stdio(stdio) = &server.transport {
-            if launch::is_this_program(stdio, self.environment) {
-                self.skip(layer, &entry, "it is cx itself");
-                let message = format!("server `{}` is not used: it would start cx itself", entry.name);
-                let hint = Some("remove it: its tools would be those that are here already".to_owned());
-                self.warn(ConfigWarningCode::SelfLaunch, message, &layer.file, entry.place, hint);
-                return Ok(());
-            }
             for name in stdio.env.keys().filter(|name| launch::loads_code(name)) {
                 let name = one_line(name);
                 let message =
