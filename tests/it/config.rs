@@ -408,7 +408,7 @@ fn cf_180_what_a_person_is_asked_to_trust_names_every_variable_that_it_takes() {
         "GITHUB_TOKEN",
         "OTHER_TOKEN",
         "AWS_SECRET_ACCESS_KEY",
-        "without a person",
+        "without a user",
         "evil.example",
         "thief.example",
     ] {

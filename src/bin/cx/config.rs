@@ -103,7 +103,7 @@ fn text(config: &Config) -> String {
     let _ = writeln!(text, "files:");
     for file in &config.files {
         let hint = match file.status {
-            ConfigFileStatus::Untrusted => ": may only narrow until `cx trust` is run on it",
+            ConfigFileStatus::Untrusted => ": may only restrict until you trust it with `cx trust`",
             _ => "",
         };
         let _ = writeln!(text, "  {} ({}): {}{hint}", file.path.display(), file.role, file.status.as_str());
