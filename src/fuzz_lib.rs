@@ -30,6 +30,7 @@ mod server {
 }
 mod storage {
     pub(crate) mod files;
+    pub(crate) mod private;
 }
 mod sync;
 mod text;

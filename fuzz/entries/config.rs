@@ -7,13 +7,14 @@ use super::document::{Node, parse_json, parse_toml};
 use super::environment::Environment;
 use super::error::ConfigError;
 use super::expand::Scope;
-use super::{file, own};
+use super::resolve::resolve;
+use super::{describe, file, own};
 
 pub(crate) fn config(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
     let Ok(text) = file::text(data) else { return };
     let choice = usize::from(*first) % (Client::ALL.len() + 1);
-    let client = Client::ALL.get(choice).copied();
+    let client = Client::ALL.get(choice);
     let parsed = if client.is_some_and(Client::is_toml) { parse_toml(text) } else { parse_json(text) };
     match parsed {
         Ok(root) => entries(client, &root),
@@ -27,7 +28,7 @@ pub(crate) fn config(data: &[u8]) {
 /// The value of a variable. No message may show one.
 const HIDDEN: &str = "hidden-value-of-a-variable";
 
-fn entries(client: Option<Client>, root: &Node) {
+fn entries(client: Option<&Client>, root: &Node) {
     let workspace = Path::new("/workspace");
     let mut findings = Vec::new();
     let entries = match client {
@@ -36,13 +37,13 @@ fn entries(client: Option<Client>, root: &Node) {
             findings = found;
             entries
         }
-        None => own::parse(root, own::SERVERS_FILE_KEYS, &mut findings).servers,
+        None => own::servers_file(root, &mut findings),
     };
     let environment = Environment::of([("HOME", "/home/x"), ("A", HIDDEN), ("EMPTY", "")]);
     let scope = Scope { environment: &environment, workspace };
     for entry in &entries {
-        let _ = super::trust::summary(entry);
-        match entry.resolve(scope) {
+        let _ = describe::summary(entry);
+        match resolve(entry, scope) {
             Ok(server) => assert!(!server.name.is_empty(), "a server has a name"),
             Err(mut found) => findings.append(&mut found),
         }

@@ -3,13 +3,14 @@
 use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions};
 
-use super::error::{Finding, Key, Place, Problem};
+use super::error::{Finding, FindingKind, Key, Location};
+use crate::text::one_line;
 
 /// A value, and its location if the parser provides it.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) content: Content,
-    pub(super) place: Option<Place>,
+    pub(super) location: Option<Location>,
 }
 
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(super) enum Content {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: String,
-    pub(super) place: Option<Place>,
+    pub(super) location: Option<Location>,
     pub(super) value: Node,
 }
 
@@ -58,6 +59,11 @@ impl Node {
         }
     }
 
+    /// The location of the value with this path of keys, separated by dots.
+    pub(super) fn locate(&self, path: &str) -> Option<Location> {
+        path.split('.').try_fold(self, Self::get)?.location
+    }
+
     /// The value of a key, if this is an object that has it.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         self.as_object()?.iter().find(|member| member.name == name).map(|member| &member.value)
@@ -85,8 +91,8 @@ pub(super) fn parse_json(text: &str) -> Result<Node, Vec<Finding>> {
     };
     let syntax = |message: String, offset: usize| {
         vec![Finding {
-            problem: Problem::Syntax { format: "JSON", message },
-            place: Some(lines.place(offset)),
+            kind: FindingKind::Syntax { format: "JSON", message },
+            location: Some(lines.location(offset)),
             hint: None,
         }]
     };
@@ -102,7 +108,7 @@ pub(super) fn parse_json(text: &str) -> Result<Node, Vec<Finding>> {
 
 fn json_node(value: ast::Value<'_>, key: &Key, lines: &Lines<'_>, findings: &mut Vec<Finding>) -> Node {
     use jsonc_parser::common::Ranged as _;
-    let place = Some(lines.place(value.range().start));
+    let location = Some(lines.location(value.range().start));
     let content = match value {
         ast::Value::NullKeyword(_) => Content::Null,
         ast::Value::BooleanLit(literal) => Content::Bool(literal.value),
@@ -118,19 +124,23 @@ fn json_node(value: ast::Value<'_>, key: &Key, lines: &Lines<'_>, findings: &mut
             let mut members = Vec::with_capacity(object.properties.len());
             let mut names = std::collections::HashSet::new();
             for property in object.properties {
-                let place = Some(lines.place(property.range.start));
+                let location = Some(lines.location(property.range.start));
                 let name = property.name.into_string();
                 let key = key.child(&name);
                 if !names.insert(name.clone()) {
-                    let problem = Problem::Twice { key: key.clone() };
-                    findings.push(Finding { problem, place, hint: Some("remove one of the two".to_owned()) });
+                    let kind = FindingKind::Twice { key: key.clone() };
+                    findings.push(Finding { kind, location, hint: Some("remove one of the two".to_owned()) });
                 }
-                members.push(Member { name, place, value: json_node(property.value, &key, lines, findings) });
+                members.push(Member {
+                    name,
+                    location,
+                    value: json_node(property.value, &key, lines, findings),
+                });
             }
             Content::Object(members)
         }
     };
-    Node { content, place }
+    Node { content, location }
 }
 
 /// Parses TOML, whose parser refuses duplicate keys. The values have no locations.
@@ -138,9 +148,9 @@ pub(super) fn parse_toml(text: &str) -> Result<Node, Vec<Finding>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.parse::<toml::Table>().map(|table| toml_node(toml::Value::Table(table))).map_err(|error| {
         // The complete message would contain the line, which may hold a secret.
-        let problem = Problem::Syntax { format: "TOML", message: error.message().to_owned() };
-        let place = error.span().map(|span| Lines::new(text).place(span.start));
-        vec![Finding { problem, place, hint: None }]
+        let kind = FindingKind::Syntax { format: "TOML", message: one_line(error.message()) };
+        let location = error.span().map(|span| Lines::new(text).location(span.start));
+        vec![Finding { kind, location, hint: None }]
     })
 }
 
@@ -155,11 +165,11 @@ fn toml_node(value: toml::Value) -> Node {
         toml::Value::Table(table) => Content::Object(
             table
                 .into_iter()
-                .map(|(name, value)| Member { name, place: None, value: toml_node(value) })
+                .map(|(name, value)| Member { name, location: None, value: toml_node(value) })
                 .collect(),
         ),
     };
-    Node { content, place: None }
+    Node { content, location: None }
 }
 
 /// The offsets at which the lines of a text begin.
@@ -174,7 +184,7 @@ impl<'a> Lines<'a> {
         Self { text, starts: std::iter::once(0).chain(after_breaks).collect() }
     }
 
-    fn place(&self, offset: usize) -> Place {
+    fn location(&self, offset: usize) -> Location {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or(0);
         // A minified file has up to a megabyte on one line. Counting its characters for each value
@@ -182,6 +192,6 @@ impl<'a> Lines<'a> {
         let before = self.text.get(start..offset).unwrap_or_default();
         let column = 1 + if before.len() > 4_096 { before.len() } else { before.chars().count() };
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        Place { line: number(line), column: number(column) }
+        Location { line: number(line), column: number(column) }
     }
 }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::file::MAX_FILE;
 use crate::text::one_line;
 
 /// Maximum number of mistakes that are shown; the others are counted. Users do not read more.
@@ -64,9 +63,9 @@ impl fmt::Display for ConfigError {
             if position > 0 {
                 formatter.write_str("\n  ")?;
             }
-            match finding.place {
-                Some(place) => write!(formatter, "{file}:{place}: {}", finding.problem)?,
-                None => write!(formatter, "{file}: {}", finding.problem)?,
+            match finding.location {
+                Some(location) => write!(formatter, "{file}:{location}: {}", finding.kind)?,
+                None => write!(formatter, "{file}: {}", finding.kind)?,
             }
             if let (true, Some(hint)) = (position > 0, &finding.hint) {
                 write!(formatter, " ({hint})")?;
@@ -82,27 +81,27 @@ impl fmt::Display for ConfigError {
 /// One mistake.
 #[derive(Debug)]
 pub(super) struct Finding {
-    pub(super) problem: Problem,
-    pub(super) place: Option<Place>,
+    pub(super) kind: FindingKind,
+    pub(super) location: Option<Location>,
     pub(super) hint: Option<String>,
 }
 
-impl From<Problem> for Finding {
-    fn from(problem: Problem) -> Self {
-        Self { problem, place: None, hint: None }
+impl From<FindingKind> for Finding {
+    fn from(kind: FindingKind) -> Self {
+        Self { kind, location: None, hint: None }
     }
 }
 
 impl Finding {
     pub(super) fn unexpected(
         key: &Key,
-        place: Option<Place>,
+        location: Option<Location>,
         expected: impl Into<String>,
         found: impl Into<String>,
     ) -> Self {
-        let problem =
-            Problem::Unexpected { key: key.clone(), expected: expected.into(), found: found.into() };
-        Self { problem, place, hint: None }
+        let kind =
+            FindingKind::Unexpected { key: key.clone(), expected: expected.into(), found: found.into() };
+        Self { kind, location, hint: None }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -112,15 +111,15 @@ impl Finding {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Problem {
+pub(super) enum FindingKind {
     #[error("failed to read: {0}")]
     Unreadable(#[source] io::Error),
     #[error("expected a regular file, found {0}")]
     NotAFile(&'static str),
-    #[error("is larger than {} MB", MAX_FILE / (1024 * 1024))]
-    TooLarge,
+    #[error("is larger than {0} MB")]
+    TooLarge(u64),
     #[error("can be changed by others: {0}")]
-    NotOurs(&'static str),
+    NotPrivate(&'static str),
     #[error("is not UTF-8: byte {0} cannot be read")]
     NotUtf8(usize),
     #[error("is not valid {format}: {message}")]
@@ -139,14 +138,20 @@ pub(super) enum Problem {
     TooDeep(&'static str, u32),
 }
 
+impl FindingKind {
+    pub(super) fn is_unknown_key(&self) -> bool {
+        matches!(self, Self::UnknownKey { .. })
+    }
+}
+
 /// A location in a text; line and column are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) line: u32,
     pub(super) column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}", self.line, self.column)
     }

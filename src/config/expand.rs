@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use super::environment::Environment;
-use super::error::{Finding, Key, Place, Problem};
+use super::error::{Finding, FindingKind, Key, Location};
 
 /// A string from a file that may contain references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) raw: String,
     pub(super) key: Key,
-    pub(super) place: Option<Place>,
+    pub(super) location: Option<Location>,
 }
 
 /// What references can refer to.
@@ -57,7 +57,7 @@ impl Text {
             rest = self.reference(reference, role, scope, &mut expanded)?;
         }
         expanded.push_str(rest);
-        without_nul(&self.key, self.place, &expanded)?;
+        without_nul(&self.key, self.location, &expanded)?;
         Ok(expanded)
     }
 
@@ -72,7 +72,7 @@ impl Text {
     ) -> Result<&'a str, Finding> {
         if let Some(reference) = text.strip_prefix("${") {
             let Some((reference, after)) = reference.split_once('}') else {
-                return Err(Finding::unexpected(&self.key, self.place, "a `}` after `${`", "none"));
+                return Err(Finding::unexpected(&self.key, self.location, "a `}` after `${`", "none"));
             };
             expanded.push_str(&self.braced(reference, scope)?);
             return Ok(after);
@@ -109,8 +109,8 @@ impl Text {
             // Only the kind is shown: the rest may be anything, including a secret.
             let kind = reference.split(':').next().unwrap_or_default();
             let reference = format!("${{{kind}}}");
-            let problem = Problem::ForeignReference { key: self.key.clone(), reference };
-            Finding { problem, place: self.place, hint: Some(hint.to_owned()) }
+            let kind = FindingKind::ForeignReference { key: self.key.clone(), reference };
+            Finding { kind, location: self.location, hint: Some(hint.to_owned()) }
         };
         match name {
             "workspaceFolder" => Ok(scope.workspace.display().to_string()),
@@ -130,26 +130,26 @@ impl Text {
     fn variable(&self, name: &str, default: Option<&str>, scope: Scope<'_>) -> Result<String, Finding> {
         if !is_name(name) {
             let expected = "a variable's name of letters, digits and `_`";
-            return Err(Finding::unexpected(&self.key, self.place, expected, "another"));
+            return Err(Finding::unexpected(&self.key, self.location, expected, "another"));
         }
         match (scope.environment.get(name), default) {
             (Some(value), Some(_)) if !value.is_empty() => Ok(value.to_owned()),
             (_, Some(default)) => Ok(default.to_owned()),
             (Some(value), None) => Ok(value.to_owned()),
             (None, None) => {
-                let problem = Problem::MissingVariable { key: self.key.clone(), name: name.to_owned() };
+                let kind = FindingKind::MissingVariable { key: self.key.clone(), name: name.to_owned() };
                 let hint = Some(format!("set it, or give a default: `${{{name}:-default}}`"));
-                Err(Finding { problem, place: self.place, hint })
+                Err(Finding { kind, location: self.location, hint })
             }
         }
     }
 }
 
 /// Refuses a NUL character, because it cannot be passed to a program.
-pub(super) fn without_nul(key: &Key, place: Option<Place>, text: &str) -> Result<(), Finding> {
+pub(super) fn without_nul(key: &Key, location: Option<Location>, text: &str) -> Result<(), Finding> {
     if text.contains('\0') {
         let found = "a NUL character, which no program can be given";
-        return Err(Finding::unexpected(key, place, "text", found));
+        return Err(Finding::unexpected(key, location, "text", found));
     }
     Ok(())
 }

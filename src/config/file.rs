@@ -7,14 +7,14 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::error::{Finding, Problem};
+use super::error::{Finding, FindingKind};
 
 /// Maximum size in bytes. Real files have a few kilobytes; a larger one is not a configuration.
-pub(super) const MAX_FILE: u64 = 1024 * 1024;
+const MAX_FILE: u64 = 1 << 20;
 
 /// The provenance of a file, which decides whether links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum Provenance {
     /// The user has named it. Links are followed.
     Named,
     /// It is in the user's own directories. No other user may be able to change it. Links are
@@ -29,25 +29,25 @@ pub(super) enum Origin {
 /// if it does not exist.
 ///
 /// Never blocks: a pipe is opened without waiting for a writer, and then refused.
-pub(super) fn read(path: &Path, origin: Origin) -> Result<Option<Vec<u8>>, Finding> {
-    if origin == Origin::Workspace && has_link(path) {
+pub(super) fn read(path: &Path, provenance: Provenance) -> Result<Option<Vec<u8>>, Finding> {
+    if provenance == Provenance::Workspace && has_link(path) {
         let hint = "links in a workspace are not followed: replace it by the directory, or name the file";
-        return Err(Finding::from(Problem::NotAFile("something behind a link")).hint(hint));
+        return Err(Finding::from(FindingKind::NotAFile("something behind a link")).hint(hint));
     }
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    if origin == Origin::Workspace {
+    if provenance == Provenance::Workspace {
         flags |= OFlags::NOFOLLOW;
     }
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file = match file {
         Ok(file) => file,
-        Err(error) => return unopened(path, origin, error),
+        Err(error) => return unopened(path, provenance, error),
     };
-    check(&file, origin)?;
+    check(&file, provenance)?;
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(Problem::Unreadable)?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(FindingKind::Unreadable)?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(Problem::TooLarge.into());
+        return Err(FindingKind::TooLarge(MAX_FILE >> 20).into());
     }
     Ok(Some(bytes))
 }
@@ -63,41 +63,43 @@ fn has_link(path: &Path) -> bool {
 
 /// The file's bytes as UTF-8 text.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Finding> {
-    std::str::from_utf8(bytes).map_err(|error| Problem::NotUtf8(error.valid_up_to()).into())
+    std::str::from_utf8(bytes).map_err(|error| FindingKind::NotUtf8(error.valid_up_to()).into())
 }
 
-fn unopened(path: &Path, origin: Origin, error: io::Error) -> Result<Option<Vec<u8>>, Finding> {
-    let is_link = origin == Origin::Workspace && path.is_symlink();
+fn unopened(path: &Path, provenance: Provenance, error: io::Error) -> Result<Option<Vec<u8>>, Finding> {
+    let is_link = provenance == Provenance::Workspace && path.is_symlink();
     if is_link {
         let hint = "links in a workspace are not followed: replace it by the file, or name that";
-        return Err(Finding::from(Problem::NotAFile("a link")).hint(hint));
+        return Err(Finding::from(FindingKind::NotAFile("a link")).hint(hint));
     }
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if origin != Origin::Named => Ok(None),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if provenance != Provenance::Named => Ok(None),
         _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
-            Err(Problem::NotAFile("a device or a pipe").into())
+            Err(FindingKind::NotAFile("a device or a pipe").into())
         }
-        _ => Err(Problem::Unreadable(error).into()),
+        _ => Err(FindingKind::Unreadable(error).into()),
     }
 }
 
 /// Checks the opened file and not the path, which may refer to another file by now.
-fn check(file: &File, origin: Origin) -> Result<(), Finding> {
-    let metadata = file.metadata().map_err(Problem::Unreadable)?;
+fn check(file: &File, provenance: Provenance) -> Result<(), Finding> {
+    let metadata = file.metadata().map_err(FindingKind::Unreadable)?;
     if !metadata.is_file() {
         let found = if metadata.is_dir() { "a directory" } else { "a device or a pipe" };
-        return Err(Problem::NotAFile(found).into());
+        return Err(FindingKind::NotAFile(found).into());
     }
     if metadata.len() > MAX_FILE {
-        return Err(Problem::TooLarge.into());
+        return Err(FindingKind::TooLarge(MAX_FILE >> 20).into());
     }
-    if origin == Origin::User {
+    if provenance == Provenance::User {
         if metadata.mode() & 0o002 != 0 {
-            return Err(Finding::from(Problem::NotOurs("everybody may write to it")).hint("chmod o-w it"));
+            return Err(
+                Finding::from(FindingKind::NotPrivate("all users may write to it")).hint("chmod o-w it")
+            );
         }
-        let ours = rustix::process::geteuid().as_raw();
-        if ![ours, 0].contains(&metadata.uid()) {
-            return Err(Finding::from(Problem::NotOurs("it belongs to another user"))
+        let user = rustix::process::geteuid().as_raw();
+        if ![user, 0].contains(&metadata.uid()) {
+            return Err(Finding::from(FindingKind::NotPrivate("it belongs to another user"))
                 .hint("make it yours, or name it with --mcp-config"));
         }
     }

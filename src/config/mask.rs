@@ -89,7 +89,7 @@ fn names_secret(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.contains(word)) || name.trim_start_matches('-') == "key"
 }
 
-/// Whether a word has a known prefix, or is a long run of letters and digits that nobody would
+/// Whether a word has a known prefix, or is a long run of letters and digits that no user would
 /// type.
 fn looks_like_token(word: &str) -> bool {
     let of_token = |character: char| character.is_ascii_alphanumeric() || "_-+=.~".contains(character);

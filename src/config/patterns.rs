@@ -21,7 +21,7 @@ pub(super) fn intersection(left: &[String], right: &[String]) -> Vec<String> {
     for left in left {
         for right in right {
             let (Some(left), Some(right)) = (normal(left), normal(right)) else { continue };
-            if let (Some(server), Some(tool)) = (narrower(left.0, right.0), narrower(left.1, right.1)) {
+            if let (Some(server), Some(tool)) = (stricter(left.0, right.0), stricter(left.1, right.1)) {
                 // Written so that it is parsed as the same server and tool again.
                 let pattern = if server.contains('.') {
                     format!("mcp__{server}__{tool}")
@@ -42,7 +42,7 @@ pub(super) fn intersection_of_names(left: &[String], right: &[String]) -> Vec<St
     let mut common: Vec<String> = Vec::new();
     for left in left {
         for right in right {
-            if let Some(name) = narrower(left, right)
+            if let Some(name) = stricter(left, right)
                 && !common.iter().any(|known| known == name)
             {
                 common.push(name.to_owned());
@@ -52,7 +52,7 @@ pub(super) fn intersection_of_names(left: &[String], right: &[String]) -> Vec<St
     common
 }
 
-fn narrower<'a>(left: &'a str, right: &'a str) -> Option<&'a str> {
+fn stricter<'a>(left: &'a str, right: &'a str) -> Option<&'a str> {
     if contains(left, right) {
         Some(right)
     } else if contains(right, left) {

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::own::LIMIT_KEYS;
-use super::{Config, ConfigOrigin, mask};
+use super::limits::LIMIT_KEYS;
+use super::mask;
+use super::resolved::{Config, ConfigOrigin};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
 
 impl Config {

@@ -5,24 +5,19 @@
 //! and a process that dies during a change leaves the old one. A torn file or one of another
 //! version counts as missing.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::private::{self, PrivateDirectory};
+
 /// Maximum size of a document in bytes. No real document comes near it.
 const MAX_DOCUMENT: u64 = 256 * 1024 * 1024;
-
-/// How long to wait for a lock. Changes take milliseconds, so a longer wait means that its holder
-/// hangs.
-pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// A directory of documents. Each has a name and a type.
 #[derive(Clone, Debug)]
@@ -91,26 +86,14 @@ impl Store {
         version: u32,
         change: impl FnOnce(Option<T>) -> (T, R),
     ) -> io::Result<R> {
-        self.make_directory()?;
+        let directory = PrivateDirectory::create(&self.directory)?;
         let _lock = self.lock(name)?;
         let (document, returned) = change(self.read(name, version)?);
         let document = serde_json::value::to_raw_value(&document)?;
         let envelope = Envelope { version, sha256: sha256(document.get().as_bytes()), document: &document };
-        // One temporary name per document, used only by the holder of its lock: a file left by a
-        // killed process is removed by the next one, so such files do not accumulate.
-        let new = format!(".new-{name}");
-        match fs::remove_file(self.directory.join(&new)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = tempfile::Builder::new()
-            .prefix(&new)
-            .rand_bytes(0)
-            .permissions(fs::Permissions::from_mode(0o600))
-            .tempfile_in(&self.directory)?;
-        file.write_all(&serde_json::to_vec(&envelope)?)?;
-        file.as_file().sync_data()?;
-        file.persist(self.path(name))?;
+        let text = serde_json::to_vec(&envelope)?;
+        // One temporary name per document, used only by the holder of its lock.
+        directory.replace(&format!("{name}.json"), &format!(".new-{name}"), |file| file.write_all(&text))?;
         Ok(returned)
     }
 
@@ -159,94 +142,22 @@ impl Store {
         self.directory.join(format!("{name}.json"))
     }
 
-    fn make_directory(&self) -> io::Result<()> {
-        make_directory(&self.directory)
-    }
-
     /// Acquires the lock of one document. It is a separate file, because the document itself is
     /// replaced. It is not removed with the document: a process that waits for it would otherwise
     /// hold a lock on a file that other processes no longer see.
     fn lock(&self, name: &str) -> io::Result<File> {
-        lock(&self.directory.join(format!("{name}.lock")))
+        private::lock(&self.directory.join(format!("{name}.lock")))
     }
 }
 
-/// Creates a directory that only the user can access, or checks that nobody else can write to an
-/// existing one.
-pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    check_owner(&fs::metadata(path)?, path)
-}
-
-/// Acquires a lock that all processes respect, until the file is dropped. The kernel also releases
-/// it when its holder dies. Waits for at most two seconds.
-pub(crate) fn lock(path: &Path) -> io::Result<File> {
-    let file = open_lock(path)?;
-    let deadline = Instant::now() + MAX_WAIT;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(fs::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            Err(fs::TryLockError::WouldBlock) => {
-                let message = format!("another process has held {} for too long", path.display());
-                return Err(io::Error::new(ErrorKind::WouldBlock, message));
-            }
-            Err(fs::TryLockError::Error(error)) => return Err(error),
-        }
-    }
-}
-
-/// Opens the file of a lock, and creates it if it is missing. Callers that need a longer wait than
-/// [`lock`] allows use this and lock the file themselves.
-pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NO_FOLLOW).open(path)
-}
-
-/// Creates an empty file that only the user can read, or checks that an existing one is a regular
-/// file of the user. An existing file is not opened, because closing it would release this
-/// process's locks on it.
-pub(crate) fn make_file(path: &Path) -> io::Result<()> {
-    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
-        Ok(_made) => return Ok(()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
-    }
-    let metadata = fs::symlink_metadata(path)?;
-    if !metadata.is_file() {
-        let message = format!("{} is not a file of ours", path.display());
-        return Err(io::Error::new(ErrorKind::InvalidData, message));
-    }
-    check_owner(&metadata, path)?;
-    if metadata.mode() & 0o077 != 0 {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    }
-    Ok(())
-}
-
-/// Does not follow symbolic links and does not block on pipes.
-const NO_FOLLOW: i32 =
-    (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()).cast_signed();
-
+/// Opens a document for reading.
 fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > MAX_DOCUMENT {
-        let message = format!("{} is not a file of ours", path.display());
+    let file = private::open_file(path)?;
+    if file.metadata()?.len() > MAX_DOCUMENT {
+        let message = format!("{} is larger than any document of cx", path.display());
         return Err(io::Error::new(ErrorKind::InvalidData, message));
     }
-    check_owner(&metadata, path)?;
     Ok(file)
-}
-
-/// A file that another user can write to cannot be trusted.
-fn check_owner(metadata: &fs::Metadata, path: &Path) -> io::Result<()> {
-    let ours = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
-    if ours {
-        return Ok(());
-    }
-    let message = format!("{} belongs to or can be written by somebody else", path.display());
-    Err(io::Error::new(ErrorKind::PermissionDenied, message))
 }
 
 fn read_document<T: DeserializeOwned>(mut file: File, name: &str, version: u32) -> io::Result<Option<T>> {

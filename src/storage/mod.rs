@@ -1,4 +1,5 @@
 //! Persistent data: files that only their owner can change, and the state of scripts.
 
 pub(crate) mod files;
+pub(crate) mod private;
 pub(crate) mod state;

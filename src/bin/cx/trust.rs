@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use cx::text::one_line;
 use cx::{TrustRequest, TrustStore};
 
 use crate::args::TrustArguments;
@@ -24,9 +25,9 @@ pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
     if let Some(path) = &arguments.revoke {
         let was_trusted = store.revoke(path).context("failed to write the list of trusted files")?;
         if !was_trusted {
-            bail!("`{}` is not trusted; `cx trust --list` shows what is", path.display());
+            bail!("`{}` is not trusted; `cx trust --list` lists the files that are", shown(path));
         }
-        output::print_text(&format!("no longer trusted: {}", path.display()));
+        output::print_text(&format!("no longer trusted: {}", shown(path)));
         return Ok(ExitStatus::Success);
     }
     let Some(path) = &arguments.file else { bail!("a file is needed, or --list, or --revoke FILE") };
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
 
 fn trust(store: &TrustStore, path: &Path, yes: bool) -> anyhow::Result<ExitStatus> {
     let request = TrustRequest::read(path)?;
-    let mut text = format!("{}\n", request.path.display());
+    let mut text = format!("{}\n", shown(&request.path));
     if request.description.is_empty() {
         text.push_str("  starts and changes nothing\n");
     }
@@ -74,10 +75,15 @@ fn list(store: &TrustStore) -> anyhow::Result<ExitStatus> {
     let mut text = String::new();
     for file in &files {
         let state = if file.is_unchanged { "" } else { "  (changed since, and so not trusted)" };
-        let _ = writeln!(text, "{}{state}", file.path.display());
+        let _ = writeln!(text, "{}{state}", shown(&file.path));
     }
     if !files.is_empty() {
         output::print_text(&text);
     }
     Ok(ExitStatus::Success)
+}
+
+/// A path as it is shown: a repository may contain a file whose name has hidden characters.
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::config::clients::Client;
-use crate::config::{CONFIG_SCHEMA, entry, own};
+use crate::config::{CONFIG_SCHEMA, formats, limits, own};
 use crate::tools::AskAnnotation;
 
 fn keys(schema: &Value, pointer: &str) -> Vec<String> {
@@ -16,32 +16,31 @@ fn keys(schema: &Value, pointer: &str) -> Vec<String> {
 #[test]
 fn every_key_of_the_reader_is_in_the_schema_and_the_other_way_round() {
     let schema: Value = serde_json::from_str(CONFIG_SCHEMA).unwrap();
-    let limits: Vec<&str> = own::LIMIT_KEYS.iter().map(|limit| limit.name).collect();
+    let limits: Vec<&str> = limits::LIMIT_KEYS.iter().map(|limit| limit.name).collect();
     for (pointer, known) in [
         ("/properties", own::FILE_KEYS),
         ("/properties/limits/properties", &limits),
         ("/properties/cache/properties", own::CACHE_KEYS),
-        ("/$defs/server/properties", entry::SERVER_KEYS),
-        ("/$defs/server/properties/oauth/properties", entry::OAUTH_KEYS),
-        ("/$defs/server/properties/rateLimit/properties", entry::RATE_LIMIT_KEYS),
+        ("/$defs/server/properties", formats::SERVER_KEYS),
+        ("/$defs/server/properties/oauth/properties", formats::OAUTH_KEYS),
+        ("/$defs/server/properties/rateLimit/properties", formats::RATE_LIMIT_KEYS),
     ] {
         let mut known = known.to_vec();
         known.sort_unstable();
         assert_eq!(keys(&schema, pointer), known, "{pointer}");
     }
-    let clients = Client::ALL.map(|client| Value::from(client.name()));
-    assert_eq!(schema.pointer("/properties/import/items/enum").unwrap(), &Value::from(clients.to_vec()));
+    let clients: Vec<&str> = Client::ALL.iter().map(|client| client.name).collect();
+    assert_eq!(schema.pointer("/properties/import/items/enum").unwrap(), &Value::from(clients));
 }
 
 #[test]
 fn limits_have_the_bounds_and_defaults_of_the_code() {
     let schema: Value = serde_json::from_str(CONFIG_SCHEMA).unwrap();
     let default = crate::run::limits::Limits::default();
-    for limit in own::LIMIT_KEYS {
+    for limit in limits::LIMIT_KEYS {
         let written = &schema["properties"]["limits"]["properties"][limit.name];
-        assert_eq!(written["minimum"], limit.least, "{}", limit.name);
-        let most = if limit.most == 0 { u64::from(u32::MAX) } else { limit.most };
-        assert_eq!(written["maximum"], most, "{}", limit.name);
+        assert_eq!(written["minimum"], limit.min, "{}", limit.name);
+        assert_eq!(written["maximum"], limit.max, "{}", limit.name);
         assert_eq!(written["default"], (limit.get)(&default), "{}", limit.name);
     }
 }

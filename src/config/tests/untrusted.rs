@@ -25,7 +25,7 @@ fn cf_177_a_command_waits_for_trust() {
         let place = Place::new().file(&path, entry);
         let config = place.load();
         assert!(config.servers.is_empty(), "{file}");
-        let expected = "server `x` is not started, because nobody has trusted this file: \
+        let expected = "server `x` is not started, because this file is not trusted: \
                         sh -c 'touch /tmp/pwn\\u{1b}[2K'";
         assert_eq!(untrusted(&config), [expected], "{file}");
         assert!(config.warnings[0].hint.as_ref().unwrap().contains("cx trust "), "{file}");
@@ -177,7 +177,7 @@ fn cf_184_a_link_in_a_workspace_is_not_followed() {
     assert_eq!(chosen(&place.load()), ["x=a"]);
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(place.path("secret.json"), fs::Permissions::from_mode(0o666)).unwrap();
-    assert!(place.load_with(&[]).unwrap_err().to_string().contains("everybody may write to it"));
+    assert!(place.load_with(&[]).unwrap_err().to_string().contains("all users may write to it"));
 }
 
 #[test]
@@ -219,4 +219,24 @@ fn what_is_trusted_is_described_in_full() {
         "    header: H (from your environment: D)",
     ];
     assert_eq!(lines, expected);
+}
+
+/// The same filter as in approval prompts.
+#[test]
+fn what_is_described_has_no_hidden_characters() {
+    let hidden = r"\u200b\u202e\u001b\n";
+    let place = Place::new().file(
+        "work/.cx.json",
+        &r#"{"mcpServers": {
+            "x": {"command": "a?", "args": ["b?"], "env": {"C?": "${D?}"}, "cwd": "e?", "allow": ["f?"], "readOnly": ["g?"]},
+            "y": {"url": "https://h/?", "oauth": {"clientId": "${I?}", "issuer": "https://j/?", "scopes": ["k?"]}}
+        }, "deny": ["l.m?"]}"#
+            .replace('?', hidden),
+    );
+    let lines = TrustRequest::read(&place.path("work/.cx.json")).unwrap().description;
+    assert_eq!(lines.len(), 13, "{lines:?}");
+    for line in &lines {
+        assert!(!crate::text::hidden_text(line) && !line.contains('\n'), "{line:?}");
+        assert_eq!(line.contains("\\u{200b}"), !line.starts_with("server"), "{line:?}");
+    }
 }

@@ -1,21 +1,20 @@
 //! Cache of the component's machine code, which is compiled once per machine.
 //!
 //! wasmtime executes what such a file contains, so the file must be as trustworthy as the program
-//! itself. Nothing is loaded that another user could have written: after the path is resolved, no
-//! symbolic links are followed, the directory must not be writable for others, and the file must
-//! belong to this user. The file that was checked is the file that is mapped, because both use the
-//! same descriptor. A file that fails a check leads to a warning and a new compilation, never to an
-//! error.
+//! itself. Nothing is loaded that another user could have written: `storage::private` checks the
+//! directory, every directory above it, and the file. The file that was checked is the file that is
+//! mapped, because both use the same descriptor. A file that fails a check leads to a warning and a
+//! new compilation, never to an error.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, File};
 use std::hash::{Hash as _, Hasher};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
-use std::path::{Component as PathPart, Path};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -24,6 +23,7 @@ use super::image::{self, Parts};
 use super::memory::Image;
 use crate::engine::compile::CompileProgress;
 use crate::engine::pool::return_freed_memory;
+use crate::storage::private::{self, PrivateDirectory};
 
 /// Subdirectory of the cache directory, of mode 0700.
 const DIRECTORY: &str = "python";
@@ -36,7 +36,7 @@ const LOCK: &str = "compile.lock";
 const UNFINISHED: &str = ".unfinished";
 
 /// Maximum size of the decompressed component in bytes; the real one has 41 MB. A longer stream is
-/// not ours.
+/// not the component of cx.
 const MAX_COMPONENT: u64 = 128 * 1024 * 1024;
 
 /// Code of other versions is removed when no process has loaded it for this long. If two versions
@@ -254,50 +254,19 @@ fn adopt(engine: &Engine, compiled: &Compiled) -> Result<Runnable, CompileError>
     Ok(Runnable { component, image: image.map_err(|error| CompileError::Engine(error.into()))? })
 }
 
-/// The directory of compiled code, opened after checking that only this user can write to it.
-struct Directory {
-    descriptor: OwnedFd,
-}
+/// The directory of compiled code.
+struct Directory(PrivateDirectory);
 
 impl Directory {
-    /// Creates the directory if it is missing and opens it. Checks every directory above it on the
-    /// way.
+    /// Creates the directory if it is missing, and checks it and every directory above it.
     fn open(cache: &Path) -> io::Result<Self> {
-        let path = cache.join(DIRECTORY);
-        DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-        // Symbolic links above are common (`/home`, `/tmp` on macOS). They are resolved once here,
-        // and no link is followed after that.
-        let path = path.canonicalize()?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut descriptor = rustix::fs::open("/", flags, Mode::empty())?;
-        let mut walked = Path::new("/").to_owned();
-        let mut writers = check_directory(&descriptor, &walked)?;
-        for part in path.components() {
-            let PathPart::Normal(name) = part else { continue };
-            walked.push(name);
-            descriptor = rustix::fs::openat(&descriptor, name, flags, Mode::empty())?;
-            if writers == Writers::EverybodyTheirOwn && !is_ours(&descriptor)? {
-                return Err(refused(
-                    &walked,
-                    "belongs to somebody else, in a directory where everybody may write",
-                ));
+        PrivateDirectory::create_below_trusted(&cache.join(DIRECTORY)).map(Self).map_err(|error| {
+            if error.kind() != ErrorKind::PermissionDenied {
+                return error;
             }
-            writers = check_directory(&descriptor, &walked)?;
-        }
-        if !is_ours(&descriptor)? {
-            return Err(refused(&walked, "belongs to somebody else"));
-        }
-        if writers == Writers::EverybodyTheirOwn {
-            return Err(refused(&walked, WRITABLE));
-        }
-        Ok(Self { descriptor })
-    }
-
-    fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
-        // `NONBLOCK`, because opening a pipe of that name must not block the caller.
-        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
-        Ok(File::from(file))
+            let advice = "set `cache.directory` to a directory that only you can write to";
+            io::Error::new(error.kind(), format!("{error}: {advice}"))
+        })
     }
 
     /// Loads the code with this name. Returns `None` if there is none, or none that can be used.
@@ -313,8 +282,8 @@ impl Directory {
     }
 
     fn try_load(&self, engine: &Engine, name: &str) -> io::Result<Runnable> {
-        let file = self.file(name, OFlags::RDONLY)?;
-        let lengths = check_file(&file)?;
+        let file = self.0.open(name, OFlags::RDONLY)?;
+        let lengths = check_file(&file, name)?;
         // Marks the file as used. On a read-only disk this fails, but nothing is removed there
         // either.
         let _ = file.set_modified(SystemTime::now());
@@ -326,7 +295,7 @@ impl Directory {
             // SAFETY: the file is what `Directory::write` wrote, because `check_file` has found our
             // trailer, and only this user could have written it: `Directory::open` has checked
             // every directory on the way, and `check_file` the owner and mode. The file is not
-            // changed while it is mapped: it is replaced by renaming, never written to.
+            // changed while it is mapped: `Directory::write` replaces it and never writes to it.
             let component = unsafe { Component::deserialize_file(engine, &path) };
             let component = component.map_err(|error| io::Error::other(error.into_boxed_dyn_error()))?;
             let Lengths { code, image } = lengths;
@@ -342,59 +311,37 @@ impl Directory {
 
     /// Writes the complete file or nothing. Only the holder of the lock may call it.
     fn write(&self, name: &str, compiled: &Compiled) -> io::Result<()> {
-        self.remove(UNFINISHED)?;
-        let mut file = self.file(UNFINISHED, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
-        // The umask may have removed permissions that the owner needs.
-        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
         let Compiled { code, image } = compiled;
         let padding = vec![0; code.len().next_multiple_of(PAGE) - code.len()];
-        let parts = [code, &padding, image];
-        let written = parts.into_iter().try_for_each(|part| file.write_all(part)).and_then(|()| {
+        self.0.replace(name, UNFINISHED, |file| {
+            for part in [code, &padding, image] {
+                file.write_all(part)?;
+            }
             let code = (code.len() + padding.len()) as u64;
             let image = image.len() as u64;
-            let digest = digest_of_samples(&file, code + image)?;
+            let digest = digest_of_samples(file, code + image)?;
             file.write_all(MAGIC)?;
             file.write_all(&code.to_le_bytes())?;
             file.write_all(&image.to_le_bytes())?;
-            file.write_all(&digest)?;
-            file.sync_all()?;
-            rustix::fs::renameat(&self.descriptor, UNFINISHED, &self.descriptor, name)?;
-            // Makes the new name durable. If that fails, the code may have to be compiled again.
-            let _ = rustix::fs::fsync(&self.descriptor);
-            Ok(())
-        });
-        if written.is_err() {
-            // Removes the incomplete file, for example when the disk is full.
-            let _ = self.remove(UNFINISHED);
-        }
-        written
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        match rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()) {
-            Err(error) if error != rustix::io::Errno::NOENT => Err(error.into()),
-            _ => Ok(()),
-        }
+            file.write_all(&digest)
+        })?;
+        // If the new name is not durable, the code may have to be compiled again.
+        let _ = self.0.sync();
+        Ok(())
     }
 
     /// Removes all code of other versions that no process has loaded for [`MAX_UNUSED`]. Processes
     /// that have mapped it keep it.
     fn remove_other_versions(&self, version: &str) {
-        let removed = rustix::fs::Dir::read_from(self.descriptor.as_fd()).map_err(io::Error::from).and_then(
-            |entries| {
-                for entry in entries {
-                    let entry = entry?;
-                    if let Ok(other) = entry.file_name().to_str()
-                        && other.ends_with(SUFFIX)
-                        && !other.starts_with(version)
-                        && self.age(other)? > MAX_UNUSED
-                    {
-                        self.remove(other)?;
-                    }
+        let is_other = |name: &String| name.ends_with(SUFFIX) && !name.starts_with(version);
+        let removed = self.0.names().and_then(|names| {
+            for name in names.iter().filter(|name| is_other(name)) {
+                if self.age(name)? > MAX_UNUSED {
+                    self.0.remove(name)?;
                 }
-                Ok(())
-            },
-        );
+            }
+            Ok(())
+        });
         if let Err(error) = removed {
             tracing::debug!(%error, "compiled Python of other versions stays");
         }
@@ -402,7 +349,7 @@ impl Directory {
 
     /// Time since the file was last loaded or written.
     fn age(&self, name: &str) -> io::Result<Duration> {
-        let modified = self.file(name, OFlags::RDONLY)?.metadata()?.modified()?;
+        let modified = self.0.open(name, OFlags::RDONLY)?.metadata()?.modified()?;
         // A modification time in the future counts as now.
         Ok(modified.elapsed().unwrap_or_default())
     }
@@ -411,73 +358,18 @@ impl Directory {
     /// after [`MAX_WAIT`], or if the file system has no locks. Then each process compiles for
     /// itself and stores nothing.
     fn lock(&self, on_progress: &dyn Fn(CompileProgress)) -> Option<File> {
-        let file = match self.file(LOCK, OFlags::RDWR | OFlags::CREATE) {
-            Ok(file) => file,
-            Err(error) => {
-                tracing::warn!(%error, "compiled Python cannot be kept");
-                return None;
-            }
-        };
-        let started = Instant::now();
-        let mut has_said = false;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Some(file),
-                Err(TryLockError::WouldBlock) if started.elapsed() < MAX_WAIT => {
-                    if !has_said {
-                        on_progress(CompileProgress::Waiting);
-                        has_said = true;
-                    }
-                    std::thread::sleep(PAUSE);
+        let file = self.0.open(LOCK, OFlags::RDWR | OFlags::CREATE);
+        let on_wait = || on_progress(CompileProgress::Waiting);
+        let locked = file.and_then(|file| private::acquire(file, MAX_WAIT, PAUSE, on_wait));
+        locked
+            .inspect_err(|error| match error.kind() {
+                ErrorKind::WouldBlock => {
+                    tracing::warn!("another process has compiled Python for too long");
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "another process has compiled Python for too long, or there are no locks");
-                    return None;
-                }
-            }
-        }
+                _ => tracing::warn!(%error, "compiled Python cannot be kept"),
+            })
+            .ok()
     }
-}
-
-fn refused(path: &Path, why: &str) -> io::Error {
-    io::Error::new(ErrorKind::PermissionDenied, format!("{} {why}", path.display()))
-}
-
-/// Why a directory that others can write to is refused. The message does not suggest removing the
-/// permission, because for some directories, such as `/tmp`, that would be wrong.
-const WRITABLE: &str =
-    "can be written by others: set `cache.directory` to a directory that only you can write to";
-
-/// Who may change the entries of a directory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Writers {
-    /// This user, or root.
-    Us,
-    /// Everybody may add entries, but remove and rename only their own: the directory is sticky,
-    /// like `/tmp`.
-    EverybodyTheirOwn,
-}
-
-/// Checks who can write to a directory on the path. Those users can replace its entries. In a
-/// sticky directory others cannot replace entries that belong to this user (`man 7 inode`), so the
-/// next directory on the path must belong to this user.
-fn check_directory(descriptor: &OwnedFd, path: &Path) -> io::Result<Writers> {
-    let status = rustix::fs::fstat(descriptor)?;
-    if status.st_uid != 0 && status.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(refused(path, "belongs to somebody else"));
-    }
-    let mode = Mode::from_raw_mode(status.st_mode);
-    if !mode.intersects(Mode::WGRP | Mode::WOTH) {
-        Ok(Writers::Us)
-    } else if mode.contains(Mode::SVTX) {
-        Ok(Writers::EverybodyTheirOwn)
-    } else {
-        Err(refused(path, WRITABLE))
-    }
-}
-
-fn is_ours(descriptor: &OwnedFd) -> io::Result<bool> {
-    Ok(rustix::fs::fstat(descriptor)?.st_uid == rustix::process::geteuid().as_raw())
 }
 
 /// Lengths of the parts of a file, in bytes.
@@ -488,13 +380,8 @@ struct Lengths {
 }
 
 /// Checks that only this user can write to the file, and that the samples match the digest.
-fn check_file(file: &File) -> io::Result<Lengths> {
-    let metadata = file.metadata()?;
-    let of_others = metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0;
-    if !metadata.is_file() || of_others {
-        let message = "it is not a file, or belongs to or can be written by somebody else";
-        return Err(io::Error::new(ErrorKind::PermissionDenied, message));
-    }
+fn check_file(file: &File, name: &str) -> io::Result<Lengths> {
+    let metadata = private::check_file(file, Path::new(name))?;
     let damaged = || io::Error::new(ErrorKind::InvalidData, "it is damaged");
     let length = metadata.len().checked_sub(TRAILER as u64).ok_or_else(damaged)?;
     let mut trailer = [0; TRAILER];

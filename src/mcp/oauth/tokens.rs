@@ -17,7 +17,8 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::issuer::Binding;
-use crate::storage::files::{self, Store};
+use crate::storage::files::Store;
+use crate::storage::private::{self, PrivateDirectory};
 
 /// The service name of cx in the keyring.
 const SERVICE: &str = "cx";
@@ -153,8 +154,8 @@ impl TokenStore {
         let failed = |problem: String| {
             RmcpError::CredentialStoreError(format!("{} cannot be locked: {problem}", path.display()))
         };
-        files::make_directory(&self.directory).map_err(|error| failed(error.to_string()))?;
-        let file = files::open_lock(&path).map_err(|error| failed(error.to_string()))?;
+        PrivateDirectory::create(&self.directory).map_err(|error| failed(error.to_string()))?;
+        let file = private::open_lock(&path).map_err(|error| failed(error.to_string()))?;
         let deadline = Instant::now() + MAX_LOCK_WAIT;
         loop {
             match file.try_lock() {

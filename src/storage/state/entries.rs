@@ -197,13 +197,13 @@ pub(crate) fn delete(
 }
 
 /// Deletes the scopes that no script has used since that day.
-pub(crate) fn forget_unused(connection: &mut Connection, since: i64) -> Result<(), StateError> {
+pub(crate) fn delete_unused(connection: &mut Connection, since: i64) -> Result<(), StateError> {
     let is_any: bool =
         connection
             .query_row("SELECT EXISTS (SELECT 1 FROM scopes WHERE used < ?1)", [since], |row| row.get(0))?;
     if is_any {
-        let forgotten = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
-        tracing::info!(forgotten, "state that was not used for long is forgotten");
+        let deleted = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
+        tracing::info!(scopes = deleted, "state that was unused for 90 days is deleted");
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use super::entries;
 use super::error::StateError;
 use super::scope::StateScope;
-use crate::storage::files;
+use crate::storage::private::{self, PrivateDirectory};
 
 /// "cxst": distinguishes the file from databases of other programs.
 const APPLICATION_ID: i64 = 0x6378_7374;
@@ -132,7 +132,7 @@ impl StateFile {
         };
         open.connection.busy_timeout(wait)?;
         if open.swept < today {
-            match entries::forget_unused(&mut open.connection, today - MAX_UNUSED_DAYS) {
+            match entries::delete_unused(&mut open.connection, today - MAX_UNUSED_DAYS) {
                 Ok(()) => open.swept = today,
                 // Another process is writing. Reading is still possible.
                 Err(StateError::Busy) => {}
@@ -155,7 +155,7 @@ impl StateFile {
     }
 
     fn open_locked(path: &Path, wait: Duration) -> Result<Open, StateError> {
-        files::make_file(path)?;
+        private::make_file(path)?;
         let identity = identity(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -183,13 +183,13 @@ impl StateFile {
             let message = format!("{} is no path of a file", self.path.display());
             return Err(io::Error::new(ErrorKind::InvalidInput, message).into());
         };
-        files::make_directory(directory)?;
+        PrivateDirectory::create(directory)?;
         Ok(directory.canonicalize()?.join(name))
     }
 
     /// The lock for opening the file or moving it aside.
     fn lock(&self) -> io::Result<fs::File> {
-        files::lock(&self.beside(".lock"))
+        private::lock(&self.beside(".lock"))
     }
 
     fn beside(&self, ending: &str) -> PathBuf {
@@ -216,7 +216,7 @@ fn identity(path: &Path) -> io::Result<Identity> {
     fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Creates the tables, or checks that the database is ours.
+/// Creates the tables, or checks that the database is one of cx.
 fn prepare(connection: &mut Connection) -> Result<(), StateError> {
     connection.pragma_update(None, "foreign_keys", "ON")?;
     let pragma =
@@ -254,7 +254,7 @@ impl From<rusqlite::Error> for StateError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::DiskFull) => Self::Full(
-                "all state together has reached its 256 MB, or the disk is full; a person makes room with \
+                "all state together has reached its 256 MB, or the disk is full; a user frees space with \
                  `cx state clear`"
                     .to_owned(),
             ),

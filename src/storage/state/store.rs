@@ -24,7 +24,7 @@ use super::file::{self, StateFile};
 use super::scope::{StateScope, StateUsage};
 use crate::error::Error;
 use crate::json::Json;
-use crate::storage::files::MAX_WAIT;
+use crate::storage::private::MAX_WAIT;
 
 /// Maximum bytes that one run may write, to limit disk wear, and the overhead that each write
 /// counts in addition to its text.

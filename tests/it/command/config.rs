@@ -300,32 +300,19 @@ fn cf_189_what_is_shown_has_no_secrets() {
     }
 }
 
+/// Through a script, so that only `CX_DEPTH` can detect it. The server is used, and the one that it would start refuses to
+/// start.
 #[test]
-fn a_server_that_is_cx_itself_is_skipped() {
+fn a_server_that_is_cx_itself_ends_at_cx_depth() {
     let cx = env!("CARGO_BIN_EXE_cx");
     let place = Place::new();
-    let (link, script, bin) = (place.path("link"), place.path("script"), place.path("bin"));
-    std::os::unix::fs::symlink(cx, &link).unwrap();
-    fs::create_dir(&bin).unwrap();
-    std::os::unix::fs::symlink(cx, bin.join("other-name")).unwrap();
+    let script = place.path("script");
     fs::write(&script, format!("#!/bin/sh\nexec '{cx}' serve \"$@\"\n")).unwrap();
-    place.write(
-        "home/.config/cx/config.json",
-        json!({ "mcpServers": {
-            "direct": { "command": cx, "args": ["serve"] },
-            "link": { "command": link },
-            "path": { "command": "other-name", "env": { "PATH": bin } },
-            "wrapper": { "command": "env", "args": ["A=1", cx, "serve"] },
-            "shell": { "command": "sh", "args": ["-c", format!("exec {cx} serve")] },
-            "script": { "command": script },
-            "fine": { "command": "sh", "args": ["-c", "cat"] },
-        }}),
-    );
-    let shown = place.shown();
-    let names: Vec<&String> = shown["mcpServers"].as_object().unwrap().keys().collect();
-    assert_eq!(names, ["fine"], "{shown}");
-    let warned = shown["warnings"].as_array().unwrap();
-    assert_eq!(warned.iter().filter(|warning| warning["code"] == "config_self_launch").count(), 6, "{shown}");
+    let entry = json!({ "mcpServers": { "x": { "command": "sh", "args": [script] } } });
+    place.write("home/.config/cx/config.json", entry);
+    assert_eq!(place.shown()["mcpServers"]["x"]["command"], "sh");
+    let output = place.cx(&["run", "-e", "return call_tool('x', 'nothing', {}).error.code"]);
+    assert_eq!(stdout(&output).trim(), "\"TOOL_NOT_FOUND\"", "{}", stderr(&output));
     let output = place.command(&["config", "show"]).env("CX_DEPTH", "2").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("CX_DEPTH"), "{}", stderr(&output));
@@ -416,7 +403,7 @@ fn cf_180_what_a_person_is_asked_to_trust_names_every_variable_that_it_takes() {
         "GITHUB_TOKEN",
         "OTHER_TOKEN",
         "AWS_SECRET_ACCESS_KEY",
-        "without a person",
+        "without a user",
         "evil.example",
         "thief.example",
     ] {

@@ -1,6 +1,6 @@
 use std::cell::RefCell;
 use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::sync::Barrier;
 
@@ -187,7 +187,10 @@ fn a_refusal_says_what_to_do() {
     fs::set_permissions(cache.path(), Permissions::from_mode(0o777)).unwrap();
     let error = Directory::open(cache.path()).err().unwrap().to_string();
     assert!(error.contains(cache.path().canonicalize().unwrap().to_str().unwrap()), "{error}");
-    assert!(error.contains("can be written by others") && error.contains("`cache.directory`"), "{error}");
+    assert!(
+        error.contains("can be written by other users") && error.contains("`cache.directory`"),
+        "{error}"
+    );
     assert!(!error.contains("chmod"), "of /tmp that advice would be dangerous: {error}");
 }
 
@@ -213,7 +216,7 @@ fn v_266_what_is_not_ours_in_a_sticky_directory_is_not_used() {
     fs::set_permissions(&theirs, Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534)).unwrap();
     let error = Directory::open(&theirs).err().unwrap().to_string();
-    assert!(error.contains("belongs to somebody else"), "{error}");
+    assert!(error.contains("belongs to another user"), "{error}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ impl Stage {
         let day = Arc::clone(&self.day);
         let clock =
             move || SystemTime::UNIX_EPOCH + Duration::from_secs(day.load(Ordering::Relaxed) * 86_400);
-        StateStore::of(StateFile::with_clock(self.path(), Box::new(clock)))
+        StateStore::with_file(StateFile::with_clock(self.path(), Box::new(clock)))
     }
 
     fn run(&self, store: &StateStore, session: &str) -> Run<'_> {
@@ -321,21 +321,21 @@ fn files_of_others_are_not_used() {
         symlink(&elsewhere, path).unwrap();
     });
     assert!(
-        script.contains("`cx state list` says why") && person.contains("is not a file of ours"),
+        script.contains("`cx state list` says why") && person.contains("is not a regular file"),
         "{person}"
     );
     let (_, person) = refused(&|path| {
         fs::write(path, "").unwrap();
         fs::set_permissions(path, Permissions::from_mode(0o666)).unwrap();
     });
-    assert!(person.contains("can be written by somebody else"), "{person}");
+    assert!(person.contains("can be written by another user"), "{person}");
     let (_, person) = refused(&|path| {
         fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o777)).unwrap();
         fs::write(path, "").unwrap();
     });
-    assert!(person.contains("can be written by somebody else"), "{person}");
+    assert!(person.contains("can be written by another user"), "{person}");
     let (_, person) = refused(&|path| fs::create_dir(path).unwrap());
-    assert!(person.contains("is not a file of ours"), "{person}");
+    assert!(person.contains("is not a regular file"), "{person}");
     let (script, _) = refused(&|path| {
         let foreign = Connection::open(path).unwrap();
         foreign.execute_batch("CREATE TABLE theirs (id INTEGER)").unwrap();

@@ -1,9 +1,12 @@
 //! Converts nodes to typed values. A value of the wrong type becomes a finding.
+//!
+//! This is not serde, because serde ends at the first mistake and its messages contain values, which
+//! may be secrets. A deserializer without these two, and with locations, is longer than this file.
 
 use std::time::Duration;
 
 use super::document::{Content, Member, Node};
-use super::error::{Finding, Key, Place, Problem};
+use super::error::{Finding, FindingKind, Key};
 use super::expand::{Text, without_nul};
 
 /// A node with the path to it.
@@ -15,7 +18,7 @@ pub(super) struct At<'a> {
 
 impl<'a> At<'a> {
     pub(super) fn unexpected(&self, expected: impl Into<String>) -> Finding {
-        Finding::unexpected(&self.key, self.node.place, expected, self.node.kind())
+        Finding::unexpected(&self.key, self.node.location, expected, self.node.kind())
     }
 
     pub(super) fn object(&self) -> Result<&'a [Member], Finding> {
@@ -31,12 +34,12 @@ impl<'a> At<'a> {
 
     pub(super) fn string(&self) -> Result<String, Finding> {
         let text = self.node.as_str().ok_or_else(|| self.unexpected("a string"))?;
-        without_nul(&self.key, self.node.place, text)?;
+        without_nul(&self.key, self.node.location, text)?;
         Ok(text.to_owned())
     }
 
     pub(super) fn text(&self) -> Result<Text, Finding> {
-        Ok(Text { raw: self.string()?, key: self.key.clone(), place: self.node.place })
+        Ok(Text { raw: self.string()?, key: self.key.clone(), location: self.node.location })
     }
 
     /// An array of strings.
@@ -62,39 +65,56 @@ impl<'a> At<'a> {
     }
 
     /// An integer number of `unit` within bounds.
-    pub(super) fn number(&self, least: u64, most: u64, unit: &str) -> Result<u64, Finding> {
+    pub(super) fn number(&self, min: u64, max: u64, unit: &str) -> Result<u64, Finding> {
         let written = match &self.node.content {
             Content::Number(written) => Some(written),
             _ => None,
         };
         written
             .and_then(|written| written.parse().ok())
-            .filter(|value| (least..=most).contains(value))
+            .filter(|value| (min..=max).contains(value))
             .ok_or_else(|| {
-                let expected = format!("a whole number of {unit} from {least} to {most}");
+                let expected = format!("a whole number of {unit} from {min} to {max}");
                 let found = written.map_or_else(
                     || self.node.kind().to_owned(),
                     |written| written.chars().take(40).collect(),
                 );
-                Finding::unexpected(&self.key, self.node.place, expected, found)
+                Finding::unexpected(&self.key, self.node.location, expected, found)
             })
     }
 
     /// A number of milliseconds, at least 1.
-    pub(super) fn milliseconds(&self, most: Duration) -> Result<Duration, Finding> {
-        let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-        self.number(1, most, "milliseconds").map(Duration::from_millis)
+    pub(super) fn milliseconds(&self, max: Duration) -> Result<Duration, Finding> {
+        let max = u64::try_from(max.as_millis()).unwrap_or(u64::MAX);
+        self.number(1, max, "milliseconds").map(Duration::from_millis)
     }
 }
 
 /// The members of one object, and the list for mistakes found in them.
 pub(super) struct Fields<'a, 'f> {
-    pub(super) key: &'a Key,
-    pub(super) members: &'a [Member],
+    pub(super) key: Key,
+    members: &'a [Member],
     pub(super) findings: &'f mut Vec<Finding>,
 }
 
-impl<'a> Fields<'a, '_> {
+impl<'a, 'f> Fields<'a, 'f> {
+    /// The members of `node`. If it is not an object, the mistake is recorded.
+    pub(super) fn of(key: Key, node: &'a Node, findings: &'f mut Vec<Finding>) -> Option<Self> {
+        match node.as_object() {
+            Some(members) => Some(Self { key, members, findings }),
+            None => {
+                findings.push(At { key, node }.unexpected("an object"));
+                None
+            }
+        }
+    }
+
+    /// The members of an object in this one, if it is there.
+    pub(super) fn section(&mut self, name: &str) -> Option<Fields<'a, '_>> {
+        let (name, node) = self.find(&[name])?;
+        Fields::of(self.key.child(name), node, self.findings)
+    }
+
     /// Reads the first of `names` that is present. A value that cannot be read counts as missing,
     /// and the mistake is recorded.
     pub(super) fn read<T>(
@@ -104,13 +124,7 @@ impl<'a> Fields<'a, '_> {
     ) -> Option<T> {
         let (name, node) = self.find(names)?;
         let key = self.key.child(name);
-        match read(&At { key, node }) {
-            Ok(value) => Some(value),
-            Err(finding) => {
-                self.findings.push(finding);
-                None
-            }
-        }
+        read(&At { key, node }).map_err(|finding| self.findings.push(finding)).ok()
     }
 
     /// The first of `names` that is present, with its value.
@@ -123,15 +137,32 @@ impl<'a> Fields<'a, '_> {
         self.find(names).is_some()
     }
 
+    /// Records a mistake of the whole object, at the location of the first of `names`.
+    pub(super) fn unexpected(&mut self, names: &[&str], expected: &str, found: &str) {
+        let location = self.find(names).and_then(|(_, node)| node.location);
+        self.findings.push(Finding::unexpected(&self.key, location, expected, found));
+    }
+
+    /// Records keys that have no meaning without another.
+    pub(super) fn refuse(&mut self, names: &[&str], other: &str) {
+        for &name in names {
+            if let Some((_, node)) = self.find(&[name]) {
+                let (key, expected) =
+                    (self.key.child(name), format!("this key only together with `{other}`"));
+                self.findings.push(Finding::unexpected(&key, node.location, expected, "it alone"));
+            }
+        }
+    }
+
     /// Records every key that is not in `known`.
     pub(super) fn check_names(&mut self, known: &[&str]) {
         let unknown = self.members.iter().filter(|member| !known.contains(&member.name.as_str()));
         for member in unknown {
-            let key = self.key.child(&member.name);
             // Hints cost time, and a file may have a hundred thousand mistakes of which only twenty
             // are shown.
-            let known = if self.findings.len() < MAX_HINTS { known } else { &[] };
-            self.findings.push(unknown_key(key, &member.name, member.place, known));
+            let hint = (self.findings.len() < MAX_HINTS).then(|| unknown_key_hint(&member.name, known));
+            let kind = FindingKind::UnknownKey { key: self.key.child(&member.name) };
+            self.findings.push(Finding { kind, location: member.location, hint });
         }
     }
 }
@@ -139,7 +170,7 @@ impl<'a> Fields<'a, '_> {
 /// Maximum number of mistakes in a file for which the nearest valid name is searched.
 const MAX_HINTS: usize = 100;
 
-fn unknown_key(key: Key, name: &str, place: Option<Place>, known: &[&str]) -> Finding {
+fn unknown_key_hint(name: &str, known: &[&str]) -> String {
     // The name that other clients use for it.
     let other_name = match name {
         "disabled" if known.contains(&"enabled") => Some("write `\"enabled\": false`".to_owned()),
@@ -157,6 +188,5 @@ fn unknown_key(key: Key, name: &str, place: Option<Place>, known: &[&str]) -> Fi
             .filter(|(distance, known)| *distance <= known.len() / 2)
             .map(|(_, known)| format!("did you mean `{known}`?"))
     };
-    let hint = other_name.or_else(nearest).unwrap_or_else(|| format!("known keys: {}", known.join(", ")));
-    Finding { problem: Problem::UnknownKey { key }, place, hint: Some(hint) }
+    other_name.or_else(nearest).unwrap_or_else(|| format!("known keys: {}", known.join(", ")))
 }

@@ -1,0 +1,88 @@
+//! The keys of `limits` in cx's own file, with their bounds.
+
+use std::time::Duration;
+
+use super::reader::Fields;
+use crate::run::limits::Limits;
+
+/// A limit: its key, its bounds, and its field in [`Limits`].
+#[derive(Debug)]
+pub(super) struct LimitKey {
+    pub(super) name: &'static str,
+    pub(super) min: u64,
+    pub(super) max: u64,
+    unit: &'static str,
+    pub(super) get: fn(&Limits) -> u64,
+    pub(super) set: fn(&mut Limits, u64),
+}
+
+impl LimitKey {
+    /// Whether `value` is at least as strict as the current limits. 0 total calls means no limit.
+    pub(super) fn restricts(&self, limits: &Limits, value: u64) -> bool {
+        let allowed =
+            |value: u64| if self.min == 0 && self.unit == "calls" && value == 0 { u64::MAX } else { value };
+        allowed(value) <= allowed((self.get)(limits))
+    }
+}
+
+macro_rules! limit_keys {
+    ($($name:literal: $field:ident, $min:expr, $max:expr, $unit:literal, $to:expr, $from:expr;)*) => {
+        &[$(LimitKey {
+            name: $name,
+            min: $min,
+            max: $max,
+            unit: $unit,
+            get: |limits| $to(limits.$field),
+            set: |limits, value| limits.$field = $from(value),
+        }),*]
+    };
+}
+
+/// The values that cx allows at most.
+const MAX: Limits = Limits::CEILING;
+
+/// Every key of `limits`.
+pub(super) const LIMIT_KEYS: &[LimitKey] = limit_keys! {
+    "timeoutMs": wall_time, 1, milliseconds(MAX.wall_time), "milliseconds", milliseconds, Duration::from_millis;
+    "cpuTimeMs": cpu_time, 1, milliseconds(MAX.cpu_time), "milliseconds", milliseconds, Duration::from_millis;
+    "memoryBytes": memory_bytes, Limits::MIN_MEMORY_BYTES as u64, MAX.memory_bytes as u64, "bytes", bytes, size;
+    "maxToolCalls": tool_calls, 0, u32::MAX as u64, "calls", u64::from, number;
+    "maxCallsInFlight": calls_in_flight, 1, MAX.calls_in_flight as u64, "calls", u64::from, number;
+    "maxSourceBytes": source_bytes, 1, MAX.source_bytes as u64, "bytes", bytes, size;
+    "maxArgumentBytes": argument_bytes, 2, MAX.argument_bytes as u64, "bytes", bytes, size;
+    "maxResultBytes": result_bytes, 2, MAX.result_bytes as u64, "bytes", bytes, size;
+    "maxOutputBytes": output_bytes, 0, MAX.output_bytes as u64, "bytes", bytes, size;
+    "answerTimeoutMs": answer_time, 1, milliseconds(MAX.answer_time), "milliseconds", milliseconds,
+        Duration::from_millis;
+    "maxPausedMs": paused_time, 0, milliseconds(MAX.paused_time), "milliseconds", milliseconds,
+        Duration::from_millis;
+    "maxQuestions": questions, 0, MAX.questions as u64, "questions", u64::from, number;
+};
+
+const fn milliseconds(time: Duration) -> u64 {
+    // No limit comes near the range of 64 bits.
+    time.as_secs() * 1_000 + time.subsec_millis() as u64
+}
+
+fn bytes(size: usize) -> u64 {
+    size as u64
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn number(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Reads the values in the section `limits`.
+pub(super) fn limits(fields: &mut Fields<'_, '_>) -> Vec<(&'static LimitKey, u64)> {
+    let names: Vec<&str> = LIMIT_KEYS.iter().map(|key| key.name).collect();
+    fields.check_names(&names);
+    let value = |key: &'static LimitKey| {
+        let value = fields.read(&[key.name], |at| at.number(key.min, key.max, key.unit))?;
+        Some((key, value))
+    };
+    LIMIT_KEYS.iter().filter_map(value).collect()
+}

@@ -1,0 +1,268 @@
+//! The resolved configuration, as the rest of the crate and embedders see it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::entry::ServerEntry;
+use super::error::{Finding, Location};
+use crate::mcp::McpServer;
+use crate::run::limits::Limits;
+use crate::text::one_line;
+
+/// Maximum number of warnings of one kind per file.
+pub(super) const MAX_WARNINGS: usize = 20;
+
+/// Where to look for configuration.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// The directory that is searched for `.cx.json`, `.mcp.json` and the like. Its parent
+    /// directories are not searched.
+    pub workspace: PathBuf,
+    /// Files with servers that the user has named. They are trusted, mistakes in them are errors,
+    /// and a later file has precedence over an earlier one.
+    pub files: Vec<PathBuf>,
+    /// Whether to look for files that are not named.
+    pub discover: bool,
+}
+
+/// The resolved configuration.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// The servers that can be used, highest precedence first.
+    pub servers: Vec<McpServer>,
+    /// Patterns `server.tool` of tools that may be called; `None` allows all.
+    pub allow: Option<Vec<String>>,
+    /// Patterns of tools that may not be called. Has precedence over `allow`.
+    pub deny: Vec<String>,
+    /// Patterns, and keywords of [`AskAnnotation`](crate::AskAnnotation), of tools whose calls need
+    /// approval. Has precedence over `allow`.
+    pub ask: Vec<String>,
+    /// Patterns of tools that count as read-only, whatever their annotations say.
+    pub read_only: Vec<String>,
+    /// The limits of a run that requests none.
+    pub limits: Limits,
+    /// The maximum limits that a client may request: the configured ones, and [`Limits::CEILING`]
+    /// for the rest.
+    pub max_limits: Limits,
+    /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
+    /// it.
+    pub strict: bool,
+    /// Whether tool lists are cached on disk between processes.
+    pub cache_enabled: bool,
+    /// The cache directory, if it is not [`Directories::cache`](crate::Directories::cache).
+    pub cache_directory: Option<PathBuf>,
+    /// Settings that were ignored or look dangerous.
+    pub warnings: Vec<ConfigWarning>,
+    /// Servers that are configured but not used.
+    pub skipped: Vec<SkippedServer>,
+    /// Every file that was looked for, in order of precedence.
+    pub files: Vec<ConfigFile>,
+    /// The origin of each value that is not a default, by `mcpServers.NAME`, `limits.NAME` and the
+    /// names of the other settings.
+    pub origins: BTreeMap<String, ConfigOrigin>,
+    /// Arguments as written in the file, by server: values from the environment are not shown.
+    pub(super) written_arguments: BTreeMap<String, Vec<String>>,
+}
+
+/// A problem that the user should know of but that is not an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigWarning {
+    /// Its kind, for programs.
+    pub code: ConfigWarningCode,
+    /// What happened. One line, without secrets and control characters.
+    pub message: String,
+    /// The file, and the line if known.
+    pub origin: Option<ConfigOrigin>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The kinds of [`ConfigWarning`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigWarningCode {
+    /// Part of a workspace file was ignored, because its content is not trusted.
+    Untrusted,
+    /// A file that was looked for cannot be used.
+    Unreadable,
+    /// One server in a file cannot be used.
+    ServerSkipped,
+    /// A variable makes a server load code that is not its own.
+    LoaderVariable,
+    /// A value has no effect.
+    Unused,
+}
+
+impl ConfigWarningCode {
+    /// The name in messages and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Untrusted => "config_untrusted",
+            Self::Unreadable => "config_unreadable",
+            Self::ServerSkipped => "config_server_skipped",
+            Self::LoaderVariable => "config_loader_variable",
+            Self::Unused => "config_unused",
+        }
+    }
+}
+
+impl fmt::Display for ConfigWarning {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(origin) = &self.origin {
+            write!(formatter, "{origin}: ")?;
+        }
+        formatter.write_str(&self.message)
+    }
+}
+
+/// A file and, if the parser knows it, a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigOrigin {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: Option<u32>,
+}
+
+impl fmt::Display for ConfigOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&one_line(&self.file.display().to_string()))?;
+        self.line.map_or(Ok(()), |line| write!(formatter, ":{line}"))
+    }
+}
+
+/// A server that is configured but not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkippedServer {
+    /// Its name.
+    pub name: String,
+    /// Where it is configured.
+    pub origin: ConfigOrigin,
+    /// Why it is not used.
+    pub reason: String,
+}
+
+/// A file that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigFile {
+    /// The file's path.
+    pub path: PathBuf,
+    /// Where the file comes from: `command line`, `CX_CONFIG`, `workspace`, `user`, or the name of
+    /// a client.
+    pub role: &'static str,
+    /// How the file was used.
+    pub status: ConfigFileStatus,
+}
+
+/// How a file that was looked for was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigFileStatus {
+    /// It was read and is used.
+    Used,
+    /// It was read, but only its restrictions are used.
+    Untrusted,
+    /// It does not exist.
+    Missing,
+    /// It cannot be used; there is a warning about it.
+    Unusable,
+    /// Another file of the same kind is used instead.
+    Ignored,
+}
+
+impl ConfigFileStatus {
+    /// The status as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Used => "used",
+            Self::Untrusted => "untrusted",
+            Self::Missing => "missing",
+            Self::Unusable => "unusable",
+            Self::Ignored => "ignored",
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            allow: None,
+            deny: Vec::new(),
+            ask: Vec::new(),
+            read_only: Vec::new(),
+            limits: Limits::default(),
+            max_limits: Limits::CEILING,
+            strict: false,
+            cache_enabled: true,
+            cache_directory: None,
+            warnings: Vec::new(),
+            skipped: Vec::new(),
+            files: Vec::new(),
+            origins: BTreeMap::new(),
+            written_arguments: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Records that a file was looked for.
+    pub(super) fn add_file(&mut self, path: &Path, role: &'static str, status: ConfigFileStatus) {
+        self.files.push(ConfigFile { path: path.to_owned(), role, status });
+    }
+
+    /// Records the origin of a value.
+    pub(super) fn add_origin(&mut self, key: impl Into<String>, file: &Path, location: Option<Location>) {
+        self.origins.insert(key.into(), ConfigOrigin::new(file, location));
+    }
+
+    /// Records a server that is not used.
+    pub(super) fn skip(&mut self, file: &Path, entry: &ServerEntry, reason: &str) {
+        let origin = ConfigOrigin::new(file, entry.location);
+        let (name, reason) = (entry.name.clone(), one_line(reason));
+        self.skipped.push(SkippedServer { name, origin, reason });
+    }
+
+    pub(super) fn warn(
+        &mut self,
+        code: ConfigWarningCode,
+        message: String,
+        file: &Path,
+        location: Option<Location>,
+        hint: Option<String>,
+    ) {
+        let origin = Some(ConfigOrigin::new(file, location));
+        self.warnings.push(ConfigWarning { code, message, origin, hint });
+    }
+
+    /// Warns that parts of a file were ignored, because of mistakes in them. Of many mistakes only
+    /// the first ones: more add no information.
+    pub(super) fn warn_ignored(
+        &mut self,
+        code: ConfigWarningCode,
+        file: &Path,
+        findings: impl IntoIterator<Item = Finding>,
+    ) {
+        for finding in findings.into_iter().take(MAX_WARNINGS) {
+            self.warn(code, format!("ignored: {}", finding.kind), file, finding.location, finding.hint);
+        }
+    }
+
+    /// Warns that part of a file was ignored or a server not used, because the file is not trusted.
+    pub(super) fn warn_untrusted(&mut self, message: String, file: &Path, location: Option<Location>) {
+        let hint = format!("look at it and decide: cx trust {}", one_line(&file.display().to_string()));
+        self.warn(ConfigWarningCode::Untrusted, message, file, location, Some(hint));
+    }
+}
+
+impl ConfigOrigin {
+    fn new(file: &Path, location: Option<Location>) -> Self {
+        Self { file: file.to_owned(), line: location.map(|location| location.line) }
+    }
+}
