@@ -5,4 +5,4 @@ mod soak;
 /// Attackers and honest clients share one server.
 mod soak_attackers;
 /// A walker over every function that a script can reach, with hostile receivers and arguments.
-mod walk;
+pub(crate) mod walk;
