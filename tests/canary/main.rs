@@ -7,7 +7,7 @@
 //!
 //! With the argument `walk`: many scripts, one a line; see `walk.rs`.
 //!
-//! With the argument `rest` and the directory of compiled code: what two warm interpreters give back while nothing runs.
+//! With the argument `idle` and the directory of compiled code: what two warm interpreters give back while nothing runs.
 #![expect(
     unsafe_code,
     clippy::print_stdout,
@@ -27,7 +27,7 @@ use serde_json::json;
 fn main() {
     if std::env::args().nth(1).is_some_and(|word| word == "walk") {
         walk::walk();
-        // A lost thread runs on; leaving `main` would run destructors beside it.
+        // A hung worker runs on; leaving `main` would run destructors beside it.
         // SAFETY: `_exit` has no preconditions.
         unsafe { libc::_exit(0) }
     }
@@ -37,8 +37,8 @@ fn main() {
         // SAFETY: `_exit` has no preconditions.
         unsafe { libc::_exit(9) }
     });
-    if std::env::args().nth(1).is_some_and(|word| word == "rest") {
-        return rest();
+    if std::env::args().nth(1).is_some_and(|word| word == "idle") {
+        return idle_trim();
     }
     let number = |position: usize| {
         let argument = std::env::args().nth(position);
@@ -123,7 +123,7 @@ fn main() {
         });
         println!("{report}");
     });
-    // A lost thread runs on; leaving `main` would run destructors beside it.
+    // A hung worker runs on; leaving `main` would run destructors beside it.
     // SAFETY: `_exit` has no preconditions.
     unsafe { libc::_exit(0) }
 }
@@ -141,7 +141,7 @@ async fn settled(before: u64) -> u64 {
 }
 
 /// Prints resident megabytes when two interpreters are warm and after some idle seconds, and what runs give afterwards.
-fn rest() {
+fn idle_trim() {
     let cache = std::env::args_os().nth(2).expect("a directory");
     let builder = Executor::builder()
         .languages([Language::Python])

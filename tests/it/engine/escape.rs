@@ -70,11 +70,11 @@ async fn jc_003_tool_call_in_finally() {
 
 #[tokio::test]
 async fn jc_004_microtask_flood() {
+    // Each turn leaves nothing, or a promise that waits for the next.
+    let source = "const f = () => { Promise.resolve().then(f) }; f(); await new Promise(() => {})";
+    ends(source, ONE_SECOND, ErrorCode::Timeout).await;
     let source = "const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})";
-    // Each turn leaves a promise that waits for the next.
-    let (result, _) = attack(source, ONE_SECOND).await;
-    let code = result.error().unwrap().code;
-    assert!(matches!(code, ErrorCode::Timeout | ErrorCode::MemoryLimit), "{}", result.to_json());
+    ends(source, DEFAULT, ErrorCode::MemoryLimit).await;
 }
 
 #[tokio::test]
@@ -101,10 +101,9 @@ async fn jc_007_catastrophic_regex() {
 
 #[tokio::test]
 async fn jc_008_bigint_work() {
-    let source = "let x = 3n ** (2n ** 22n); for (;;) x = x.toString().length > 0 ? x * x : x";
-    let (result, _) = attack(source, ONE_SECOND).await;
-    let code = result.error().unwrap().code;
-    assert!(matches!(code, ErrorCode::Timeout | ErrorCode::RuntimeError), "{}", result.to_json());
+    let source =
+        "const x = 3n ** (2n ** 20n); let digits = 0; for (;;) digits += x.toString().length + (x * x > x)";
+    ends(source, ONE_SECOND, ErrorCode::Timeout).await;
 }
 
 /// The guards refuse these; `jc_009_without_guards` gets past them.
@@ -171,19 +170,19 @@ async fn jc_011_several_wedgers_at_once() {
 fn jc_012_error_that_hangs_while_it_is_formatted() {
     survives(
         "throw { get message() { for (;;) {} }, get stack() { for (;;) {} }, toString() { for (;;) {} } }",
-        &["TIMEOUT", "RUNTIME_ERROR"],
+        "RUNTIME_ERROR",
         400,
     );
     survives(
         "throw Object.defineProperty(new Error('x'), 'message', { get() { for (;;) {} } })",
-        &["TIMEOUT"],
+        "TIMEOUT",
         400,
     );
 }
 
 #[test]
 fn jc_013_prepare_stack_trace_loops() {
-    survives("Error.prepareStackTrace = () => { for (;;) {} }; null.x", &["TIMEOUT"], 400);
+    survives("Error.prepareStackTrace = () => { for (;;) {} }; null.x", "TIMEOUT", 400);
 }
 
 #[test]
@@ -203,22 +202,22 @@ fn jc_014_deep_recursion() {
 #[test]
 fn jc_015_parser_overflow_in_the_stripper() {
     let repeated = |text: &str, count: usize| text.repeat(count);
+    // What nests with type arguments is too much work before it is too deep.
+    let types = format!("type T={}", repeated("A<", 100_000));
+    assert_eq!(canary(&types, 5_000, 64)["hostile"]["error"]["code"], "TRANSPILE_ERROR");
     for source in [
         repeated("(", 200_000),
         repeated("[", 200_000),
         format!("1{}", repeated("+1", 400_000)),
         repeated("a?", 100_000),
         repeated("`${", 100_000),
-        format!("type T={}", repeated("A<", 100_000)),
         repeated("!", 500_000),
         repeated("a=>", 200_000),
         repeated("if(a){}else ", 50_000),
         repeated("{", 500_000),
     ] {
         let report = canary(&source, 5_000, 64);
-        let code = &report["hostile"]["error"]["code"];
-        // What nests with type arguments is too much work before it is too deep.
-        assert!(code == "SYNTAX_ERROR" || code == "TRANSPILE_ERROR", "{}…: {report:#}", &source[..20]);
+        assert_eq!(report["hostile"]["error"]["code"], "SYNTAX_ERROR", "{}…: {report:#}", &source[..20]);
     }
 }
 
@@ -306,7 +305,7 @@ async fn jc_026_hogs_do_not_starve_an_honest_run() {
 
 #[test]
 fn jm_027_string_doubling() {
-    survives("let s = 'x'; for (;;) s += s", &["MEMORY_LIMIT", "RUNTIME_ERROR"], 800);
+    survives("let s = 'x'; for (;;) s += s", "RUNTIME_ERROR", 800);
 }
 
 #[test]
@@ -343,33 +342,28 @@ fn jm_030_to_036_large_single_allocations() {
         r#"JSON.parse("[" + "1,".repeat(2 ** 24) + "1]")"#,
         "let a = [1]; for (;;) a = a.concat(a)",
         "const o = {}; for (let i = 0; ; i++) o['k' + i] = i",
-        r#"eval("[" + "1,".repeat(2 ** 25) + "1]")"#,
     ] {
-        let report = canary(source, 10_000, 64);
-        let code = report["hostile"]["error"]["code"].as_str().unwrap_or("none");
-        assert!(["MEMORY_LIMIT", "RUNTIME_ERROR", "TIMEOUT"].contains(&code), "{source}: {report:#}");
-        assert!(report["peakMegabytes"].as_u64().unwrap() < 1_500, "{source}: {report:#}");
+        survives(source, "MEMORY_LIMIT", 1_500);
     }
+    survives(r#"eval("[" + "1,".repeat(2 ** 25) + "1]")"#, "RUNTIME_ERROR", 1_500);
 }
 
 #[test]
 fn jm_037_fill_on_an_array_like() {
     let source = "Array.prototype.fill.call({length: 2 ** 24}, 0)";
-    survives(source, &["MEMORY_LIMIT", "TIMEOUT"], 2_600);
+    survives(source, "MEMORY_LIMIT", 2_600);
 }
 
 #[test]
 fn jm_038_spread_of_something_huge() {
     for source in ["[...Array(2 ** 32 - 1)]", "[...new Intl.Segmenter().segment('a'.repeat(2 ** 25))]"] {
-        let report = canary(source, 3_000, 64);
-        let code = report["hostile"]["error"]["code"].as_str().unwrap_or("none");
-        assert!(["MEMORY_LIMIT", "RUNTIME_ERROR", "TIMEOUT"].contains(&code), "{source}: {report:#}");
+        survives(source, "MEMORY_LIMIT", 1_500);
     }
 }
 
 #[test]
 fn jm_039_array_buffers() {
-    survives("const k = []; for (;;) k.push(new ArrayBuffer(2 ** 24).slice(0))", &["MEMORY_LIMIT"], 320);
+    survives("const k = []; for (;;) k.push(new ArrayBuffer(2 ** 24).slice(0))", "MEMORY_LIMIT", 320);
     let report = canary("const k = []; for (;;) k.push(new Uint8Array(8))", 20_000, 64);
     assert_eq!(report["hostile"]["error"]["code"], "MEMORY_LIMIT", "{report:#}");
     assert!(report["peakMegabytes"].as_u64().unwrap() < 500, "{report:#}");
@@ -415,9 +409,7 @@ fn jm_043_clone_and_transfer() {
         try { for (;;) keep.push(structuredClone(buffer)) } catch (error) { return [buffer.byteLength, error.name] }
     ";
     let report = canary(source, 10_000, 64);
-    let code = report["hostile"]["error"]["code"].as_str();
-    let value = &report["hostile"]["value"][0];
-    assert!(code == Some("MEMORY_LIMIT") || value == &json!(1 << 20), "{report:#}");
+    assert_eq!(report["hostile"]["value"], json!([1 << 20, "RangeError"]), "{report:#}");
 }
 
 #[test]
@@ -431,11 +423,9 @@ fn jm_044_console_flood() {
 
 #[test]
 fn jm_045_intern_tables() {
-    for source in
-        ["for (let i = 0; ; i++) Symbol.for('k' + i)", "for (let i = 0; ; i++) new RegExp('a' + i).test('a')"]
-    {
-        survives(source, &["MEMORY_LIMIT", "TIMEOUT"], 500);
-    }
+    survives("for (let i = 0; ; i++) Symbol.for('k' + i)", "MEMORY_LIMIT", 500);
+    // Expressions that nothing holds are collected.
+    survives("for (let i = 0; ; i++) new RegExp('a' + i).test('a')", "TIMEOUT", 500);
 }
 
 #[tokio::test]
@@ -531,8 +521,9 @@ async fn je_054_constructor_chain() {
         ];
         return attempts.map((attempt) => { try { attempt(); return 'ran' } catch (e) { return e.name } })";
     let (result, _) = attack(source, DEFAULT).await;
-    let names = result.value().unwrap().as_array().unwrap();
-    assert!(names.iter().all(|name| name == "EvalError" || name == "TypeError"), "{names:?}");
+    // The last one asks the timer for a text, which it does not take.
+    let expected = [vec!["EvalError"; 10], vec!["TypeError"]].concat();
+    assert_eq!(result.value(), Some(&json!(expected)));
 }
 
 #[tokio::test]
@@ -853,7 +844,7 @@ async fn bv_087_cycle() {
 #[test]
 fn bv_088_billion_laughs() {
     let source = "let a = []; for (let i = 0; i < 40; i++) a = [a, a]; return a";
-    survives(source, &["TIMEOUT", "MEMORY_LIMIT", "RESULT_TOO_LARGE", "RUNTIME_ERROR"], 1_500);
+    survives(source, "MEMORY_LIMIT", 1_500);
 }
 
 #[tokio::test]
@@ -894,7 +885,7 @@ fn bv_091_sparse_array() {
         "const a: any[] = []; a.length = 2 ** 32 - 1; return a",
         "const a: any[] = []; a.length = 2 ** 32 - 1; await mock.echo({ a })",
     ] {
-        survives(source, &["TIMEOUT", "MEMORY_LIMIT", "RESULT_TOO_LARGE", "RUNTIME_ERROR"], 2_000);
+        survives(source, "RUNTIME_ERROR", 2_000);
     }
 }
 

@@ -46,8 +46,7 @@ async fn v_307_what_a_listener_throws_ends_the_run() {
         let result = crate::support::run(&*listener(body)).await;
         let error = result.error().unwrap_or_else(|| panic!("{}", result.to_json()));
         assert_eq!(error.code, ErrorCode::RuntimeError, "{error:?}");
-        let shown = format!("{:?} {}", error.name, error.message);
-        assert!(shown.contains("RangeError") || shown.contains("already being dispatched"), "{shown}");
+        assert_eq!(error.name.as_deref(), Some("RangeError"), "{error:?}");
     }
     let aborted = "const c = new AbortController(); c.signal.onabort = () => { throw new RangeError('aborted') }; c.abort(); await new Promise(() => {})";
     assert_eq!(failure(aborted).await.1, "aborted");

@@ -466,8 +466,7 @@ return [random.random(), secrets.token_hex(8), str(uuid.uuid4()), str(uuid.uuid1
 /// Ways to end the interpreter: each is the run's end only.
 #[test]
 fn px_132_exits() {
-    let error = &["RUNTIME_ERROR"][..];
-    let value = &["none"][..];
+    let (error, value) = ("RUNTIME_ERROR", "none");
     let attacks = [
         ("import sys; sys.exit(0)", value),
         ("raise SystemExit", value),
@@ -480,24 +479,15 @@ fn px_132_exits() {
         ("import os; os._exit(3)", error),
         ("import os; os.abort()", error),
         ("import faulthandler; faulthandler._sigsegv()", error),
-        (
-            "import sys; sys.setrecursionlimit(10 ** 9); exec('def f(): f()\\nf()')",
-            &["RUNTIME_ERROR", "MEMORY_LIMIT"][..],
-        ),
-        (
-            "import gc\nfor one in gc.get_objects():\n    if type(one) is dict: one.clear()",
-            &["RUNTIME_ERROR", "none"][..],
-        ),
-        (
-            "f = lambda: 0\nf.__code__ = f.__code__.replace(co_code=bytes(range(1, 255)) * 20)\nf()",
-            &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..],
-        ),
+        ("import sys; sys.setrecursionlimit(10 ** 9); exec('def f(): f()\\nf()')", error),
+        ("import gc\nfor one in gc.get_objects():\n    if type(one) is dict: one.clear()", value),
+        ("f = lambda: 0\nf.__code__ = f.__code__.replace(co_code=bytes(range(1, 255)) * 20)\nf()", error),
         (
             "f = lambda: 0\nf.__code__ = f.__code__.replace(co_stacksize=0, co_nlocals=0, co_consts=(), co_code=bytes([83, 255, 82, 200]) * 50)\nf()",
-            &["RUNTIME_ERROR", "none", "TIMEOUT", "MEMORY_LIMIT"][..],
+            error,
         ),
     ];
-    survives_all(&attacks, 2_000, BESIDE);
+    survives_all(&attacks, 20_000, BESIDE);
 }
 
 /// Everything that is written goes to the run's log; the process's own stdout carries nothing of it. The child's whole
@@ -515,7 +505,7 @@ for attempt in [lambda: open(1, 'wb', buffering=0).write(b'reopened\n'), lambda:
     try: found.append(repr(attempt()))
     except Exception as error: found.append(type(error).__name__)
 return found"#;
-    let report = survives(source, 5_000, &["none"], BESIDE);
+    let report = survives(source, 20_000, "none", BESIDE);
     let output = report["output"].as_str().unwrap();
     for line in ["{\"jsonrpc\": \"2.0\"}", "to two", "dunder"] {
         assert!(output.contains(line), "{line}: {report:#}");
@@ -523,50 +513,46 @@ return found"#;
     let found = report["value"].as_array().unwrap();
     assert_eq!(found[2], "EOFError", "{report:#}");
     assert_eq!(found[3], "EOFError", "{report:#}");
-    assert!(found[1] == "b''" || found[1] == "OSError", "{report:#}");
+    assert_eq!(found[1], "b''", "{report:#}");
 }
 
 #[test]
 fn px_134_exception_tricks() {
-    let both = &["RUNTIME_ERROR", "TIMEOUT"][..];
     let attacks = [
-        ("class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E", &["TIMEOUT"][..]),
-        ("class E(Exception):\n    def __str__(self): raise self\nraise E", &["RUNTIME_ERROR"][..]),
-        (
-            "class E(Exception):\n    def __str__(self): return 'x' * 10 ** 9\nraise E",
-            &["RUNTIME_ERROR", "MEMORY_LIMIT"][..],
-        ),
-        ("class E(Exception):\n    def __str__(self): return 1\nraise E", &["RUNTIME_ERROR"][..]),
+        ("class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E", "TIMEOUT"),
+        ("class E(Exception):\n    def __str__(self): raise self\nraise E", "RUNTIME_ERROR"),
+        ("class E(Exception):\n    def __str__(self): return 'x' * 10 ** 9\nraise E", "RUNTIME_ERROR"),
+        ("class E(Exception):\n    def __str__(self): return 1\nraise E", "RUNTIME_ERROR"),
         (
             "class E(Exception):\n    @property\n    def __class__(self):\n        while True: pass\nraise E",
-            both,
+            "TIMEOUT",
         ),
         (
             "class M(type):\n    @property\n    def __name__(cls):\n        while True: pass\nclass E(Exception, metaclass=M): pass\nraise E",
-            both,
+            "TIMEOUT",
         ),
-        ("class E(Exception):\n    def __hash__(self):\n        while True: pass\nraise E", both),
+        ("class E(Exception):\n    def __hash__(self):\n        while True: pass\nraise E", "TIMEOUT"),
         (
             "class E(Exception):\n    @property\n    def __notes__(self):\n        while True: yield 'x'\nraise E",
-            both,
+            "RUNTIME_ERROR",
         ),
         (
             "import sys\nsys.excepthook = lambda *a: [0 for _ in iter(int, 1)]\nraise ValueError('seen')",
-            &["RUNTIME_ERROR"][..],
+            "RUNTIME_ERROR",
         ),
         (
             "def f(n):\n    try: raise ValueError(n)\n    except ValueError:\n        if n: f(n - 1)\n        raise\nf(300)",
-            &["RUNTIME_ERROR"][..],
+            "RUNTIME_ERROR",
         ),
         (
             "e = ValueError('x' * 10 ** 6)\ne.__cause__ = e\nfor _ in range(1000): e.add_note('n' * 10 ** 4)\nraise e",
-            &["RUNTIME_ERROR"][..],
+            "RUNTIME_ERROR",
         ),
         (
             "g = ValueError('e')\nfor _ in range(500): g = ExceptionGroup('g', [g, ValueError('v')])\nraise g",
-            &["RUNTIME_ERROR"][..],
+            "RUNTIME_ERROR",
         ),
-        ("raise ExceptionGroup('many', [ValueError(i) for i in range(10 ** 5)])", &["RUNTIME_ERROR"][..]),
+        ("raise ExceptionGroup('many', [ValueError(i) for i in range(10 ** 5)])", "RUNTIME_ERROR"),
     ];
     for ((source, _), outcome) in attacks.iter().zip(survives_all(&attacks, 1_000, BESIDE)) {
         let error = outcome["error"].to_string();

@@ -8,7 +8,8 @@ use cx::{Error, ErrorCode, ExecuteResult, Limits, Script};
 use serde_json::{Value, json};
 
 use crate::support::python_executor::{
-    BESIDE, attack, builder, ends, executor, failure, rest, small, survive, survives, value, within,
+    BESIDE, attack, builder, ends, executor, failure, idle_trim, small, survive, survives, survives_all,
+    value, within,
 };
 use crate::support::stopwatch::{LATE, Stopwatch};
 
@@ -238,16 +239,15 @@ fn pc_104_loops_in_c() {
         "import re; re.match(r'(a+)+$', 'a' * 40 + '!')",
         "import itertools; max(itertools.repeat(1))",
         "import collections, itertools; collections.deque(itertools.repeat(0), maxlen=0)",
+        "while True: 7 ** 10 ** 5",
         "import functools\nclass C:\n    def __lt__(self, other):\n        while True: pass\nsorted([C(), C()])",
     ];
-    survive(&sources, 700, &["TIMEOUT"], BESIDE);
-    // Also too large, or clever enough to come to an end.
-    survives("10 ** 10 ** 8", 700, &["TIMEOUT", "MEMORY_LIMIT"], BESIDE);
-    survives("'a' * 10 ** 6 in ('a' * (10 ** 6 - 1) + 'b') * 10", 700, &["TIMEOUT", "none"], BESIDE);
+    survive(&sources, 700, "TIMEOUT", BESIDE);
+    // Clever enough to come to an end.
+    survives("'a' * 10 ** 6 in ('a' * (10 ** 6 - 1) + 'b') * 10", 20_000, "none", BESIDE);
     // Never begun: more than there can be at all, of which the host is not even asked.
-    let report = survives("list(range(10 ** 9))", 5_000, &["RUNTIME_ERROR", "MEMORY_LIMIT"], BESIDE);
-    let error = &report["error"];
-    assert!(!error["message"].as_str().unwrap().is_empty(), "{report:#}");
+    let report = survives("list(range(10 ** 9))", 20_000, "RUNTIME_ERROR", BESIDE);
+    assert_eq!(report["error"]["name"], "MemoryError", "{report:#}");
 }
 
 /// One instruction that fills or copies all of the memory there is, again and again.
@@ -257,40 +257,48 @@ fn pc_105_bulk_memory() {
 a = bytearray(8 << 20)
 b = bytes(8 << 20)
 while True: a[:] = b";
-    survives(source, 700, &["TIMEOUT"], BESIDE);
+    survives(source, 700, "TIMEOUT", BESIDE);
 }
 
 #[test]
 fn pc_106_recursion() {
-    // A report of a `RecursionError` is a clear outcome too, and so is that of a stack.
-    let sources = [
-        "def f(): return f()\nf()",
-        "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): return f()\nf()",
-        "import sys\nsys.setrecursionlimit(10 ** 9)\nclass C:\n    def __getattr__(self, name): return getattr(self, name + 'x')\nC().a",
-        "import json; json.loads('[' * 10 ** 5)",
-        "eval('(' * 10 ** 5)",
-        "a = []\nfor _ in range(10 ** 5): a = [a]\nrepr(a)",
-        "import ast; ast.parse('-' * 10 ** 5 + '1')",
-        "import re; re.compile('(' * 5000)",
-        "import sys\nsys.setrecursionlimit(10 ** 9)\nimport re; re.compile('(' * 50_000 + ')' * 50_000)",
-        "compile('a' + '.b' * 10 ** 5, '', 'eval')",
-        "compile('+'.join(['a'] * 10 ** 5), '', 'eval')",
-        "import sys\nsys.setrecursionlimit(10 ** 9)\nclass A:\n    def __eq__(self, o): return [self] == [o]\nA() == A()",
-        "import copy, sys\nsys.setrecursionlimit(10 ** 9)\na = []\nfor _ in range(10 ** 5): a = [a]\ncopy.deepcopy(a)",
+    let attacks = [
+        ("def f(): return f()\nf()", "RUNTIME_ERROR"),
+        ("import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): return f()\nf()", "RUNTIME_ERROR"),
+        (
+            "import sys\nsys.setrecursionlimit(10 ** 9)\nclass C:\n    def __getattr__(self, name): return getattr(self, name + 'x')\nC().a",
+            "RUNTIME_ERROR",
+        ),
+        ("import json; json.loads('[' * 10 ** 5)", "RUNTIME_ERROR"),
+        ("eval('(' * 10 ** 5)", "RUNTIME_ERROR"),
+        ("a = []\nfor _ in range(10 ** 5): a = [a]\nrepr(a)", "RUNTIME_ERROR"),
+        ("import ast; ast.parse('-' * 10 ** 5 + '1')", "RUNTIME_ERROR"),
+        ("import re; re.compile('(' * 5000)", "RUNTIME_ERROR"),
+        (
+            "import sys\nsys.setrecursionlimit(10 ** 9)\nimport re; re.compile('(' * 50_000 + ')' * 50_000)",
+            "MEMORY_LIMIT",
+        ),
+        ("compile('a' + '.b' * 10 ** 5, '', 'eval')", "RUNTIME_ERROR"),
+        ("compile('+'.join(['a'] * 10 ** 5), '', 'eval')", "MEMORY_LIMIT"),
+        (
+            "import sys\nsys.setrecursionlimit(10 ** 9)\nclass A:\n    def __eq__(self, o): return [self] == [o]\nA() == A()",
+            "RUNTIME_ERROR",
+        ),
+        (
+            "import copy, sys\nsys.setrecursionlimit(10 ** 9)\na = []\nfor _ in range(10 ** 5): a = [a]\ncopy.deepcopy(a)",
+            "MEMORY_LIMIT",
+        ),
     ];
-    let outcomes = survive(&sources, 5_000, &["RUNTIME_ERROR", "MEMORY_LIMIT"], BESIDE);
-    for (source, outcome) in sources.iter().zip(outcomes) {
-        if outcome["error"]["code"] == "RUNTIME_ERROR" {
-            let name = outcome["error"]["name"].as_str().unwrap_or_default();
-            let names = ["RecursionError", "SyntaxError", "PatternError", "JSONDecodeError", "MemoryError"];
-            assert!(names.contains(&name), "{source}: {outcome:#}");
-        }
+    for ((source, code), outcome) in attacks.iter().zip(survives_all(&attacks, 20_000, BESIDE)) {
+        // CPython's parser reports its own stack as a lack of memory.
+        let parses = source.starts_with("eval(") || source.contains("ast.parse");
+        let name = if parses { "MemoryError" } else { "RecursionError" };
+        assert!(*code == "MEMORY_LIMIT" || outcome["error"]["name"] == name, "{source}: {outcome:#}");
     }
     // So does the destruction of what is nested: CPython's own measure of its stack does not see all of it.
     let source = "a = None\nfor _ in range(10 ** 6): a = (a,)\ndel a\nreturn 1";
-    let outcome = survives(source, 10_000, &["none", "MEMORY_LIMIT", "RUNTIME_ERROR"], BESIDE);
-    let name = &outcome["error"]["name"];
-    assert!(outcome["error"]["code"] != "RUNTIME_ERROR" || name == "RecursionError", "{outcome:#}");
+    let outcome = survives(source, 20_000, "RUNTIME_ERROR", BESIDE);
+    assert_eq!(outcome["error"]["name"], "RecursionError", "{outcome:#}");
 }
 
 /// A source that is nested ends before anything runs.
@@ -300,9 +308,9 @@ async fn pc_106_nested_source() {
         ["(".repeat(100_000), "-".repeat(100_000) + "1", "[".repeat(400_000), "x=".repeat(200_000) + "1"]
     {
         let result = limited(&source, small()).await;
-        let code = result.error().unwrap().code;
-        assert!(
-            matches!(code, ErrorCode::SyntaxError | ErrorCode::RuntimeError | ErrorCode::MemoryLimit),
+        assert_eq!(
+            result.error().unwrap().code,
+            ErrorCode::SyntaxError,
             "{}: {}",
             &source[..10],
             result.to_json()
@@ -400,11 +408,11 @@ async fn pc_111_many_starts() {
 
 #[test]
 fn pm_112_one_large_block() {
-    survives("bytearray(1 << 30)", 5_000, &["MEMORY_LIMIT"], BESIDE);
+    survives("bytearray(1 << 30)", 5_000, "MEMORY_LIMIT", BESIDE);
     let source = "
 try: bytearray(1 << 30)
 except MemoryError: return len(bytes(1 << 20))";
-    let report = survives(source, 5_000, &["none"], BESIDE);
+    let report = survives(source, 5_000, "none", BESIDE);
     assert_eq!(report["value"], 1 << 20, "{report:#}");
 }
 
@@ -418,7 +426,7 @@ fn pm_113_growth_of_every_kind() {
         "a = []\nwhile True: a.append(lambda: a)",
         "import asyncio\na = []\nwhile True: a.append(asyncio.ensure_future(asyncio.sleep(1e6)))",
     ];
-    survive(&sources, 10_000, &["MEMORY_LIMIT"], BESIDE);
+    survive(&sources, 10_000, "MEMORY_LIMIT", BESIDE);
 }
 
 #[test]
@@ -429,27 +437,30 @@ while True:
     try:
         while True: a.append(bytearray(2 ** 16))
     except MemoryError: pass";
-    survives(source, 1_000, &["TIMEOUT", "MEMORY_LIMIT"], BESIDE);
+    survives(source, 1_000, "TIMEOUT", BESIDE);
 }
 
 #[test]
 fn pm_115_bombs() {
-    let sources = [
-        "import zlib\nbomb = zlib.compress(bytes(30 << 20))\nbomb = zlib.compress(bomb * 8)\nzlib.decompress(zlib.decompress(bomb))",
-        "'x' * 2 ** 31",
-        "'{:>2000000000}'.format(1)",
-        "import itertools; list(itertools.product(range(1000), repeat=3))",
+    let attacks = [
+        (
+            "import zlib\nbomb = zlib.compress(bytes(30 << 20))\nbomb = zlib.compress(bomb * 8)\nzlib.decompress(zlib.decompress(bomb))",
+            "MEMORY_LIMIT",
+        ),
+        ("'x' * 2 ** 31", "RUNTIME_ERROR"),
+        ("'{:>2000000000}'.format(1)", "MEMORY_LIMIT"),
+        ("import itertools; list(itertools.product(range(1000), repeat=3))", "MEMORY_LIMIT"),
     ];
-    survive(&sources, 10_000, &["MEMORY_LIMIT", "RUNTIME_ERROR"], BESIDE);
+    survives_all(&attacks, 20_000, BESIDE);
     // CPython's own guard against numbers as text.
-    let report = survives("int('9' * 10 ** 7)", 5_000, &["RUNTIME_ERROR"], BESIDE);
+    let report = survives("int('9' * 10 ** 7)", 5_000, "RUNTIME_ERROR", BESIDE);
     assert_eq!(report["error"]["name"], "ValueError", "{report:#}");
 }
 
 /// What an idle interpreter only reads is taken out of memory, and comes back when it is needed.
 #[test]
 fn idle_interpreters_give_memory_back() {
-    let report = rest();
+    let report = idle_trim();
     let megabytes = |name: &str| report[name].as_u64().unwrap();
     assert!(megabytes("idleMegabytes") + 20 <= megabytes("busyMegabytes"), "{report}");
     assert_eq!(report["values"], json!([2, 2, 2]));
@@ -465,7 +476,7 @@ fn pm_116_print_flood() {
         "import wit_world\nwhile True: wit_world.log(wit_world.OutputStream.STDOUT, 'x' * 10 ** 6)",
         "import sys\nwhile True: sys.stderr.write('x')",
     ];
-    for (source, outcome) in sources.iter().zip(survive(&sources, 600, &["TIMEOUT"], BESIDE)) {
+    for (source, outcome) in sources.iter().zip(survive(&sources, 600, "TIMEOUT", BESIDE)) {
         // Each writes far more than is kept, but for the one that writes letter by letter.
         let dropped = outcome["outputBytesDropped"].as_u64().unwrap_or(0);
         assert!(dropped > 1 << 20 || source.ends_with("write('x')"), "{source}: {dropped}");
@@ -475,7 +486,7 @@ fn pm_116_print_flood() {
     }
     // Many lines without a text.
     let source = "import wit_world\nwhile True: wit_world.log(wit_world.OutputStream.STDERR, '')";
-    survives(source, 800, &["TIMEOUT"], 128);
+    survives(source, 800, "TIMEOUT", 128);
 }
 
 /// What one call brings to the host, and what many bring together that nobody waits for.
@@ -483,7 +494,7 @@ fn pm_116_print_flood() {
 fn pm_117_payloads() {
     let source = "
 while True: call_tool('mock', 'echo', {'s': 'x' * (9 << 20)})";
-    survives(source, 800, &["TIMEOUT", "MEMORY_LIMIT"], BESIDE);
+    survives(source, 20_000, "MEMORY_LIMIT", BESIDE);
     let direct = "
 from wit_world import Operation, start_call, wait
 text = 'x' * (9 << 20)
@@ -493,20 +504,23 @@ for operation in Operation:
             start_call(operation, *names)
             wait(None)
 return 'done'";
-    let report = survives(direct, 10_000, &["none"], BESIDE);
+    let report = survives(direct, 10_000, "none", BESIDE);
     assert_eq!(report["value"], "done", "{report:#}");
     // Not waited for: names, questions and answers are bounded together.
-    for call in [
-        "start_call(Operation.TOOL, 'mock', 'hang', '{\"s\":\"' + 'x' * (2 << 20) + '\"}')",
-        "start_call(Operation.TOOL, 'x' * (10 << 20), 'a', '')",
-        "start_call(Operation.QUERY, '', '', '{\"kind\":\"server\",\"server\":\"' + 'x' * (2 << 20) + '\"}')",
-        "start_call(Operation.TOOL, 'mock', 'big', '{\"bytes\": 8000000}')",
+    for (calls, call) in [
+        (900, "start_call(Operation.TOOL, 'mock', 'hang', '{\"s\":\"' + 'x' * (2 << 20) + '\"}')"),
+        (900, "start_call(Operation.TOOL, 'x' * (10 << 20), 'a', '')"),
+        (
+            900,
+            "start_call(Operation.QUERY, '', '', '{\"kind\":\"server\",\"server\":\"' + 'x' * (2 << 20) + '\"}')",
+        ),
+        // An answer may be as long as a result, 16 MB, and so may all that wait for the guest.
+        (40, "start_call(Operation.TOOL, 'mock', 'big', '{\"bytes\": 8000000}')"),
     ] {
         let source = format!(
-            "from wit_world import Operation, start_call\nfor _ in range(900): {call}\nreturn 'done'"
+            "from wit_world import Operation, start_call\nfor _ in range({calls}): {call}\nreturn 'done'"
         );
-        // An answer may be as long as a result, 16 MB, and so may all that wait for the guest.
-        survives(&source, 10_000, &["none", "MEMORY_LIMIT", "RUNTIME_ERROR", "TIMEOUT"], BESIDE);
+        survives(&source, 20_000, "none", BESIDE);
     }
 }
 
@@ -527,7 +541,7 @@ while some := wait(None):
         assert completion.call not in answered
         answered[completion.call] = completion.answer
 return [at_once >= 99_000, len(answered)]";
-    let report = survives(source, 15_000, &["none"], BESIDE);
+    let report = survives(source, 15_000, "none", BESIDE);
     assert_eq!(report["value"], json!([true, 100_000]), "{report:#}");
     // As many as a run may make, and each of the others was refused.
     assert_eq!(report["toolCallsMade"], 100_001, "{report:#}");
@@ -537,7 +551,7 @@ return [at_once >= 99_000, len(answered)]";
     let source = "
 from wit_world import Operation, start_call
 while True: start_call(Operation.TOOL, 'mock', 'echo', '')";
-    survives(source, 800, &["TIMEOUT"], BESIDE);
+    survives(source, 800, "TIMEOUT", BESIDE);
 }
 
 /// What a script can hold of the host's: the ways in which CPython asks for it.
@@ -554,13 +568,13 @@ for number in range(100_000):
     try: open_ones.append(os.dup(1))
     except OSError: break
 return 'done'";
-    survives(source, 10_000, &["none", "RUNTIME_ERROR"], BESIDE);
+    survives(source, 20_000, "none", BESIDE);
 }
 
 #[test]
 fn pm_119_random_bytes() {
-    survives("import os; os.urandom(2 ** 30)", 5_000, &["MEMORY_LIMIT"], BESIDE);
-    survives("import os\nwhile True: os.urandom(4 << 20)", 600, &["TIMEOUT"], BESIDE);
-    let report = survives("import os; return len(os.urandom(1 << 20))", 5_000, &["none"], BESIDE);
+    survives("import os; os.urandom(2 ** 30)", 5_000, "MEMORY_LIMIT", BESIDE);
+    survives("import os\nwhile True: os.urandom(4 << 20)", 600, "TIMEOUT", BESIDE);
+    let report = survives("import os; return len(os.urandom(1 << 20))", 5_000, "none", BESIDE);
     assert_eq!(report["value"], 1 << 20, "{report:#}");
 }

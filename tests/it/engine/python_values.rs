@@ -118,13 +118,12 @@ except McpToolError as error: return [error.code, 'circular' in str(error)]";
 
 #[test]
 fn bv_088_billion_laughs() {
-    let codes = ["TIMEOUT", "MEMORY_LIMIT", "RESULT_TOO_LARGE"];
     let sources = [
         "a = []\nfor i in range(40): a = [a, a]\nreturn a",
         "a = []\nfor i in range(40): a = [a, a]\nawait mock.echo(a=a)",
         "a = []\nfor i in range(40): a = [a, a]\nprint(a)",
     ];
-    survive(&sources, 2_000, &codes, BESIDE);
+    survive(&sources, 20_000, "MEMORY_LIMIT", BESIDE);
 }
 
 #[tokio::test]
@@ -182,14 +181,13 @@ return names";
 /// What is large without taking memory.
 #[test]
 fn bv_091_large_without_memory() {
-    let codes = ["TIMEOUT", "MEMORY_LIMIT", "RESULT_TOO_LARGE", "RUNTIME_ERROR"];
     let sources = [
         "return range(2 ** 32)",
         "import array; return array.array('b', bytes(30 << 20))",
         "await mock.echo(a=range(2 ** 32))",
         "return [[0] * 10 ** 5] * 10 ** 5",
     ];
-    survive(&sources, 3_000, &codes, BESIDE);
+    survive(&sources, 20_000, "MEMORY_LIMIT", BESIDE);
 }
 
 #[tokio::test]
@@ -259,7 +257,7 @@ try: await mock.echo(a=Bad(b=1))
 except Exception as error: return type(error).__name__
 return 'sent'";
     let found = value(source).await;
-    assert!(found == "KeyError" || found == "sent", "{found}");
+    assert_eq!(found, "KeyError");
 }
 
 /// The script's own encoder is its own: the host's envelope is made in Rust.

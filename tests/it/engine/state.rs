@@ -69,7 +69,7 @@ async fn a_flood_holds_up_no_other_run() {
     let (directory, store) = store();
     let executor = executor(&directory, &store);
     let flood = "for (;;) await Promise.all(Array.from({ length: 1000 }, (_, i) => state.set('k', i)))";
-    let limits = Limits { wall_time: Duration::from_secs(3), ..Limits::default() };
+    let limits = Limits { wall_time: Duration::from_secs(60), ..Limits::default() };
     let stop = CancellationToken::new();
     let floods = futures::future::join_all((0..4).map(|session| {
         let script = Script::typescript(flood).session(format!("flood {session}")).limits(limits);
@@ -86,8 +86,7 @@ async fn a_flood_holds_up_no_other_run() {
     };
     let (results, ()) = futures::join!(floods, others);
     for result in results {
-        let code = result.unwrap().error().unwrap().code;
-        assert!(matches!(code, ErrorCode::Cancelled | ErrorCode::Timeout), "{code}");
+        assert_eq!(result.unwrap().error().unwrap().code, ErrorCode::Cancelled);
     }
 }
 

@@ -415,7 +415,7 @@ impl Soak {
     }
 
     /// Lets everything end, and returns the process at rest.
-    fn rest(&mut self) -> Sample {
+    fn sample_at_rest(&mut self) -> Sample {
         while !self.open.is_empty() {
             self.end_one();
         }
@@ -471,11 +471,11 @@ fn ld_241_soak() {
     let mut soak = Soak::new(start.arguments(&["--memory", "64MiB"]).spawn().shaken());
     let began = Instant::now();
     soak.run(WARM_UP);
-    let before = soak.rest();
+    let before = soak.sample_at_rest();
     let measured = Instant::now();
     let samples = soak.run(runs);
     let took = measured.elapsed();
-    let mut after = soak.rest();
+    let mut after = soak.sample_at_rest();
     let trimmed = Instant::now() + IDLE_TRIM;
     while !after.is_within(&before, GROWTH, SLACK) && Instant::now() < trimmed {
         std::thread::sleep(Duration::from_secs(1));

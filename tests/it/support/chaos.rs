@@ -213,12 +213,6 @@ impl Called {
         self
     }
 
-    /// Asserts that it failed with one of these, where nothing says which.
-    pub(crate) fn failed_with_one_of(&self, codes: &[&str]) -> &Self {
-        assert!(codes.contains(&&*self.code), "expected one of {codes:?}, found {self:?}");
-        self
-    }
-
     /// Asserts that it returned `value`.
     pub(crate) fn returned(&self, value: impl Into<Value>) -> &Self {
         assert!(self.code.is_empty() && self.value == value.into(), "{self:?}");

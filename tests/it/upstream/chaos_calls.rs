@@ -64,8 +64,7 @@ async fn tl_159_a_call_has_no_more_time_than_its_run() {
             let stopwatch = Stopwatch::start();
             let script = Script::typescript("await tools.faulty.target({})").limits(limits);
             let result = stage.executor.run(script).await.unwrap();
-            let code = result.error().unwrap().code;
-            assert!(matches!(code, ErrorCode::Timeout | ErrorCode::RuntimeError), "{}", result.to_json());
+            assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{}", result.to_json());
             stopwatch.promise(limits.wall_time + LATE, "a reply after the run's limit");
             // The server is told that nobody waits any more.
             crate::support::wait_until(|| stage.noted("cancelled ") == 1).await;
@@ -120,7 +119,7 @@ async fn up_209_a_message_that_is_cut() {
     stage
         .beside(async {
             let called = stage.target().await;
-            called.failed_with_one_of(&["UPSTREAM_UNAVAILABLE", "UPSTREAM_PROTOCOL"]);
+            called.failed("UPSTREAM_UNAVAILABLE", &["exit status 5", "unknown"]);
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         })
         .await;
@@ -144,33 +143,37 @@ async fn up_212_noise_between_messages_is_ignored() {
 
 #[tokio::test]
 async fn up_213_answers_of_the_wrong_shape_end_their_call() {
-    let stage = Stage::stdio(&["wrong-types"]);
-    stage
-        .beside(async {
-            for kind in [
-                "no-content",
-                "content-is-text",
-                "result-is-number",
-                "neither",
-                "error-is-text",
-                "lone-surrogate",
-                "deep",
-                "not-json",
-            ] {
-                let called = stage.call(&format!("tools.faulty.target({{ kind: '{kind}' }})")).await;
-                assert!(["UPSTREAM_PROTOCOL", "CIRCUIT_OPEN"].contains(&&*called.code), "{kind}: {called:?}");
-            }
-        })
-        .await;
-    assert_eq!(stage.noted("started"), 1);
-    stage.close().await;
-    // What JSON permits and JavaScript can show is not refused; an error would be as good.
-    for kind in ["huge-number", "structured-is-text"] {
+    let kinds = [
+        "no-content",
+        "content-is-text",
+        "result-is-number",
+        "neither",
+        "error-is-text",
+        "lone-surrogate",
+        "deep",
+        "not-json",
+        // JSON permits it, and no number of the host's can have it.
+        "huge-number",
+    ];
+    // Five in a row open the circuit.
+    for some in kinds.chunks(4) {
         let stage = Stage::stdio(&["wrong-types"]);
-        let called = stage.beside(stage.call(&format!("tools.faulty.target({{ kind: '{kind}' }})"))).await;
-        assert!(called.code.is_empty() || called.code == "UPSTREAM_PROTOCOL", "{kind}: {called:?}");
+        stage
+            .beside(async {
+                for kind in some {
+                    let called = stage.call(&format!("tools.faulty.target({{ kind: '{kind}' }})")).await;
+                    called.failed("UPSTREAM_PROTOCOL", &["cannot be read"]);
+                }
+            })
+            .await;
+        assert_eq!(stage.noted("started"), 1);
         stage.close().await;
     }
+    // What a script can show is not refused.
+    let stage = Stage::stdio(&["wrong-types"]);
+    let called = stage.beside(stage.call("tools.faulty.target({ kind: 'structured-is-text' })")).await;
+    called.returned("text");
+    stage.close().await;
 }
 
 #[tokio::test]
@@ -240,11 +243,11 @@ async fn up_215_large_results_are_refused_and_the_next_is_read() {
 
 #[tokio::test]
 async fn up_215_a_line_without_an_end_is_given_up() {
-    let stage = Stage::stdio_with(&["endless-line"], |server| server.call_timeout(Duration::from_secs(5)));
+    let stage = Stage::stdio_with(&["endless-line"], |server| server.call_timeout(Duration::from_secs(25)));
     stage
         .beside(async {
             let called = stage.target().await;
-            called.failed_with_one_of(&["RESULT_TOO_LARGE", "UPSTREAM_PROTOCOL", "TOOL_TIMEOUT"]);
+            called.failed("RESULT_TOO_LARGE", &["faulty"]);
         })
         .await;
     assert_eq!(stage.noted("executed target"), 1);
