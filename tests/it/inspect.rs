@@ -18,7 +18,7 @@ async fn printed(source: &str) -> String {
     assert!(result.error().is_none(), "{source}: {}", result.to_json());
     let lines = result.logs.iter().map(|entry| match entry {
         Output::Log { text, .. } => format!("{text}\n"),
-        Output::Emit(_) => String::new(),
+        _ => String::new(),
     });
     lines.collect()
 }
