@@ -946,7 +946,8 @@ impl ExecutorBuilder {
             cache: cache_directory,
             on_compile: self.on_compile,
         });
-        let languages = self.languages.unwrap_or_else(|| engines::AVAILABLE.iter().copied().take(1).collect());
+        let languages =
+            self.languages.unwrap_or_else(|| engines::AVAILABLE.iter().copied().take(1).collect());
         for &language in &languages {
             engines::require(language)?;
         }

@@ -130,7 +130,12 @@
 
 #![cfg_attr(
     not(feature = "cli"),
-    allow(dead_code, unreachable_pub, unused_imports, reason = "an optional part is what uses it; with all parts this is checked")
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        reason = "an optional part is what uses it; with all parts this is checked"
+    )
 )]
 
 #[cfg(feature = "mcp")]

@@ -32,12 +32,7 @@ impl Instance<Self> for Absent {
         match *self {}
     }
 
-    async fn execute(
-        &mut self,
-        _context: &Arc<ExecutionContext>,
-        _source: &str,
-        _prepared: Self,
-    ) -> Outcome {
+    async fn execute(&mut self, _context: &Arc<ExecutionContext>, _source: &str, _prepared: Self) -> Outcome {
         match *self {}
     }
 

@@ -38,7 +38,11 @@ impl Authorization {
         Err(ToolError::new(ToolErrorCode::UpstreamUnavailable, message))
     }
 
-    pub(super) async fn renew(&self, url: &Url, _rejected: Option<&Token>) -> Result<Option<Token>, ToolError> {
+    pub(super) async fn renew(
+        &self,
+        url: &Url,
+        _rejected: Option<&Token>,
+    ) -> Result<Option<Token>, ToolError> {
         self.token(url).await
     }
 }
