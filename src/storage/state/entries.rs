@@ -15,7 +15,7 @@ pub(crate) const MAX_BYTES: i64 = 16 << 20;
 
 /// A value as JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry(pub(super) String);
+pub(crate) struct Entry(pub(crate) String);
 
 impl Entry {
     /// A digest of the value. Equal values have equal tags, so intermediate changes do not matter.
