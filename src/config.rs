@@ -22,7 +22,6 @@ mod load;
 mod mask;
 mod merge;
 mod own;
-mod patterns;
 mod reader;
 mod resolve;
 mod resolved;

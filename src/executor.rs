@@ -5,6 +5,7 @@ mod builder;
 mod core;
 mod metrics;
 mod run;
+mod runtime;
 mod servers;
 #[cfg_attr(not(feature = "mcp"), path = "executor/no_upstream.rs")]
 mod upstream;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
 use crate::mcp::{HttpKind, RateLimit};
+use crate::tools::rules::ToolRules;
 
 /// A server's entry.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,13 @@ pub(super) struct ServerEntry {
 }
 
 impl ServerEntry {
+    /// The rules about the server's tools.
+    pub(super) fn rules(&self) -> ToolRules {
+        let rules = ToolRules::new().deny(self.deny.clone()).ask(self.ask.clone());
+        let rules = self.allow.iter().cloned().fold(rules, ToolRules::allow);
+        self.read_only.iter().cloned().fold(rules, ToolRules::read_only)
+    }
+
     /// The mistake of an entry without a target where one is needed.
     pub(super) fn without_target(&self) -> Finding {
         let expected = "an object with the key `command` or `url`";

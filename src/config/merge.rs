@@ -8,7 +8,6 @@ use super::entry::{ServerEntry, Target};
 use super::error::{ConfigError, Finding};
 use super::expand::Scope;
 use super::formats::MAX_SERVERS;
-use super::patterns;
 use super::resolve::resolve;
 use super::resolved::{Config, ConfigWarningCode, MAX_WARNINGS};
 use crate::mcp::{McpServer, McpTransport};
@@ -192,16 +191,13 @@ fn skip_unresolved(config: &mut Config, file: &Path, entry: &ServerEntry, findin
 /// Applies the rules of an entry of higher precedence, which never allow more.
 fn restrict(server: &mut McpServer, Restriction { layer, entry }: &Restriction<'_>) {
     if let Some(allow) = &entry.allow {
-        server.allow = Some(match &server.allow {
-            Some(allowed) => patterns::intersection_of_names(allowed, allow),
-            None => allow.clone(),
-        });
+        server.rules.allow.push(allow.clone());
     }
-    server.deny.extend_from_slice(&entry.deny);
-    server.ask.extend_from_slice(&entry.ask);
+    server.rules.deny.extend_from_slice(&entry.deny);
+    server.rules.ask.extend_from_slice(&entry.ask);
     // A tool that counts as read-only needs no approval.
     if layer.source.is_trusted() && entry.read_only.is_some() {
-        server.read_only.clone_from(&entry.read_only);
+        server.rules.read_only = entry.read_only.iter().cloned().collect();
     }
 }
 

@@ -7,9 +7,9 @@ use super::error::{Finding, Key};
 use super::expand::Text;
 use super::formats::{Dialect, servers};
 use super::limits::{LimitKey, limits};
-use super::patterns;
 use super::reader::{At, Fields};
 use crate::tools::AskAnnotation;
+use crate::tools::policy::is_pattern;
 
 /// Every key of the file.
 pub(super) const FILE_KEYS: &[&str] =
@@ -109,7 +109,7 @@ fn clients(at: &At<'_>) -> Result<Vec<&'static Client>, Finding> {
 fn patterns_or_keywords(at: &At<'_>, keywords: &[AskAnnotation]) -> Result<Vec<String>, Finding> {
     let pattern = |text: Text| {
         let is_keyword = keywords.iter().any(|keyword| keyword.as_str() == text.raw);
-        if is_keyword || patterns::normal(&text.raw).is_some() {
+        if is_keyword || is_pattern(&text.raw) {
             return Ok(text.raw);
         }
         let keywords: String = keywords.iter().map(|keyword| format!(", `{keyword}`")).collect();

@@ -26,10 +26,7 @@ pub(super) fn resolve(entry: &ServerEntry, scope: Scope<'_>) -> Result<McpServer
     if !expander.findings.is_empty() {
         return Err(expander.findings);
     }
-    server.allow.clone_from(&entry.allow);
-    server.deny.clone_from(&entry.deny);
-    server.ask.clone_from(&entry.ask);
-    server.read_only.clone_from(&entry.read_only);
+    server.rules = entry.rules();
     server.call_timeout = entry.call_timeout.unwrap_or(server.call_timeout);
     server.connect_timeout = entry.connect_timeout.unwrap_or(server.connect_timeout);
     server.max_concurrent = entry.max_concurrent.unwrap_or(server.max_concurrent);

@@ -9,6 +9,7 @@ use super::error::{Finding, Location};
 use crate::mcp::McpServer;
 use crate::run::limits::Limits;
 use crate::text::one_line;
+use crate::tools::rules::ToolRules;
 
 /// Maximum number of warnings of one kind per file.
 pub(super) const MAX_WARNINGS: usize = 20;
@@ -32,15 +33,8 @@ pub struct LoadOptions {
 pub struct Config {
     /// The servers that can be used, highest precedence first.
     pub servers: Vec<McpServer>,
-    /// Patterns `server.tool` of tools that may be called; `None` allows all.
-    pub allow: Option<Vec<String>>,
-    /// Patterns of tools that may not be called. Has precedence over `allow`.
-    pub deny: Vec<String>,
-    /// Patterns, and keywords of [`AskAnnotation`](crate::AskAnnotation), of tools whose calls need
-    /// approval. Has precedence over `allow`.
-    pub ask: Vec<String>,
-    /// Patterns of tools that count as read-only, whatever their annotations say.
-    pub read_only: Vec<String>,
+    /// Which tools may be called, which calls need approval, and which tools only read.
+    pub rules: ToolRules,
     /// The limits of a run that requests none.
     pub limits: Limits,
     /// The maximum limits that a client may request: the configured ones, and [`Limits::CEILING`]
@@ -193,10 +187,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             servers: Vec::new(),
-            allow: None,
-            deny: Vec::new(),
-            ask: Vec::new(),
-            read_only: Vec::new(),
+            rules: ToolRules::new(),
             limits: Limits::default(),
             max_limits: Limits::CEILING,
             strict: false,

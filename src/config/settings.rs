@@ -8,7 +8,6 @@ use super::clients::Client;
 use super::expand::{Role, Scope};
 use super::limits::LimitKey;
 use super::own::{OwnFile, Settings};
-use super::patterns;
 use super::resolved::{Config, ConfigWarningCode};
 
 /// Applies the settings of a trusted file: they replace earlier values, and deny lists accumulate.
@@ -31,12 +30,15 @@ pub(super) fn apply_trusted(
     }
     if let Some(allow) = &settings.allow {
         origin(config, "allow");
-        config.allow = Some(allow.clone());
+        config.rules.allow = vec![allow.clone()];
     }
     add_to_lists(config, path, file);
     if let Some(read_only) = &settings.read_only {
         origin(config, "readOnly");
-        add(&mut config.read_only, read_only);
+        match config.rules.read_only.first_mut() {
+            Some(list) => add(list, read_only),
+            None => config.rules.read_only.push(read_only.clone()),
+        }
     }
     if let Some(strict) = settings.strict {
         origin(config, "strict");
@@ -66,10 +68,7 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         &file.settings;
     if let Some(allow) = allow {
         config.add_origin("allow", path, file.root.locate("allow"));
-        config.allow = Some(match &config.allow {
-            Some(allowed) => patterns::intersection(allowed, allow),
-            None => allow.clone(),
-        });
+        config.rules.allow.push(allow.clone());
     }
     add_to_lists(config, path, file);
     let ignore = |config: &mut Config, key: &str, more: &str| {
@@ -109,11 +108,11 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
 fn add_to_lists(config: &mut Config, path: &Path, file: &OwnFile) {
     if let Some(deny) = &file.settings.deny {
         config.add_origin("deny", path, file.root.locate("deny"));
-        add(&mut config.deny, deny);
+        add(&mut config.rules.deny, deny);
     }
     if let Some(ask) = &file.settings.ask {
         config.add_origin("ask", path, file.root.locate("ask"));
-        add(&mut config.ask, ask);
+        add(&mut config.rules.ask, ask);
     }
 }
 

@@ -20,10 +20,10 @@ impl Config {
             self.servers.iter().map(|server| (server.name.clone(), self.server(server))).collect();
         json!({
             "mcpServers": servers,
-            "allow": self.allow,
-            "deny": self.deny,
-            "ask": self.ask,
-            "readOnly": self.read_only,
+            "allow": lists(&self.rules.allow),
+            "deny": self.rules.deny,
+            "ask": self.rules.ask,
+            "readOnly": lists(&self.rules.read_only),
             "strict": self.strict,
             "limits": limits,
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
@@ -77,10 +77,10 @@ impl Config {
             }),
         };
         let rules = json!({
-            "allow": server.allow,
-            "deny": server.deny,
-            "ask": server.ask,
-            "readOnly": server.read_only,
+            "allow": lists(&server.rules.allow),
+            "deny": server.rules.deny,
+            "ask": server.rules.ask,
+            "readOnly": lists(&server.rules.read_only),
             "timeoutMs": milliseconds(server.call_timeout),
             "connectTimeoutMs": milliseconds(server.connect_timeout),
             "idleMs": server.idle_timeout.map(milliseconds),
@@ -100,6 +100,16 @@ impl Config {
             shown.retain(|_, value| value.as_object().is_none_or(|members| !members.is_empty()));
         }
         shown
+    }
+}
+
+/// No list is `null`, one is a list of patterns. Several, of which a tool must match each, are a
+/// list of them.
+fn lists(lists: &[Vec<String>]) -> Value {
+    match lists {
+        [] => Value::Null,
+        [list] => json!(list),
+        lists => json!(lists),
     }
 }
 

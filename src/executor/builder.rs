@@ -8,11 +8,12 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use parking_lot::RwLock;
 use serde_json::Value;
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
 use super::core::{Executor, Inner};
+use super::runtime;
 use super::servers::ServerSet;
 use super::upstream::{ServerOptions, UpstreamServers};
 use crate::engine::compile::CompileProgress;
@@ -356,14 +357,7 @@ impl ExecutorBuilder {
         }
         let policy = Policy::new(&self.rules)?;
         let servers = std::mem::take(&mut self.upstream).read()?;
-        let (own_runtime, runtime) = match self.runtime.take() {
-            Some(runtime) => (None, multi_threaded(runtime)?),
-            None => {
-                let runtime = start_runtime()?;
-                let handle = runtime.handle().clone();
-                (Some(runtime), handle)
-            }
-        };
+        let (own_runtime, runtime) = runtime::start(self.runtime.take())?;
         let catalog_options = self.catalog_options(&runtime);
         let engines = self.start_engines(&runtime)?;
         let server_options = ServerOptions::new(self.state_directory, runtime.clone());
@@ -383,7 +377,7 @@ impl ExecutorBuilder {
                 state: self.state,
                 closed: CancellationToken::new(),
                 runtime,
-                own_runtime,
+                _own_runtime: own_runtime,
             }),
         })
     }
@@ -438,26 +432,6 @@ impl ExecutorBuilder {
         }
         Ok(engines)
     }
-}
-
-fn start_runtime() -> Result<tokio::runtime::Runtime, Error> {
-    tokio::runtime::Builder::new_multi_thread()
-        // For protocol work only; scripts and native tools run on their own threads.
-        .worker_threads(2)
-        .thread_name("cx-io")
-        .enable_all()
-        .build()
-        .map_err(|source| Error::Start { what: "the tools' runtime", source })
-}
-
-/// A script's thread blocks while it waits for some calls, so a runtime that is driven by one
-/// blocked thread would never make progress.
-fn multi_threaded(runtime: Handle) -> Result<Handle, Error> {
-    if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
-        let problem = "expected a multi-thread runtime: a current-thread one".to_owned();
-        return Err(Error::InvalidOptions { option: "runtime", problem });
-    }
-    Ok(runtime)
 }
 
 fn default_warm_instances() -> usize {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::admission::{Admission, RunStats};
 use super::metrics::CountedRun;
 use super::run::Run;
+use super::runtime::OwnRuntime;
 use super::servers::{OwnServers, ServerSet};
 use super::upstream::ServerOptions;
 use crate::engine::engines::Engines;
@@ -58,8 +59,7 @@ pub(super) struct Inner {
     pub(super) closed: CancellationToken,
     /// Runtime of the tools' timers, sockets, tasks and child processes.
     pub(super) runtime: Handle,
-    /// The same, unless it is the embedder's. Removed only by `drop`.
-    pub(super) own_runtime: Option<tokio::runtime::Runtime>,
+    pub(super) _own_runtime: OwnRuntime,
 }
 
 impl fmt::Debug for Executor {
@@ -509,11 +509,6 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.closed.cancel();
         self.servers.get_mut().close();
-        if let Some(runtime) = self.own_runtime.take() {
-            // A blocking wait for tasks is not possible here, because this may be a tokio worker
-            // thread.
-            runtime.shutdown_background();
-        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Upstream {
             let (variable, depth) = &options.depth;
             stdio.env.entry((*variable).to_owned()).or_insert_with(|| depth.clone());
         }
-        policy.set_server(&server.name, &server.rules());
+        policy.set_server(&server.name, &server.rules);
         let name = server.name.clone();
         let state_directory = options.state_directory.as_deref();
         Self { name, connection: Arc::new(McpServers::new(vec![server], state_directory, &options.runtime)) }

@@ -9,8 +9,8 @@ use super::core::Executor;
 use crate::config::Config;
 use crate::error::Error;
 use crate::mcp::{McpServer, ServerStats};
+use crate::tools::ToolError;
 use crate::tools::native::NativeTools;
-use crate::tools::{ToolError, ToolRules};
 
 impl ExecutorBuilder {
     /// Adds an MCP server. It is started when a script first needs it.
@@ -38,14 +38,7 @@ impl ExecutorBuilder {
         self.limits = config.limits;
         self.max_limits = Some(config.max_limits);
         self.strict |= config.strict;
-        let mut rules = ToolRules::new().deny(config.deny).ask(config.ask);
-        if let Some(allow) = config.allow {
-            rules = rules.allow(allow);
-        }
-        if !config.read_only.is_empty() {
-            rules = rules.read_only(config.read_only);
-        }
-        self.rules(rules)
+        self.rules(config.rules)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The settings of a server: how to reach it, and its limits.
 
+use crate::tools::rules::ToolRules;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -19,17 +20,9 @@ pub struct McpServer {
     pub name: String,
     /// How to reach it.
     pub transport: McpTransport,
-    /// Patterns of the tool names that may be called, with `*` for any sequence of characters.
-    /// `None` allows every tool, an empty list allows none.
-    pub allow: Option<Vec<String>>,
-    /// Patterns of the tool names that may not be called. Takes precedence over `allow`.
-    pub deny: Vec<String>,
-    /// Patterns of the tool names that need an approval, and words of
-    /// [`AskAnnotation`](crate::AskAnnotation). A word also matches a tool of that name.
-    pub ask: Vec<String>,
-    /// Patterns of the names of read-only tools. If there is a list, the read-only annotations of
-    /// other tools are ignored; with an empty list all of them are.
-    pub read_only: Option<Vec<String>>,
+    /// Which of its tools may be called, which calls need approval, and which tools only read.
+    /// Patterns are names of its tools.
+    pub rules: ToolRules,
     /// Maximum time for connecting: starting the process and the handshake.
     pub connect_timeout: Duration,
     /// Maximum time for one call from the moment it is sent. The run's deadline may be earlier.
@@ -168,10 +161,7 @@ impl McpServer {
         Self {
             name: name.into(),
             transport,
-            allow: None,
-            deny: Vec::new(),
-            ask: Vec::new(),
-            read_only: None,
+            rules: ToolRules::new(),
             connect_timeout: Self::DEFAULT_CONNECT_TIMEOUT,
             call_timeout: Self::DEFAULT_CALL_TIMEOUT,
             max_concurrent: Self::DEFAULT_MAX_CONCURRENT,
@@ -310,18 +300,5 @@ impl fmt::Debug for OAuth {
             .field("scopes", &self.scopes)
             .field("client_credentials", &self.client_credentials)
             .finish()
-    }
-}
-
-impl McpServer {
-    pub(crate) fn rules(&self) -> crate::tools::ToolRules {
-        let mut rules = crate::tools::ToolRules::new().deny(self.deny.clone()).ask(self.ask.clone());
-        if let Some(allow) = self.allow.clone() {
-            rules = rules.allow(allow);
-        }
-        if let Some(read_only) = self.read_only.clone() {
-            rules = rules.read_only(read_only);
-        }
-        rules
     }
 }

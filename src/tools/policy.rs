@@ -159,6 +159,11 @@ impl RuleSet {
     }
 }
 
+/// Whether a text is a pattern of servers and tools.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    Pattern::parse("", text).is_ok()
+}
+
 fn first_match<'a>(patterns: &'a [Pattern], server: &str, tool: &str) -> Option<&'a Pattern> {
     patterns.iter().find(|pattern| pattern.matches(server, tool))
 }

@@ -111,7 +111,7 @@ fn codex_writes_toml() {
     let (a, b) = (&config.servers[0], http(&config.servers[1]));
     assert_eq!(stdio(a).env["TOKEN"], "geheim");
     assert_eq!((a.connect_timeout, a.call_timeout), (Duration::from_secs(20), Duration::from_millis(1500)));
-    assert_eq!(a.allow.as_deref().unwrap(), ["r"]);
+    assert_eq!(a.rules.allow, [["r"]]);
     assert_eq!((b.headers["Authorization"].as_str(), b.headers["A"].as_str()), ("Bearer geheim", "1"));
     assert_eq!(b.headers["B"], "geheim");
     let broken = imported("codex", "home/.codex/config.toml", "a = 1\n[mcp_servers.a]\ncommand = geheim\n");
@@ -132,7 +132,7 @@ fn gemini_tells_transports_apart_by_their_key() {
     assert_eq!(http(&config.servers[0]).kind, HttpKind::Sse);
     assert_eq!(http(&config.servers[1]).kind, HttpKind::Streamable);
     assert_eq!(config.servers[1].call_timeout, Duration::from_secs(5));
-    assert_eq!(config.servers[1].deny, ["x"]);
+    assert_eq!(config.servers[1].rules.deny, ["x"]);
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn cf_186_a_variable_names_the_one_file() {
         place = place.with(name, &path);
         let config = place.load();
         assert_eq!(chosen(&config), ["a=own"], "{name}");
-        assert_eq!(config.deny, ["a.x"], "{name}");
+        assert_eq!(config.rules.deny, ["a.x"], "{name}");
         // If the named file is missing, the next one is not used instead.
         let place = place.with(name, "/nowhere/config.json");
         let error = place.load_with(&[]).unwrap_err().to_string();
@@ -143,7 +143,7 @@ fn cf_186_of_several_names_the_first_counts() {
         .file("work/.code-executor.json", r#"{"deny": ["a.x"]}"#);
     let config = place.load();
     assert_eq!(chosen(&config), ["a=old", "b=old"]);
-    assert_eq!(config.deny, ["a.x"]);
+    assert_eq!(config.rules.deny, ["a.x"]);
     let place = place
         .file("xdg/cx/config.json", &servers("xdg", &["a"]))
         .file("home/.config/cx/config.json", &servers("unused", &["a"]))
@@ -151,7 +151,7 @@ fn cf_186_of_several_names_the_first_counts() {
     let xdg = place.path("xdg").display().to_string();
     let config = place.with("XDG_CONFIG_HOME", &xdg).load();
     assert_eq!(chosen(&config), ["a=xdg"]);
-    assert_eq!(config.deny, ["a.y"]);
+    assert_eq!(config.rules.deny, ["a.y"]);
     let ignored = config.files.iter().filter(|file| file.status == ConfigFileStatus::Ignored).count();
     assert_eq!(ignored, 2);
     assert_eq!(config.warnings.iter().filter(|warning| warning.code == ConfigWarningCode::Unused).count(), 2);
@@ -175,10 +175,10 @@ fn settings_are_read_and_know_where_they_come_from() {
         }"#,
     );
     let config = place.load();
-    assert_eq!(config.allow.as_deref().unwrap(), ["fs.*", "git.read_*"]);
-    assert_eq!(config.deny, ["*.delete"]);
-    assert_eq!(config.ask, ["git.push", "destructive", "mcp__a__b", "*"]);
-    assert_eq!(config.read_only, ["*.list_*"]);
+    assert_eq!(config.rules.allow, [["fs.*", "git.read_*"]]);
+    assert_eq!(config.rules.deny, ["*.delete"]);
+    assert_eq!(config.rules.ask, ["git.push", "destructive", "mcp__a__b", "*"]);
+    assert_eq!(config.rules.read_only, [["*.list_*"]]);
     assert!(config.strict && !config.cache_enabled);
     assert_eq!(config.cache_directory.as_ref().unwrap(), &place.path("home/lists"));
     let expected = Limits {
@@ -238,10 +238,10 @@ fn an_entry_may_narrow_a_server_from_elsewhere() {
         .file("home/.cursor/mcp.json", &servers("cursor", &["a", "b", "c"]));
     let config = place.load();
     assert_eq!(chosen(&config), ["b=cursor", "c=cursor"]);
-    assert_eq!(config.servers[0].allow.as_deref().unwrap(), ["x", "y*"]);
-    assert_eq!(config.servers[0].deny, ["z"]);
-    assert_eq!(config.servers[1].ask, ["write"]);
-    assert_eq!(config.servers[1].read_only.as_deref(), Some(&[][..]));
+    assert_eq!(config.servers[0].rules.allow, [["x", "y*"]]);
+    assert_eq!(config.servers[0].rules.deny, ["z"]);
+    assert_eq!(config.servers[1].rules.ask, ["write"]);
+    assert_eq!(config.servers[1].rules.read_only, [[""; 0]]);
     assert_eq!(config.to_json()["mcpServers"]["c"]["readOnly"], serde_json::json!([]));
     assert!(config.warnings[0].message.contains("`nobody`"), "{:?}", config.warnings);
 }

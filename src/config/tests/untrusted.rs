@@ -4,6 +4,7 @@
 use super::precedence::{Place, chosen};
 use super::*;
 use crate::config::{ConfigWarningCode, Directories, TrustRequest, TrustStore};
+use crate::tools::policy::Policy;
 
 const USER: &str = r#"{"mcpServers": {"fs": {"command": "fs", "allow": ["read*", "list"]}, "git": {"command": "git"}},
     "allow": ["fs.*", "git.read_*"], "limits": {"timeoutMs": 5000, "maxToolCalls": 10}}"#;
@@ -62,7 +63,7 @@ fn cf_179_a_file_cannot_grant_itself_trust() {
     );
     let config = place.load();
     assert_eq!(chosen(&config), ["fs=fs", "git=git"]);
-    assert_eq!(config.allow.as_deref().unwrap(), ["fs.*", "git.read_*"]);
+    assert_eq!(config.rules.allow, [vec!["fs.*", "git.read_*"], vec!["*"]]);
     let warnings = untrusted(&config);
     for key in ["`trusted`", "`autoApprove`", "`mcpServers.x.trust`"] {
         assert!(warnings.iter().any(|warning| warning.contains(key)), "{key}: {warnings:?}");
@@ -93,11 +94,20 @@ fn cf_181_only_what_narrows_is_accepted() {
     );
     let config = place.load();
     assert_eq!(chosen(&config), ["fs=fs"]);
-    assert_eq!(config.servers[0].allow.as_deref().unwrap(), ["read_file"]);
-    assert_eq!(config.servers[0].deny, ["read_all"]);
+    assert_eq!(config.servers[0].rules.allow, [["read_file"]]);
+    assert_eq!(config.servers[0].rules.deny, ["read_all"]);
     assert_eq!(config.servers[0].call_timeout, McpServer::DEFAULT_CALL_TIMEOUT);
-    assert_eq!(config.allow.as_deref().unwrap(), ["fs.read", "fs.read_file", "git.read_file"]);
-    assert_eq!(config.deny, ["git.*"]);
+    let policy = Policy::new(&config.rules).unwrap();
+    for (server, tool, permitted) in [
+        ("fs", "read", true),
+        ("fs", "read_file", true),
+        ("fs", "write", false),
+        ("new", "any", false),
+        ("git", "read_file", false),
+    ] {
+        assert_eq!(policy.permits(server, tool), permitted, "{server}.{tool}");
+    }
+    assert_eq!(config.rules.deny, ["git.*"]);
     assert!(config.strict && config.cache_enabled && config.cache_directory.is_none());
     assert_eq!(config.limits.wall_time, Duration::from_secs(5));
     assert_eq!(config.limits.tool_calls, 10);
@@ -120,11 +130,13 @@ fn cf_181_a_workspace_only_adds_questions() {
     }"#;
     let place = Place::new().file("home/.config/cx/config.json", user).file("work/.cx.json", workspace);
     let check = |config: &Config, read_only: &[&str], of_fs: Option<&[&str]>| {
-        assert_eq!(config.ask, ["git.push", "destructive", "write", "git.tag"]);
-        assert_eq!(config.read_only, read_only);
-        assert_eq!(config.servers[0].ask, ["delete", "move"]);
-        let of_fs = of_fs.map(|names| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        assert_eq!(config.servers[0].read_only, of_fs);
+        assert_eq!(config.rules.ask, ["git.push", "destructive", "write", "git.tag"]);
+        let lists = |patterns: Option<&[&str]>| -> Vec<Vec<String>> {
+            patterns.into_iter().map(|list| list.iter().map(|&text| text.to_owned()).collect()).collect()
+        };
+        assert_eq!(config.rules.read_only, lists((!read_only.is_empty()).then_some(read_only)));
+        assert_eq!(config.servers[0].rules.ask, ["delete", "move"]);
+        assert_eq!(config.servers[0].rules.read_only, lists(of_fs));
         assert_eq!(config.limits.answer_time, Duration::from_millis(50));
     };
     let config = place.load();
@@ -140,8 +152,8 @@ fn cf_181_a_workspace_only_adds_questions() {
     let place =
         place.file("work/.cx.json", r#"{"ask": [], "mcpServers": {"fs": {"enabled": true, "ask": []}}}"#);
     let unchanged = |config: &Config| {
-        assert_eq!(config.ask, ["git.push", "destructive"]);
-        assert_eq!(config.servers[0].ask, ["delete"]);
+        assert_eq!(config.rules.ask, ["git.push", "destructive"]);
+        assert_eq!(config.servers[0].rules.ask, ["delete"]);
     };
     unchanged(&place.load());
     unchanged(&place.trust("work/.cx.json").load());

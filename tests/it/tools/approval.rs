@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cx::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, CancellationToken, ErrorCode, ExecuteResult,
     Executor, ExecutorBuilder, Language, Limits, PlannedCall, Refusal, Schema, Script, ToolCallStatus,
-    ToolDefinition,
+    ToolDefinition, ToolRules,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -684,11 +684,9 @@ async fn a_server_has_lists_of_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let person = Person::default();
     let mut asking = chaos::stdio("asking", &["well"], &directory.path().join("asking"));
-    asking.ask = vec!["c*".to_owned(), "open-world".to_owned()];
-    asking.read_only = Some(vec!["echo".to_owned()]);
+    asking.rules = ToolRules::new().ask(["c*", "open-world"]).read_only(["echo"]);
     let mut other = chaos::stdio("other", &["well"], &directory.path().join("other"));
-    other.ask = vec!["destructive".to_owned()];
-    other.read_only = Some(vec!["c*".to_owned(), "echo".to_owned()]);
+    other.rules = ToolRules::new().ask(["destructive"]).read_only(["c*", "echo"]);
     let builder = chaos::builder().mcp_server(asking).mcp_server(other);
     let executor = builder.approver(person.saying(&Approval::Approve, NOW)).build().unwrap();
     let source = "for (const server of ['asking', 'other'])

@@ -357,7 +357,7 @@ async fn di_169_searches_without_a_measure() {
 #[tokio::test]
 async fn di_170_denied_tools_are_nowhere() {
     let stage = Stage::stdio_with(&["well"], |mut server| {
-        server.deny = vec!["c*".to_owned()];
+        server.rules = cx::ToolRules::new().deny(["c*"]);
         server
     });
     stage

@@ -32,7 +32,7 @@ impl Stage {
         let day = Arc::clone(&self.day);
         let clock =
             move || SystemTime::UNIX_EPOCH + Duration::from_secs(day.load(Ordering::Relaxed) * 86_400);
-        StateStore::with_file(StateFile::with_clock(self.path(), Box::new(clock)))
+        StateStore::of(StateFile::with_clock(self.path(), Box::new(clock)))
     }
 
     fn run(&self, store: &StateStore, session: &str) -> Run<'_> {
