@@ -4,7 +4,9 @@
 use cx::{ErrorCode, Script};
 use serde_json::{Value, json};
 
-use crate::support::python_executor::{BESIDE, attack, executor, failure, small, survive, value};
+use crate::support::python_executor::{
+    BESIDE, attack, executor, failure, small, survive, survives_all, value,
+};
 
 #[tokio::test]
 async fn bv_080_081_names_of_objects_own() {
@@ -181,13 +183,13 @@ return names";
 /// What is large without taking memory.
 #[test]
 fn bv_091_large_without_memory() {
-    let sources = [
-        "return range(2 ** 32)",
-        "import array; return array.array('b', bytes(30 << 20))",
-        "await mock.echo(a=range(2 ** 32))",
-        "return [[0] * 10 ** 5] * 10 ** 5",
+    let attacks = [
+        ("return range(2 ** 32)", "RUNTIME_ERROR"),
+        ("import array; return array.array('b', bytes(30 << 20))", "MEMORY_LIMIT"),
+        ("await mock.echo(a=range(2 ** 32))", "RUNTIME_ERROR"),
+        ("return [[0] * 10 ** 5] * 10 ** 5", "MEMORY_LIMIT"),
     ];
-    survive(&sources, 20_000, "MEMORY_LIMIT", BESIDE);
+    survives_all(&attacks, 20_000, BESIDE);
 }
 
 #[tokio::test]
