@@ -1,8 +1,9 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
 use crate::run::limits::Limits;
 
@@ -16,6 +17,7 @@ const TOO_LONG: Duration = Duration::from_secs(20);
 /// - `panic` panics in `prepare`;
 /// - `refuse` is refused by `prepare`;
 /// - `wait` waits for a future that never completes;
+/// - `compute` computes until its thread's priority changes;
 /// - `tool` waits twice for a future that completes at once;
 /// - `polite`, in models only, releases its slot and waits until it is cancelled;
 /// - `deaf`, in models only, releases its slot and waits until `released`;
@@ -33,6 +35,10 @@ pub(super) struct FakeShared {
     changed: Condvar,
     made: AtomicUsize,
     pub(super) relapsed: AtomicUsize,
+    /// Whether threads are started by a root, as those of real engines are.
+    has_root: AtomicBool,
+    /// The niceness of the thread at the end of each run.
+    niceness: Mutex<Vec<i32>>,
     pub(super) hanging: AtomicUsize,
     /// Number of instances whose creation fails, and of threads that are refused.
     pub(super) failing_instances: AtomicUsize,
@@ -42,6 +48,11 @@ pub(super) struct FakeShared {
 /// Decrements `left` and returns `true`, or returns `false` if it is zero.
 fn is_next(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+/// Of the current thread.
+fn niceness() -> i32 {
+    rustix::process::getpriority_process(None).unwrap()
 }
 
 impl Fake {
@@ -71,6 +82,10 @@ impl Engine for Fake {
     fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         if is_next(&self.shared.failing_threads) {
             return Err(io::ErrorKind::WouldBlock.into());
+        }
+        static ROOT: ThreadRoot = ThreadRoot::new("cx-fake-root", || {}, 1 << 20);
+        if self.shared.has_root.load(Ordering::Relaxed) {
+            return ROOT.spawn(name, task);
         }
         sync::spawn(name, task)
     }
@@ -105,6 +120,12 @@ impl Instance<Fake> for FakeInstance {
     async fn execute(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
         match source {
             "hang" => self.fake.block(),
+            "compute" => {
+                let (before, until) = (niceness(), Instant::now() + TOO_LONG);
+                while niceness() == before && Instant::now() < until {
+                    std::hint::spin_loop();
+                }
+            }
             "wait" => context.cancel.cancelled().await,
             "tool" => {
                 for _ in 0..2 {
@@ -127,6 +148,9 @@ impl Instance<Fake> for FakeInstance {
                 }
             }
             _ => {}
+        }
+        if self.fake.shared.has_root.load(Ordering::Relaxed) {
+            self.fake.shared.niceness.lock().push(niceness());
         }
         match self.stop.reason() {
             Some(reason) => Outcome::Failed(failure::stopped(Some(reason), context)),
@@ -318,4 +342,21 @@ async fn workers_that_load_has_left_over_end() {
         }
     };
     tokio::time::timeout(TOO_LONG, ended).await.expect("they end");
+}
+
+/// Short runs do not wait behind a long one, and a run gets no other run's low priority.
+#[tokio::test]
+async fn v_374_a_long_run_takes_its_priority_with_it() {
+    let fake = Fake::default();
+    fake.shared.has_root.store(true, Ordering::Relaxed);
+    let pool = Pool::new(fake.clone(), 2, Duration::from_secs(30)).unwrap();
+    let stage = Stage { fake, pool };
+    for source in ["short", "compute", "short", "short", "short", "short"] {
+        assert_eq!(code(&stage.run(source, TOO_LONG).await), None, "{source}");
+    }
+    let usual = niceness();
+    let expected = [usual, 10.max(usual), usual, usual, usual, usual];
+    assert_eq!(*stage.fake.shared.niceness.lock(), expected);
+    // The worker that ended has a successor.
+    stage.until(|stats| stats.ready == 2).await;
 }
