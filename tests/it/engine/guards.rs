@@ -1,5 +1,6 @@
 //! THREATS, built-in functions, by number: functions that V8 does not interrupt, and what stands in front of them. The
-//! walker (`walk.rs`) looks for new ones; these are the known ones, and each would hold its thread without its guard.
+//! walker (`tests/it/slow/walk.rs`) looks for new ones; these are the known ones, and each would hold its thread
+//! without its guard.
 
 use cx::ErrorCode;
 use serde_json::{Value, json};
