@@ -28,7 +28,7 @@ pub(crate) async fn example() -> Result<Vec<String>, Error> {
     while let Some(event) = events.next().await {
         match event {
             RunEvent::Call(call) => {
-                heard.push(format!("{}.{} {}", call.server, call.tool, call.status.as_str()))
+                heard.push(format!("{}.{} {}", call.server, call.tool, call.status.as_str()));
             }
             RunEvent::Output(Output::Log { text, .. }) if text == "enough" => {
                 run.cancel();

@@ -1,6 +1,7 @@
 //! How a program embeds cx: one file for each thing that an embedder does.
 //!
 //! `cargo run --example embedding -- hooks` runs one of them; without a name all run in turn. The tests run them too.
+#![expect(clippy::print_stdout, reason = "a program for people to look at")]
 
 mod blocking;
 mod check;

@@ -27,6 +27,6 @@ pub(crate) async fn example() -> Result<Vec<Vec<String>>, Error> {
     Ok(seen)
 }
 
-fn unexpected(error: cx::ScriptError) -> Error {
+fn unexpected(error: Box<cx::ScriptError>) -> Error {
     Error::WorkerLost { message: error.to_string() }
 }

@@ -1,5 +1,6 @@
 //! Stands for the engine of a language whose feature is off. There is never one: it has no value.
 
+use std::io;
 use std::sync::Arc;
 
 use crate::engine::pool::{Engine, Instance};
@@ -13,6 +14,10 @@ impl Engine for Absent {
     const THREAD: &'static str = "";
     type Instance = Self;
     type Prepared = Self;
+
+    fn spawn(&self, _name: String, _task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        match *self {}
+    }
 
     async fn make(&self) -> Result<Self, String> {
         match *self {}

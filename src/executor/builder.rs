@@ -92,7 +92,7 @@ impl ExecutorBuilder {
     }
 
     /// The most that a client of a [`Server`](crate::server::Server) may ask for: a request for more gets this much.
-    /// Default: [`Limits::CEILING`]. [`Script::limits`] is not bounded by it: it is the embedder's own.
+    /// Default: [`Limits::CEILING`]. [`Script::limits`](crate::Script::limits) is not bounded by it: it is the embedder's own.
     #[must_use]
     pub fn max_limits(mut self, limits: Limits) -> Self {
         self.max_limits = Some(limits);
@@ -330,7 +330,7 @@ impl ExecutorBuilder {
     }
 
     /// Stores what scripts write with `state.set` in this store: separately for each
-    /// [`Script::session`], and for all other runs under this workspace's directory. Does not open
+    /// [`Script::session`](crate::Script::session), and for all other runs under this workspace's directory. Does not open
     /// the store. Default: calls of `state` fail with an explanation.
     #[cfg(feature = "state")]
     #[must_use]

@@ -18,8 +18,9 @@ impl ServerOptions {
     }
 }
 
+/// Has no value.
 #[derive(Clone)]
-pub(super) enum Upstream {}
+pub(super) struct Upstream(UpstreamServer);
 
 impl Upstream {
     pub(super) fn new(server: UpstreamServer, _policy: &mut Policy, _options: &ServerOptions) -> Self {
@@ -27,15 +28,15 @@ impl Upstream {
     }
 
     pub(super) fn name(&self) -> &str {
-        match *self {}
+        match self.0 {}
     }
 
     pub(super) fn dispatcher(&self) -> Arc<dyn ToolDispatcher> {
-        match *self {}
+        match self.0 {}
     }
 
     pub(super) async fn shutdown(&self) {
-        match *self {}
+        match self.0 {}
     }
 }
 

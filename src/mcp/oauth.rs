@@ -1,4 +1,4 @@
-//! OAuth for HTTP servers: tokens for requests ([`Authorization`]), and [`login`] for users.
+//! OAuth for HTTP servers: tokens for requests, and [`login`] for users.
 //!
 //! A run never opens a browser and never waits for the user. It uses the tokens that `cx auth
 //! login` stored, renews them when they expire, and otherwise returns an error that says what to

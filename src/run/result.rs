@@ -52,14 +52,19 @@ impl ExecuteResult {
     /// # Errors
     ///
     /// The script's error if it failed. `RUNTIME_ERROR` if the value is not of this type.
-    pub fn value_as<T: DeserializeOwned>(&self) -> Result<T, ScriptError> {
-        match &self.outcome {
-            Outcome::Returned(value) => value.deserialize().map_err(|error| {
-                let wanted = std::any::type_name::<T>();
-                ScriptError::new(ErrorCode::RuntimeError, format!("the value is no `{wanted}`: {error}"))
-            }),
-            Outcome::Failed(error) => Err(error.clone()),
-        }
+    pub fn value_as<T: DeserializeOwned>(&self) -> Result<T, Box<ScriptError>> {
+        let error = match &self.outcome {
+            Outcome::Returned(value) => match value.deserialize() {
+                Ok(value) => return Ok(value),
+                Err(error) => {
+                    let wanted = std::any::type_name::<T>();
+                    let message = format!("the value is no `{wanted}`: {error}");
+                    ScriptError::new(ErrorCode::RuntimeError, message)
+                }
+            },
+            Outcome::Failed(error) => error.clone(),
+        };
+        Err(Box::new(error))
     }
 
     /// The script's error, or `None` if it returned.

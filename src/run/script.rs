@@ -239,7 +239,7 @@ impl Script {
 
     /// Makes this a dry run: it calls only read-only tools. For any other call the script gets a
     /// sample of the tool's result, with the text `dry run` in place of every string, and the
-    /// result lists the call in [`ExecuteResult::planned_calls`]. Writes to the script's state can
+    /// result lists the call in [`ExecuteResult::planned_calls`](crate::ExecuteResult::planned_calls). Writes to the script's state can
     /// be read back during the run and are discarded at its end. Everything else is as in a real
     /// run: limits, policy, checks of arguments, calls of read-only tools, and requests for
     /// resources and prompts. A call that is not made needs no approval.
@@ -280,7 +280,7 @@ impl Script {
         self
     }
 
-    /// Ends the run with [`ErrorCode::Cancelled`] when `token` is cancelled.
+    /// Ends the run with [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled) when `token` is cancelled.
     ///
     /// Dropping the run's future stops the script too, but then its result is lost.
     #[must_use]

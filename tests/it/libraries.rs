@@ -47,6 +47,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("wasmtime-wasi", One("engine/python")),
     ("wasmparser", One("engine/python/image")),
     ("ruzstd", One("engine/python/compiled")),
+    ("cx-python-component", One("engine/python/interpreter")),
     ("libc", Several(&["engine", "bin/cx/exit"], "calls that no safe crate has, each beside what needs it")),
     (
         "getrandom",
@@ -60,7 +61,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "http",
         Several(
-            &["mcp", "server", "config/entry"],
+            &["mcp", "server", "config/formats", "config/resolve"],
             "types of rmcp, reqwest and axum; names of headers in files",
         ),
     ),
@@ -84,24 +85,25 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("reqwest", One("mcp")),
     ("rustls", One("mcp")),
     ("keyring", One("mcp/oauth")),
-    ("backon", One("mcp")),
+    ("backon", One("mcp/backoff")),
+    ("httpdate", One("mcp/http/failure")),
+    ("base64", One("mcp/http/headers")),
+    ("hex", One("mcp/settings")),
     ("governor", One("mcp/limiter")),
     ("metrics", Several(&["mcp", "server", "executor"], "a facade: each counts what it does")),
     ("toon-format", One("server/answer")),
+    ("pollster", One("executor")),
     // Tools, state, configuration.
     ("jsonschema", One("tools")),
     ("lru", One("tools")),
     (
         "strsim",
         Several(
-            &["tools/names", "config/values"],
+            &["tools/names", "config/reader"],
             "\"did you mean\" for names of tools and for keys of files",
         ),
     ),
-    (
-        "wildmatch",
-        Several(&["tools/policy", "config/patterns"], "patterns are checked where they are written"),
-    ),
+    ("wildmatch", One("tools/policy")),
     (
         "sha2",
         Several(
@@ -109,13 +111,7 @@ const LIBRARIES: &[(&str, Users)] = &[
             "each has a fingerprint of its own: of code, of a server, of a token, of a file",
         ),
     ),
-    (
-        "tempfile",
-        Several(
-            &["storage/files", "engine/python/memory"],
-            "files that are whole or absent; a file without a name",
-        ),
-    ),
+    ("tempfile", One("engine/python/memory")),
     ("rusqlite", One("storage/state")),
     ("jsonc-parser", One("config/document")),
     ("toml", One("config/document")),

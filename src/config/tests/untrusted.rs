@@ -94,7 +94,7 @@ fn cf_181_only_what_narrows_is_accepted() {
     );
     let config = place.load();
     assert_eq!(chosen(&config), ["fs=fs"]);
-    assert_eq!(config.servers[0].rules.allow, [["read_file"]]);
+    assert_eq!(config.servers[0].rules.allow, [vec!["read*", "list"], vec!["read_file"]]);
     assert_eq!(config.servers[0].rules.deny, ["read_all"]);
     assert_eq!(config.servers[0].call_timeout, McpServer::DEFAULT_CALL_TIMEOUT);
     let policy = Policy::new(&config.rules).unwrap();
