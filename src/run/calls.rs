@@ -1,6 +1,7 @@
 //! Calls of a run: name resolution, policy, hooks, arguments, approval, and the call itself.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
@@ -19,6 +20,9 @@ use crate::tools::{ProgressListener, ServerRequest, ToolError, ToolErrorCode, To
 /// Maximum bytes of a tool's error message that are kept if it is larger than a script may receive.
 /// Enough to read.
 const MAX_CUT_MESSAGE_BYTES: usize = 16 << 10;
+
+/// How much later than its run a call ends by itself.
+const AFTER_THE_RUN: Duration = Duration::from_millis(500);
 
 /// A tool's name as a script writes it.
 pub(crate) enum ToolName {
@@ -98,7 +102,7 @@ impl ExecutionContext {
             let question = reason.map(|reason| Question { call, tool: None, arguments: &parameters, reason });
             let answer = async {
                 let name = Arc::clone(server);
-                let asked = dispatcher.request(name, request, self.latest_deadline(), self.cancel.clone());
+                let asked = dispatcher.request(name, request, self.call_deadline(), self.cancel.clone());
                 let value = asked.await?;
                 self.check_result_bytes("the answer", value.text().len())?;
                 Ok(value)
@@ -304,7 +308,7 @@ impl ExecutionContext {
             server: Arc::clone(&resolved.server),
             tool: Arc::clone(&resolved.tool),
             arguments,
-            deadline: self.latest_deadline(),
+            deadline: self.call_deadline(),
             cancel: self.cancel.clone(),
             on_progress: self.progress_listener(resolved),
         };
@@ -314,6 +318,13 @@ impl ExecutionContext {
         self.check_result_bytes("the result", value.text().len())?;
         resolved.observe(&value);
         Ok(value)
+    }
+
+    /// When a call must have ended, also if nothing cancels it. It is a little after the run's end,
+    /// which cancels its calls: so a run that ends because its time is over says so, and not that
+    /// its last call took too long.
+    fn call_deadline(&self) -> Instant {
+        self.latest_deadline() + AFTER_THE_RUN
     }
 
     /// Truncates an error message of a tool that is larger than a result may be.

@@ -97,8 +97,9 @@ pub struct ToolRequest {
     pub tool: Arc<str>,
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// The latest time at which the run ends, including all time that it may spend on approval
-    /// prompts. The call must have ended by then, or earlier if `cancel` is cancelled.
+    /// Half a second after the latest time at which the run ends, including all time that it may
+    /// spend on approval prompts. The call must have ended by then, or earlier if `cancel` is
+    /// cancelled, as it is when the run ends.
     pub deadline: Instant,
     /// Cancelled when the run ends for any reason. The upstream call must then be cancelled too.
     pub cancel: CancellationToken,
