@@ -119,8 +119,7 @@ interop:
 ## Run each fuzz target for so long, from its seeds and from what earlier runs found. Needs a nightly toolchain and
 ## `cargo install cargo-fuzz`. A short form of each is part of `test`.
 FUZZ_SECONDS ?= 600
-FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events challenges config schema arguments image
-FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events config schema arguments image restore
+FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events challenges config schema arguments image restore
 
 fuzz: export CARGO_TARGET_DIR = $(CACHE)/fuzz-target
 fuzz:

@@ -42,7 +42,7 @@ fn executor(warm: usize) -> Executor {
         .languages([Language::Python])
         .warm_instances(warm)
         .cache_directory(cache())
-        .rest_after(REST)
+        .trim_after(REST)
         .limits(Limits { tool_calls: 0, ..Limits::default() })
         .tool("native.echo", json!({ "type": "object" }), |arguments: Value| async move {
             Ok::<_, String>(arguments)

@@ -107,7 +107,7 @@
 //! Nothing of the script's memory is kept. With [`ExecutorBuilder::state`] scripts store JSON in a
 //! [`StateStore`], for a workspace or for a session ([`Script::session`]). With
 //! [`ExecutorBuilder::keep_runs`] an executor's [`History`] holds the records of finished runs,
-//! each for its client ([`Script::owner`]).
+//! each for its client ([`Script::client`]).
 //!
 //! # Cancellation
 //!
@@ -188,7 +188,7 @@ pub use mcp::{
     HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
     StdioTransport,
 };
-pub use run::history::{History, HistoryLimits, KeptRun};
+pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
 pub use run::limits::Limits;
 pub use run::result::{

@@ -50,7 +50,7 @@ pub(crate) struct EngineOptions {
     /// Number of idle instances to keep ready for each language.
     pub(crate) warm: usize,
     /// How long an instance waits for a run before its idle trim.
-    pub(crate) rest_after: Duration,
+    pub(crate) trim_after: Duration,
     /// Memory limit in bytes of runs that set none of their own.
     pub(crate) memory_bytes: usize,
     /// Cache directory for compiled code.
@@ -113,7 +113,7 @@ impl Engines {
         }
         require(Language::TypeScript)?;
         let pool = typescript::engine(&self.options)
-            .and_then(|engine| Pool::new(engine, self.options.warm, self.options.rest_after))
+            .and_then(|engine| Pool::new(engine, self.options.warm, self.options.trim_after))
             .map_err(|source| Error::Start { what: "the isolates' threads", source })?;
         // Another caller may have been faster; then this pool's threads end.
         let _quicker = self.typescript.set(pool);
@@ -175,7 +175,7 @@ async fn start_python(options: EngineOptions) -> Result<Pool<python::Engine>, Er
     let failed = |source| Error::Start { what: "Python", source };
     let started = tokio::task::spawn_blocking(move || {
         let engine = python::engine(&options)?;
-        Pool::new(engine, options.warm, options.rest_after)
+        Pool::new(engine, options.warm, options.trim_after)
     });
     started.await.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
 }

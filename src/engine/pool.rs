@@ -203,7 +203,7 @@ pub struct PoolStats {
     pub ready: usize,
     /// Hung workers: their script could not be stopped and its run was answered without them. A
     /// worker that returns is no longer counted.
-    pub lost: usize,
+    pub hung: usize,
     /// Runs that wait for a worker.
     pub waiting: usize,
 }
@@ -212,7 +212,7 @@ impl PoolStats {
     /// Whether the engine accepts runs. It does not while more than two of its workers hang; it
     /// does again when they return.
     pub fn takes_runs(&self) -> bool {
-        takes_runs(self.lost)
+        takes_runs(self.hung)
     }
 }
 
@@ -299,7 +299,7 @@ impl<E: Engine> Pool<E> {
     /// The pool's state now.
     pub(crate) fn stats(&self) -> PoolStats {
         let state = self.shared.state.lock();
-        PoolStats { ready: state.ready, lost: state.hung, waiting: state.waiting.len() }
+        PoolStats { ready: state.ready, hung: state.hung, waiting: state.waiting.len() }
     }
 }
 

@@ -30,7 +30,7 @@ const LINGER_TICKS: u32 = 100;
 /// CPU time after which a run gets a lower priority than others, so that short runs beside it are
 /// fast. Its thread then ends with it, because no thread may raise its own priority again; a new
 /// one costs a fraction of a millisecond.
-const SHORT_RUN: Duration = Duration::from_millis(100);
+const SHORT_RUN: Duration = Duration::from_millis(30);
 
 /// Niceness of the thread of such a run: about a tenth of the CPU time of a thread beside it, and
 /// all that is left over.

@@ -18,9 +18,9 @@ pub struct RunStats {
     /// Runs that wait for admission: for a slot, or for memory.
     pub queued: usize,
     /// Maximum number of running runs.
-    pub most_running: usize,
+    pub max_running: usize,
     /// Maximum number of queued runs. Further runs are refused immediately.
-    pub most_queued: usize,
+    pub max_queued: usize,
 }
 
 /// Admission control: bounds the number and the memory of concurrent runs, and the length of the
@@ -70,8 +70,8 @@ impl Admission {
         RunStats {
             running: self.running.load(Ordering::Relaxed),
             queued: self.waiting.load(Ordering::Relaxed),
-            most_running: self.max_runs,
-            most_queued: self.max_waiting,
+            max_running: self.max_runs,
+            max_queued: self.max_waiting,
         }
     }
 

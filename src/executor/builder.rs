@@ -51,7 +51,7 @@ pub struct ExecutorBuilder {
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
     pub(super) upstream: UpstreamServers,
     warm_instances: Option<usize>,
-    rest_after: Option<Duration>,
+    trim_after: Option<Duration>,
     languages: Option<Vec<Language>>,
     on_compile: Option<CompileListener>,
     concurrent_runs: Option<usize>,
@@ -91,8 +91,9 @@ impl ExecutorBuilder {
         self
     }
 
-    /// The most that a client of a [`Server`](crate::server::Server) may ask for: a request for more gets this much.
-    /// Default: [`Limits::CEILING`]. [`Script::limits`](crate::Script::limits) is not bounded by it: it is the embedder's own.
+    /// The most that a client of a [`Server`](crate::server::Server) may ask for: a request for
+    /// more gets this much. Default: [`Limits::CEILING`]. [`Script::limits`](crate::Script::limits)
+    /// is not bounded by it: it is the embedder's own.
     #[must_use]
     pub fn max_limits(mut self, limits: Limits) -> Self {
         self.max_limits = Some(limits);
@@ -245,8 +246,8 @@ impl ExecutorBuilder {
     /// MB for each interpreter and 11 MB for all together. The first script afterwards reads them
     /// again, which takes one or two milliseconds. Default: 30 s.
     #[must_use]
-    pub fn rest_after(mut self, time: Duration) -> Self {
-        self.rest_after = Some(time);
+    pub fn trim_after(mut self, time: Duration) -> Self {
+        self.trim_after = Some(time);
         self
     }
 
@@ -330,8 +331,8 @@ impl ExecutorBuilder {
     }
 
     /// Stores what scripts write with `state.set` in this store: separately for each
-    /// [`Script::session`](crate::Script::session), and for all other runs under this workspace's directory. Does not open
-    /// the store. Default: calls of `state` fail with an explanation.
+    /// [`Script::session`](crate::Script::session), and for all other runs under this workspace's
+    /// directory. Does not open the store. Default: calls of `state` fail with an explanation.
     #[cfg(feature = "state")]
     #[must_use]
     pub fn state(mut self, store: StateStore, workspace: impl AsRef<std::path::Path>) -> Self {
@@ -414,7 +415,7 @@ impl ExecutorBuilder {
     fn start_engines(&mut self, runtime: &Handle) -> Result<Engines, Error> {
         let engines = Engines::new(EngineOptions {
             warm: self.warm_instances.unwrap_or_else(default_warm_instances),
-            rest_after: self.rest_after.unwrap_or(TIME_TO_IDLE_TRIM),
+            trim_after: self.trim_after.unwrap_or(TIME_TO_IDLE_TRIM),
             memory_bytes: self.limits.memory_bytes,
             cache: self.cache_directory.clone(),
             on_compile: self.on_compile.take(),

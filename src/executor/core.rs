@@ -25,7 +25,7 @@ use crate::run::hooks::Hooks;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError, Usage};
 use crate::run::script::{Language, Script};
-use crate::run::state::NoState;
+use crate::run::state::{NoState, StateAccess};
 use crate::storage::state::{DefaultScope, RunState, StateScope, StateStore};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::ResolvedTool;
@@ -189,7 +189,7 @@ impl Executor {
         let (servers, _own) = self.servers_of(&mut script)?;
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
-        if let Err(error) = self.start_engine(script.language, &limits, &cancel).await? {
+        if let Some(error) = self.start_engine(script.language, &limits, &cancel).await? {
             return Ok(not_run(error, queued));
         }
         let runtime = &self.inner.runtime;
@@ -230,14 +230,14 @@ impl Executor {
         Ok((servers, OwnServers::new(added, self.inner.runtime.clone())))
     }
 
-    /// Starts the engine of a language, for at most the run's wall-clock limit. The inner error is
-    /// the run's.
+    /// Starts the engine of a language, for at most the run's wall-clock limit. Returns the run's
+    /// error if that was too short, or the run was cancelled.
     async fn start_engine(
         &self,
         language: Language,
         limits: &Limits,
         cancel: &CancellationToken,
-    ) -> Result<Result<(), ScriptError>, Error> {
+    ) -> Result<Option<ScriptError>, Error> {
         let runtime = &self.inner.runtime;
         let too_late = {
             let _entered = runtime.enter();
@@ -245,18 +245,18 @@ impl Executor {
         };
         tokio::select! {
             biased;
-            started = self.inner.engines.start(language, runtime) => started.map(Ok),
+            started = self.inner.engines.start(language, runtime) => started.map(|()| None),
             () = too_late => {
                 let message = format!("Python was not ready within {:?}", limits.wall_time);
                 let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(
                     "the first time on a machine Python is compiled, which takes some seconds and is kept: \
                      run it again, or with a longer timeout",
                 );
-                Ok(Err(error))
+                Ok(Some(error))
             }
             () = cancel.cancelled() => {
                 let message = "the run was cancelled while its engine was being made ready";
-                Ok(Err(ScriptError::new(ErrorCode::Cancelled, message)))
+                Ok(Some(ScriptError::new(ErrorCode::Cancelled, message)))
             }
         }
     }
@@ -280,15 +280,17 @@ impl Executor {
     }
 
     /// The state of a run: its session's, or by default the workspace's.
-    fn run_state(&self, script: &mut Script) -> Result<Result<RunState, NoState>, Error> {
+    fn run_state(&self, script: &mut Script) -> Result<StateAccess, Error> {
         let session = script.session.take().map(StateScope::session).transpose()?;
-        let Some((store, workspace)) = &self.inner.state else { return Ok(Err(NoState::NotConfigured)) };
+        let Some((store, workspace)) = &self.inner.state else {
+            return Ok(StateAccess::None(NoState::NotConfigured));
+        };
         let scope = match (session, std::mem::take(&mut script.default_scope)) {
             (Some(scope), _) | (None, DefaultScope::Of(scope)) => scope,
             (None, DefaultScope::Workspace) => workspace.clone(),
-            (None, DefaultScope::Unavailable) => return Ok(Err(NoState::NoSession)),
+            (None, DefaultScope::Unavailable) => return Ok(StateAccess::None(NoState::NoSession)),
         };
-        Ok(Ok(RunState::new(store.clone(), scope, script.is_dry_run)))
+        Ok(StateAccess::Open(RunState::new(store.clone(), scope, script.is_dry_run)))
     }
 
     /// Clears the state of a client that will not return, in the background.
@@ -307,8 +309,9 @@ impl Executor {
         Arc::clone(&self.inner.servers.read())
     }
 
-    /// Adds a tool written in Rust for later runs, as [`ExecutorBuilder::tool`](crate::ExecutorBuilder::tool) does. It replaces a
-    /// tool of the same name.
+    /// Adds a tool written in Rust for later runs, as
+    /// [`ExecutorBuilder::tool`](crate::ExecutorBuilder::tool) does. It replaces a tool of the same
+    /// name.
     ///
     /// # Errors
     ///
@@ -371,8 +374,8 @@ impl Executor {
     }
 
     /// Starts a language's engine if it has not been started, and completes when its
-    /// [`warm_instances`](crate::ExecutorBuilder::warm_instances) are ready. Runs need not wait for this;
-    /// it is for measurements and for servers whose first answer should be fast.
+    /// [`warm_instances`](crate::ExecutorBuilder::warm_instances) are ready. Runs need not wait for
+    /// this; it is for measurements and for servers whose first answer should be fast.
     ///
     /// Python is compiled if this machine has no compiled code yet, which takes some seconds. The
     /// [`cache_directory`](crate::ExecutorBuilder::cache_directory) stores the code; without one it is
@@ -408,7 +411,8 @@ impl Executor {
         self.inner.limits
     }
 
-    /// The most that a client of a server may ask for: see [`ExecutorBuilder::max_limits`](crate::ExecutorBuilder::max_limits).
+    /// The most that a client of a server may ask for: see
+    /// [`ExecutorBuilder::max_limits`](crate::ExecutorBuilder::max_limits).
     pub fn max_limits(&self) -> Limits {
         self.inner.max_limits
     }

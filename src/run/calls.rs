@@ -170,7 +170,7 @@ impl ExecutionContext {
             tool: call.tool.to_owned(),
             arguments,
             script: self.script.name.clone(),
-            owner: self.script.owner.clone(),
+            client: self.script.client.clone(),
             is_dry_run: self.script.is_dry_run,
         };
         let (called, permitted) = hooks::before(hooks, &mut hooked).await;
@@ -349,8 +349,8 @@ impl ExecutionContext {
     ) -> Result<Json, ToolError> {
         let sample = resolved.sample()?;
         self.check_result_bytes("the result", sample.text().len())?;
-        let record = self.begin_record(call, ToolCallStatus::Stubbed);
-        self.end_record(record, ToolCallStatus::Stubbed, sample.text().len());
+        let record = self.begin_record(call, ToolCallStatus::Simulated);
+        self.end_record(record, ToolCallStatus::Simulated, sample.text().len());
         self.ledger.lock().plan(PlannedCall {
             server: call.server.to_owned(),
             tool: call.tool.to_owned(),

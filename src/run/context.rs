@@ -17,8 +17,8 @@ use crate::run::ledger::Ledger;
 use crate::run::limits::Limits;
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, Usage};
 use crate::run::script::Script;
-use crate::run::state::NoState;
-use crate::storage::state::{RunState, StateCall};
+use crate::run::state::StateAccess;
+use crate::storage::state::StateCall;
 use crate::tools::approval::Approver;
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::policy::Policy;
@@ -75,8 +75,7 @@ pub(crate) struct RunEnvironment {
     /// call that needs an approval is refused.
     pub(crate) approver: Option<Approver>,
     pub(crate) hooks: Hooks,
-    /// The state that the script keeps between runs, or why it has none.
-    pub(crate) state: Result<RunState, NoState>,
+    pub(crate) state: StateAccess,
     pub(crate) history: Option<Arc<History>>,
     pub(crate) cancel: CancellationToken,
     /// Runtime of the tools' timers, sockets and tasks.
@@ -161,7 +160,10 @@ impl ExecutionContext {
     /// future stops the wait; an operation that has started is completed.
     pub(crate) async fn state(self: &Arc<Self>, call: StateCall) -> Result<String, ToolError> {
         let _held = self.hold_state_call(call.bytes())?;
-        let state = self.environment.state.as_ref().map_err(|problem| ToolError::from(*problem))?;
+        let state = match &self.environment.state {
+            StateAccess::Open(state) => state,
+            StateAccess::None(problem) => return Err((*problem).into()),
+        };
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
         let answer = state.call(call, self.latest_deadline(), &self.environment.runtime).await?;
@@ -172,8 +174,8 @@ impl ExecutionContext {
     /// Returns the record of an earlier run of the same client as JSON text. Records of other
     /// clients are not found.
     pub(crate) fn earlier_run(&self, id: &str) -> Result<String, ToolError> {
-        let history = self.environment.history.as_ref().zip(self.script.owner.as_ref());
-        let Some(run) = history.and_then(|(history, owner)| history.get(owner, id)) else {
+        let history = self.environment.history.as_ref().zip(self.script.client.as_ref());
+        let Some(run) = history.and_then(|(history, client)| history.get(client, id)) else {
             let shown: String = id.chars().take(40).collect();
             let problem = format!(
                 "no run `{shown}` is kept: `runId` names one in the answer that left something out, for an hour"
@@ -303,7 +305,7 @@ impl RunEnvironment {
             policies: [0, 1].map(|_| Arc::new(Policy::default())),
             approver: None,
             hooks: Arc::new([]),
-            state: Err(NoState::NotConfigured),
+            state: StateAccess::None(crate::run::state::NoState::NotConfigured),
             history: None,
             cancel: CancellationToken::new(),
             runtime,

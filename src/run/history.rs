@@ -46,14 +46,14 @@ pub struct History {
 #[derive(Default)]
 struct Records {
     /// Oldest first.
-    runs: VecDeque<Arc<KeptRun>>,
+    runs: VecDeque<Arc<RunRecord>>,
     bytes: usize,
 }
 
 /// The record of a run, as text.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct KeptRun {
+pub struct RunRecord {
     /// Identifies the run. It is random, so that no client can guess another's.
     pub id: String,
     /// Everything that the script printed and emitted, in order. A content block other than text is
@@ -79,7 +79,7 @@ impl History {
     /// Stores a run's record for `client` and returns its id. Returns `None` if the
     /// record is larger than the history may be, or if the system provides no random numbers.
     pub fn keep(&self, client: &str, result: &ExecuteResult) -> Option<String> {
-        let mut run = KeptRun {
+        let mut run = RunRecord {
             id: new_id()?,
             output: output_text(result),
             value: result.value_json().map(Json::to_string),
@@ -104,14 +104,14 @@ impl History {
     }
 
     /// Returns the record of one of the client's runs, if it is still kept.
-    pub fn get(&self, client: &str, id: &str) -> Option<Arc<KeptRun>> {
+    pub fn get(&self, client: &str, id: &str) -> Option<Arc<RunRecord>> {
         let mut records = self.records.lock();
         records.expire(self.limits.age);
         records.runs.iter().find(|run| run.id == id && run.client == client).cloned()
     }
 
     /// The client's run records, newest first.
-    pub fn list(&self, client: &str) -> Vec<Arc<KeptRun>> {
+    pub fn list(&self, client: &str) -> Vec<Arc<RunRecord>> {
         let mut records = self.records.lock();
         records.expire(self.limits.age);
         records.runs.iter().rev().filter(|run| run.client == client).cloned().collect()
@@ -145,7 +145,7 @@ impl Records {
     }
 }
 
-impl KeptRun {
+impl RunRecord {
     /// Time since the run ended.
     pub fn age(&self) -> Duration {
         self.ended_at.elapsed()

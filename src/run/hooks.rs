@@ -27,8 +27,8 @@ pub struct HookedCall {
     pub arguments: Map<String, Value>,
     /// The script's name, as in stack traces.
     pub script: String,
-    /// The client that requested the run ([`Script::owner`](crate::Script::owner)).
-    pub owner: Option<String>,
+    /// The client that requested the run ([`Script::client`](crate::Script::client)).
+    pub client: Option<String>,
     /// Whether this is a [dry run](crate::Script::dry_run), which does not make calls that write.
     pub is_dry_run: bool,
 }
@@ -69,8 +69,9 @@ pub trait CallHook: Send + Sync + 'static {
     /// order of the hooks. The `result` is what the script gets, JSON text or an error, and can be
     /// replaced; a value above [`Limits::result_bytes`](crate::Limits::result_bytes) is refused.
     ///
-    /// Not called if the run ends first: [`ExecuteResult::tool_calls`](crate::ExecuteResult::tool_calls)
-    /// says which calls were in flight.
+    /// Not called if the run ends first:
+    /// [`ExecuteResult::tool_calls`](crate::ExecuteResult::tool_calls) says which calls were in
+    /// flight.
     fn after<'a>(
         &'a self,
         _call: &'a HookedCall,

@@ -15,9 +15,9 @@ use crate::tools::ToolErrorCode;
 pub struct ExecuteResult {
     /// The value, or why there is none.
     pub outcome: Outcome,
-    /// What the script printed and emitted, in order, up to [`Limits::output_bytes`](crate::Limits::output_bytes). Beyond the
-    /// first 10,000 entries, consecutive lines of one level are merged into one entry, separated by
-    /// newlines.
+    /// What the script printed and emitted, in order, up to
+    /// [`Limits::output_bytes`](crate::Limits::output_bytes). Beyond the first 10,000 entries,
+    /// consecutive lines of one level are merged into one entry, separated by newlines.
     pub logs: Vec<Output>,
     /// Every tool call, in the order in which the calls were made. Calls beyond the first
     /// [`ToolCallRecord::KEPT`] are only counted in [`Usage::tool_calls`].
@@ -150,7 +150,8 @@ pub enum ErrorCode {
     CpuLimit,
     /// The memory limit was exceeded: V8's heap and array buffers, or the interpreter's memory.
     MemoryLimit,
-    /// The script ended with the uncaught error of a call beyond [`Limits::tool_calls`](crate::Limits::tool_calls).
+    /// The script ended with the uncaught error of a call beyond
+    /// [`Limits::tool_calls`](crate::Limits::tool_calls).
     MaxToolCallsExceeded,
     /// The script's value is larger than [`Limits::result_bytes`](crate::Limits::result_bytes).
     ResultTooLarge,
@@ -274,7 +275,7 @@ pub enum ToolCallStatus {
     /// It needed an approval and did not get it. It was not made.
     NotApproved(Refusal),
     /// It was only simulated, because the run was a [dry run](crate::Script::dry_run).
-    Stubbed,
+    Simulated,
 }
 
 impl ToolCallStatus {
@@ -286,7 +287,7 @@ impl ToolCallStatus {
             Self::Failed(code) => code.as_str(),
             Self::AwaitingApproval => "awaiting approval",
             Self::NotApproved(_) => "not approved",
-            Self::Stubbed => "stubbed",
+            Self::Simulated => "stubbed",
         }
     }
 }
@@ -355,7 +356,8 @@ pub struct Usage {
     /// Bytes of all tool results that the script received. They would have gone to the model if it
     /// had called the tools itself.
     pub tool_result_bytes: u64,
-    /// Bytes of output beyond [`Limits::output_bytes`](crate::Limits::output_bytes), which were dropped.
+    /// Bytes of output beyond [`Limits::output_bytes`](crate::Limits::output_bytes), which were
+    /// dropped.
     pub output_bytes_dropped: u64,
     /// Calls of a dry run that are not in [`ExecuteResult::planned_calls`].
     pub planned_calls_dropped: u64,

@@ -150,7 +150,7 @@ impl ExecuteResult {
                 ToolCallStatus::InFlight => summary.in_flight += 1,
                 ToolCallStatus::AwaitingApproval => summary.awaiting_approval += 1,
                 ToolCallStatus::NotApproved(_) => summary.not_approved += 1,
-                ToolCallStatus::Stubbed => summary.stubbed += 1,
+                ToolCallStatus::Simulated => summary.stubbed += 1,
             }
             summary.approved += u64::from(call.approved);
         }

@@ -43,7 +43,7 @@ pub struct Script {
     pub(crate) is_dry_run: bool,
     pub(crate) session: Option<String>,
     pub(crate) default_scope: DefaultScope,
-    pub(crate) owner: Option<String>,
+    pub(crate) client: Option<String>,
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) on_output: Option<OutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
@@ -123,7 +123,7 @@ impl Script {
             is_dry_run: false,
             session: None,
             default_scope: DefaultScope::default(),
-            owner: None,
+            client: None,
             cancel: None,
             on_output: None,
             on_progress: None,
@@ -239,10 +239,11 @@ impl Script {
 
     /// Makes this a dry run: it calls only read-only tools. For any other call the script gets a
     /// sample of the tool's result, with the text `dry run` in place of every string, and the
-    /// result lists the call in [`ExecuteResult::planned_calls`](crate::ExecuteResult::planned_calls). Writes to the script's state can
-    /// be read back during the run and are discarded at its end. Everything else is as in a real
-    /// run: limits, policy, checks of arguments, calls of read-only tools, and requests for
-    /// resources and prompts. A call that is not made needs no approval.
+    /// result lists the call in
+    /// [`ExecuteResult::planned_calls`](crate::ExecuteResult::planned_calls). Writes to the
+    /// script's state can be read back during the run and are discarded at its end. Everything else
+    /// is as in a real run: limits, policy, checks of arguments, calls of read-only tools, and
+    /// requests for resources and prompts. A call that is not made needs no approval.
     ///
     /// Read-only tools are those that
     /// [`ExecutorBuilder::read_only`](crate::ExecutorBuilder::read_only) names, and those that
@@ -275,12 +276,13 @@ impl Script {
     /// this client's earlier runs ([`History::keep`](crate::History::keep)). Without a client it
     /// can read none.
     #[must_use]
-    pub fn owner(mut self, owner: impl Into<String>) -> Self {
-        self.owner = Some(owner.into());
+    pub fn client(mut self, client: impl Into<String>) -> Self {
+        self.client = Some(client.into());
         self
     }
 
-    /// Ends the run with [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled) when `token` is cancelled.
+    /// Ends the run with [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled) when `token` is
+    /// cancelled.
     ///
     /// Dropping the run's future stops the script too, but then its result is lost.
     #[must_use]

@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use crate::storage::state::StateError;
+use crate::storage::state::{RunState, StateError};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Suggested delay before a retry when another process holds the file's lock.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A run's access to what scripts keep between runs.
+pub(crate) enum StateAccess {
+    Open(RunState),
+    None(NoState),
+}
 
 /// Why a run has no state.
 #[derive(Clone, Copy, Debug, thiserror::Error)]

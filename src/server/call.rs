@@ -91,7 +91,7 @@ fn start(
     let mut script = arguments
         .into_script(language)
         .limits(limits)
-        .owner(&*session.client)
+        .client(&*session.client)
         .default_scope(session.default_scope.clone())
         .cancel_with(cancel.clone());
     let mut prompts = mpsc::channel(1).1;

@@ -25,7 +25,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
     for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
         let name = report_name(language);
-        let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.lost });
+        let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.hung });
         if let Some(error) = start_failures.get(name) {
             engine["error"] = preview(error, MAX_ERROR_CHARACTERS).into();
         }
@@ -37,7 +37,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
         // There is no audit log yet.
         "auditLog": { "enabled": false },
         "mcpClients": { "connected": connected },
-        "connectionPool": { "active": runs.running, "waiting": runs.queued, "max": runs.most_running },
+        "connectionPool": { "active": runs.running, "waiting": runs.queued, "max": runs.max_running },
         "uptime": shared.started.elapsed().as_secs(),
         "timestamp": rmcp::task_manager::current_timestamp(),
         "version": env!("CARGO_PKG_VERSION"),

@@ -70,13 +70,13 @@ pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     let runs = executor.run_stats();
     gauge!("cx_runs_active").set(count(runs.running));
     gauge!("cx_runs_queued").set(count(runs.queued));
-    gauge!("cx_runs_limit").set(count(runs.most_running));
+    gauge!("cx_runs_limit").set(count(runs.max_running));
     for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
         let name = report_name(language);
         gauge!("cx_engine_ready_instances", "language" => name).set(count(pool.ready));
         gauge!("cx_engine_queued_runs", "language" => name).set(count(pool.waiting));
-        gauge!("cx_engine_lost_threads", "language" => name).set(count(pool.lost));
+        gauge!("cx_engine_lost_threads", "language" => name).set(count(pool.hung));
     }
     #[cfg(feature = "mcp")]
     sample_servers(executor);

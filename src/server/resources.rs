@@ -3,7 +3,7 @@
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 
 use super::guide;
-use crate::run::history::{History, KeptRun};
+use crate::run::history::{History, RunRecord};
 
 /// The URI of the guide.
 pub(crate) const GUIDE: &str = "cx://guide";
@@ -41,7 +41,7 @@ impl Part {
         }
     }
 
-    fn content(self, run: &KeptRun) -> Option<&str> {
+    fn content(self, run: &RunRecord) -> Option<&str> {
         match self {
             Self::Output => Some(&run.output),
             Self::Value => run.value.as_deref(),

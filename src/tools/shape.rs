@@ -40,7 +40,8 @@ impl Shape {
         Self { calls: 1, root: Node::new(result) }
     }
 
-    /// The shape of a result in text form. Deserializes only the values that [`Shape::from_value`] visits.
+    /// The shape of a result in text form. Deserializes only the values that [`Shape::from_value`]
+    /// visits.
     pub(crate) fn from_text(result: &Json) -> Self {
         Self::from_value(&part::visited_part(result))
     }

@@ -115,7 +115,7 @@ fn main() {
             "honest": honest.pop(),
             "canary": canary.pop(),
             "canaryMs": u64::try_from(canary_ms).unwrap_or(u64::MAX),
-            "lost": stats.lost,
+            "lost": stats.hung,
             "beforeMegabytes": before,
             "settledMegabytes": settled,
             "peakMegabytes": status("VmHWM"),
@@ -146,7 +146,7 @@ fn idle_trim() {
     let builder = Executor::builder()
         .languages([Language::Python])
         .warm_instances(2)
-        .rest_after(Duration::from_millis(500));
+        .trim_after(Duration::from_millis(500));
     let executor = builder.cache_directory(cache).build().expect("an executor");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let report = runtime.block_on(async {

@@ -231,9 +231,9 @@ async fn v_261_the_deadline_holds_while_a_source_is_prepared() {
     let stage = Stage::new();
     let result = stage.run("block", SOON).await;
     assert_eq!(code(&result), Some(ErrorCode::Timeout));
-    assert_eq!(stage.pool.stats().lost, 1);
+    assert_eq!(stage.pool.stats().hung, 1);
     stage.fake.release();
-    stage.until(|stats| stats.lost == 0).await;
+    stage.until(|stats| stats.hung == 0).await;
     assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
 }
 
@@ -278,7 +278,7 @@ async fn v_262_hung_workers_that_come_back_are_workers() {
     assert!(!stage.pool.stats().takes_runs());
     assert_eq!(code(&stage.run("1", TOO_LONG).await), Some(ErrorCode::EngineUnavailable));
     stage.fake.release();
-    stage.until(|stats| stats.lost == 0).await;
+    stage.until(|stats| stats.hung == 0).await;
     assert!(stage.pool.stats().takes_runs());
     assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
 }

@@ -431,7 +431,7 @@ async fn runs_are_counted_while_they_are_there() {
     });
     wait_until(|| mock.running.load(Ordering::Relaxed) > 0 || executor.run_stats().running == 1).await;
     let stats = executor.run_stats();
-    assert_eq!((stats.running, stats.queued, stats.most_running, stats.most_queued), (1, 0, 100, 200));
+    assert_eq!((stats.running, stats.queued, stats.max_running, stats.max_queued), (1, 0, 100, 200));
     run.abort();
     wait_until(|| executor.run_stats().running == 0).await;
 }

@@ -188,7 +188,7 @@ async fn a_dropped_run_ends() {
     wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) == 0).await;
     // If one were still running, the machine's cores would be busy; here only that threads are there again.
     let stats = || executor.pool_stats(Language::Python);
-    wait_until(|| stats().ready > 0 && stats().lost == 0).await;
+    wait_until(|| stats().ready > 0 && stats().hung == 0).await;
     untouched(&executor, "a dropped run").await;
 }
 

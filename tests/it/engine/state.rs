@@ -171,21 +171,21 @@ async fn an_earlier_run_is_its_owners_only() {
     let large = executor.run_ts("console.log('x'.repeat(6000))").await.unwrap();
     let large = executor.history().unwrap().keep("anna", &large).unwrap();
     let id = executor.history().unwrap().keep("anna", &result).unwrap();
-    let read = |owner: Option<&str>| {
+    let read = |client: Option<&str>| {
         let script = Script::typescript("return await mcp.run(input)").input(json!(id));
-        executor.run(if let Some(owner) = owner { script.owner(owner) } else { script })
+        executor.run(if let Some(client) = client { script.client(client) } else { script })
     };
     let found = read(Some("anna")).await.unwrap();
     assert_eq!(
         found.value(),
         Some(&json!({ "id": id, "output": "shown", "value": { "a": 1 }, "calls": [] }))
     );
-    for owner in [Some("bert"), None] {
-        let refused = read(owner).await.unwrap();
+    for client in [Some("bert"), None] {
+        let refused = read(client).await.unwrap();
         assert_eq!(refused.error().unwrap().tool_code, Some(ToolErrorCode::RunNotFound));
     }
     let limits = Limits { result_bytes: 5_000, ..Limits::default() };
-    let script = Script::typescript("await mcp.run(input)").input(json!(large)).owner("anna").limits(limits);
+    let script = Script::typescript("await mcp.run(input)").input(json!(large)).client("anna").limits(limits);
     let refused = executor.run(script).await.unwrap();
     assert_eq!(refused.error().unwrap().tool_code, Some(ToolErrorCode::ResultTooLarge));
 }

@@ -618,7 +618,7 @@ async fn tl_154_an_annotation_that_came_later_is_not_believed() {
     assert_eq!(executor.run_ts(call).await.unwrap().value(), Some(&json!(false)));
     assert_eq!(person.count(), 2);
     let dry = async || executor.run(Script::typescript(call).dry_run()).await.unwrap();
-    assert_eq!(statuses(&dry().await), [ToolCallStatus::Stubbed]);
+    assert_eq!(statuses(&dry().await), [ToolCallStatus::Simulated]);
     // Once a person has accepted it, it counts.
     assert_eq!(executor.accept_tools("chaos", Some("pulled")).unwrap(), 1);
     executor.refresh_tools().await;
@@ -668,7 +668,7 @@ async fn di_167_an_annotation_from_before_is_looked_at_again() {
     std::fs::remove_dir_all(directory.path().join("cache")).unwrap();
     std::fs::rename(directory.path().join("kept"), directory.path().join("cache")).unwrap();
     let second = process();
-    assert_eq!(statuses(&second.run(dry).await.unwrap()), [ToolCallStatus::Stubbed]);
+    assert_eq!(statuses(&second.run(dry).await.unwrap()), [ToolCallStatus::Simulated]);
     second.close().await;
     let third = process();
     assert_eq!(third.run_ts(call).await.unwrap().value(), Some(&json!(false)));
@@ -772,7 +772,7 @@ return [listed['left'], added, removed]",
                 { "tool": "mcp__notes__delete", "arguments": arguments[1] },
             ])
         );
-        let stubbed = ToolCallStatus::Stubbed;
+        let stubbed = ToolCallStatus::Simulated;
         assert_eq!(statuses(&result), [ToolCallStatus::Ok, stubbed, stubbed]);
         assert_eq!(report["toolCallsMade"], 3);
         // What a tool was seen to return is what the next dry run gives.
