@@ -76,10 +76,10 @@ async fn perform(executor: &Executor, task: Task) -> Value {
     let result = executor.run(script.limits(limits)).await;
     let elapsed = started.elapsed();
     let late = pulse.stop();
-    let lost = loop {
-        let lost = executor.pool_stats(language).lost;
-        if lost == 0 || started.elapsed() > elapsed + GRACE {
-            break lost;
+    let hung = loop {
+        let hung = executor.pool_stats(language).hung;
+        if hung == 0 || started.elapsed() > elapsed + GRACE {
+            break hung;
         }
         tokio::time::sleep(PULSE).await;
     };
@@ -97,7 +97,7 @@ async fn perform(executor: &Executor, task: Task) -> Value {
         "result": value(result),
         "ms": millis(elapsed),
         "lateMs": late,
-        "lost": lost,
+        "lost": hung,
         "growthMb": peak.saturating_sub(before),
         "honest": beside,
         "next": next,

@@ -161,7 +161,7 @@ async fn jc_011_several_wedgers_at_once() {
     for result in futures::future::join_all(runs).await {
         assert_eq!(result.unwrap().error().unwrap().code, ErrorCode::Timeout);
     }
-    assert_eq!(executor.pool_stats(Language::TypeScript).lost, 3);
+    assert_eq!(executor.pool_stats(Language::TypeScript).hung, 3);
     let refused = executor.run_ts("return 1").await.unwrap();
     assert_eq!(refused.error().unwrap().code, ErrorCode::EngineUnavailable);
 }

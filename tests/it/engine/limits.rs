@@ -41,7 +41,7 @@ async fn wall_time() {
         assert!(result.usage.wall_time >= Duration::from_millis(200), "{source}: {:?}", result.usage);
         stopwatch.promise(Duration::from_millis(200) + LATE, source);
         // Its own thread has answered; the watchdog did not have to.
-        assert_eq!(executor.pool_stats(Language::TypeScript).lost, 0, "{source}");
+        assert_eq!(executor.pool_stats(Language::TypeScript).hung, 0, "{source}");
     }
 }
 

@@ -96,7 +96,7 @@ async fn a_thousand_runs() {
     assert!(after.address_space <= before.address_space + 9, "{before:?} {after:?}");
     assert!(after.threads <= before.threads + 1, "{before:?} {after:?}");
     assert!(after.descriptors <= before.descriptors + 4, "{before:?} {after:?}");
-    assert_eq!(executor.pool_stats(Language::Python).lost, 0);
+    assert_eq!(executor.pool_stats(Language::Python).hung, 0);
     untouched(&executor, "a thousand runs").await;
 }
 

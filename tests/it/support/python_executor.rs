@@ -76,7 +76,7 @@ pub(crate) async fn ends(source: &str, limits: Limits, code: ErrorCode) -> Mock 
     let took = stopwatch.elapsed();
     assert_eq!(result.error().map(|error| error.code), Some(code), "{source}: {}", result.to_json());
     stopwatch.promise_of(took, limits.wall_time + LATE, source);
-    assert_eq!(executor.pool_stats(Language::Python).lost, 0, "{source}");
+    assert_eq!(executor.pool_stats(Language::Python).hung, 0, "{source}");
     untouched(&executor, source).await;
     mock
 }
