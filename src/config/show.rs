@@ -23,7 +23,8 @@ impl Config {
             "allow": lists(&self.rules.allow),
             "deny": self.rules.deny,
             "ask": self.rules.ask,
-            "readOnly": lists(&self.rules.read_only),
+            // One list at most: that of all trusted files.
+            "readOnly": self.rules.read_only.concat(),
             "strict": self.strict,
             "limits": limits,
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },

@@ -1,5 +1,6 @@
 //! Resolution of the names that scripts write to tools.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Catalog;
@@ -26,12 +27,22 @@ impl Catalog {
         let server = self.server(server).map_err(|error| error.for_tool(server, tool))?;
         let named = |error: ToolError| error.for_tool(&server.name, tool);
         let mut tools = server.tools(deadline).await.map_err(named)?;
-        let may_be_outdated = match tools.position(&server.name, tool) {
-            Ok(position) => !server.is_usable(&tools, position),
-            Err(_) => !server.is_verified(),
+        let is_found = match tools.position(&server.name, tool) {
+            Ok(position) => server.is_usable(&tools, position),
+            Err(_) => false,
         };
-        if may_be_outdated && server.may_refresh() {
-            tools = server.refreshed(deadline).await.map_err(named)?;
+        if !is_found {
+            match server.verified() {
+                Some(verified) if Arc::ptr_eq(&verified, &tools) => {
+                    if tools.position(&server.name, tool).is_ok() && server.may_refresh() {
+                        tools = server.refreshed(deadline).await.map_err(named)?;
+                    }
+                }
+                // A refresh in the background has ended since the list was looked up.
+                Some(verified) => tools = verified,
+                None if server.may_refresh() => tools = server.refreshed(deadline).await.map_err(named)?,
+                None => {}
+            }
         }
         let position = tools.position(&server.name, tool)?;
         let resolved = ResolvedTool::new(server, &tools, position);
@@ -55,10 +66,13 @@ impl Catalog {
         deadline: Instant,
     ) -> Result<Option<ResolvedTool>, ToolError> {
         let server = self.server(&tool.server)?;
-        if server.is_verified() || !server.may_refresh() {
-            return Ok(None);
+        match server.verified() {
+            Some(verified) if tool.is_from(&verified) => return Ok(None),
+            // A refresh in the background has ended since the tool was resolved.
+            Some(_verified) => {}
+            None if !server.may_refresh() => return Ok(None),
+            None => drop(server.refreshed(deadline).await?),
         }
-        server.refreshed(deadline).await?;
         self.resolve(&tool.server, &tool.tool, deadline).await.map(Some)
     }
 

@@ -41,6 +41,11 @@ impl ResolvedTool {
         }
     }
 
+    /// Whether it was resolved in this list.
+    pub(crate) fn is_from(&self, list: &Arc<IndexedList>) -> bool {
+        Arc::ptr_eq(&self.tools, list)
+    }
+
     pub(crate) fn definition(&self) -> &ToolDefinition {
         &self.tools.list.tools[self.position]
     }

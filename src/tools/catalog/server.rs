@@ -185,11 +185,17 @@ impl CatalogServer {
         })
     }
 
-    /// Whether the list came from the server and the server has announced no change since.
-    pub(crate) fn is_verified(&self) -> bool {
+    /// The list, if it came from the server and the server has announced no change since.
+    pub(crate) fn verified(&self) -> Option<Arc<IndexedList>> {
         let generation = self.dispatcher.generation(&self.name);
-        let source = self.state.lock().known.as_ref().map(|known| known.source);
-        matches!(source, Some(ListSource::Server { generation: known }) if known == generation)
+        match &self.state.lock().known {
+            Some(KnownList { tools, source: ListSource::Server { generation: known } })
+                if *known == generation =>
+            {
+                Some(Arc::clone(tools))
+            }
+            _ => None,
+        }
     }
 
     pub(crate) fn may_refresh(&self) -> bool {

@@ -481,7 +481,12 @@ fn culprits(
         let (again, _) = stage.run(&script, calls.len(), true);
         for fault in again {
             if faults.iter().any(|first| std::mem::discriminant(first) == std::mem::discriminant(&fault)) {
-                found.push(((format!("{} calls together", calls.len()), fault), script.clone()));
+                // Of the calls that were begun, the last is the one that did not return.
+                let name = match (&fault, calls.last()) {
+                    (Fault::Parked, Some((last, _))) => last.expression.clone(),
+                    _ => format!("{} calls together", calls.len()),
+                };
+                found.push(((name, fault), script.clone()));
             }
         }
     }
