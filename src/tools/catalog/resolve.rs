@@ -27,21 +27,16 @@ impl Catalog {
         let server = self.server(server).map_err(|error| error.for_tool(server, tool))?;
         let named = |error: ToolError| error.for_tool(&server.name, tool);
         let mut tools = server.tools(deadline).await.map_err(named)?;
-        let is_found = match tools.position(&server.name, tool) {
-            Ok(position) => server.is_usable(&tools, position),
-            Err(_) => false,
-        };
-        if !is_found {
+        let is_listed = tools.position(&server.name, tool);
+        let is_usable = is_listed.as_ref().is_ok_and(|&position| server.is_usable(&tools, position));
+        if !is_usable {
             match server.verified() {
-                Some(verified) if Arc::ptr_eq(&verified, &tools) => {
-                    if tools.position(&server.name, tool).is_ok() && server.may_refresh() {
-                        tools = server.refreshed(deadline).await.map_err(named)?;
-                    }
-                }
                 // A refresh in the background has ended since the list was looked up.
-                Some(verified) => tools = verified,
-                None if server.may_refresh() => tools = server.refreshed(deadline).await.map_err(named)?,
-                None => {}
+                Some(verified) if !Arc::ptr_eq(&verified, &tools) => tools = verified,
+                // This is the server's own list, and it does not have the tool.
+                Some(_verified) if is_listed.is_err() => {}
+                _ if server.may_refresh() => tools = server.refreshed(deadline).await.map_err(named)?,
+                _ => {}
             }
         }
         let position = tools.position(&server.name, tool)?;
