@@ -15,6 +15,7 @@ use crate::tools::policy::Policy;
 
 /// The servers, their tools, and the policy for them. It never changes: whoever adds or removes a
 /// server makes another set, and a run keeps the one that it started with.
+#[derive(Clone)]
 pub(super) struct ServerSet {
     pub(super) catalog: Arc<Catalog>,
     pub(super) policy: Arc<Policy>,
@@ -81,13 +82,10 @@ impl ServerSet {
             }
             new.push(server);
         }
-        let set = Self {
-            catalog: Arc::clone(&self.catalog),
-            policy: Arc::new(policy),
-            native: Arc::new(native),
-            dispatchers: self.dispatchers.clone(),
-            upstream: self.upstream.iter().chain(&new).cloned().collect(),
-        };
+        let upstream = self.upstream.iter().chain(&new).cloned().collect();
+        // The same native tools keep what is known of them.
+        let native = if tools.is_empty() { Arc::clone(&self.native) } else { Arc::new(native) };
+        let set = Self { policy: Arc::new(policy), native, upstream, ..self.clone() };
         Ok((set.with_catalog(), new))
     }
 
@@ -101,24 +99,14 @@ impl ServerSet {
             return None;
         }
         let native = native.map_or_else(|| Arc::clone(&self.native), Arc::new);
-        let set = Self { native, upstream, ..self.shared() };
+        let set = Self { native, upstream, ..self.clone() };
         Some((set.with_catalog(), removed.into_iter().next()))
     }
 
     /// The set without a native tool; `None` if there is no such tool.
     pub(super) fn without_tool(&self, name: &str) -> Option<Self> {
         let native = Arc::new(self.native.without_tool(name)?);
-        Some(Self { native, ..self.shared() }.with_catalog())
-    }
-
-    fn shared(&self) -> Self {
-        Self {
-            catalog: Arc::clone(&self.catalog),
-            policy: Arc::clone(&self.policy),
-            native: Arc::clone(&self.native),
-            dispatchers: self.dispatchers.clone(),
-            upstream: self.upstream.clone(),
-        }
+        Some(Self { native, ..self.clone() }.with_catalog())
     }
 
     /// Makes the catalog again. Servers that stay keep what is known of their tools.
