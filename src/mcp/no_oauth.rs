@@ -38,6 +38,8 @@ impl Authorization {
         Err(ToolError::new(ToolErrorCode::UpstreamUnavailable, message))
     }
 
+    pub(crate) async fn finish(&self) {}
+
     pub(super) async fn renew(
         &self,
         url: &Url,
