@@ -11,8 +11,8 @@ use tokio::task::AbortHandle;
 
 use super::approval::{ApprovalPrompt, KEY};
 use super::fingerprint::Fingerprint;
-use super::random_name::random_name;
 use super::run_in_flight::RunInFlight;
+use crate::text::ids::random_id;
 
 /// Maximum number of suspended runs of all clients together. A run beyond this number cannot ask
 /// for approval.
@@ -71,7 +71,7 @@ impl PendingRuns {
         mut run: RunInFlight,
         prompt: ApprovalPrompt,
     ) -> Result<InputRequiredResult, Box<RunInFlight>> {
-        let (Some(name), Some(request)) = (random_name(), prompt.request()) else {
+        let (Some(name), Some(request)) = (random_id(), prompt.request()) else {
             return Err(Box::new(run));
         };
         let mut runs = self.runs.lock();

@@ -48,13 +48,16 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("wasmparser", One("engine/python/image")),
     ("ruzstd", One("engine/python/compiled")),
     ("cx-python-component", One("engine/python/interpreter")),
-    ("libc", Several(&["engine", "bin/cx/exit"], "calls that no safe crate has, each beside what needs it")),
+    (
+        "libc",
+        Several(
+            &["engine", "bin/cx/allocator", "bin/cx/exit"],
+            "calls that no safe crate has, each beside what needs it",
+        ),
+    ),
     (
         "getrandom",
-        Several(
-            &["engine/typescript", "run/history", "server"],
-            "`crypto` of scripts, and ids that nobody can guess",
-        ),
+        Several(&["engine/typescript", "text/ids"], "`crypto` of scripts, and ids that nobody can guess"),
     ),
     // The Model Context Protocol and HTTP.
     ("rmcp", Several(&["mcp", "server"], "both sides of the protocol")),
