@@ -74,9 +74,14 @@ impl Watched {
         self.has_low_priority.load(Ordering::Relaxed)
     }
 
-    /// Sets the niceness of the run's thread. Linux keeps one for each thread, by its id.
+    /// Sets the niceness of the run's thread, unless it is as high already because the whole process
+    /// has a low priority. Linux keeps one for each thread, by its id.
     fn lower_priority(&self, niceness: i32) {
-        if let Err(error) = rustix::process::setpriority_process(Some(self.thread), niceness) {
+        let thread = Some(self.thread);
+        if rustix::process::getpriority_process(thread).is_ok_and(|current| current >= niceness) {
+            return;
+        }
+        if let Err(error) = rustix::process::setpriority_process(thread, niceness) {
             tracing::debug!(%error, "a thread keeps its priority");
         }
     }

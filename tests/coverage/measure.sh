@@ -5,6 +5,8 @@
 # continuous mode, in which a file is the memory of the counters. cargo-llvm-cov has no such mode, and instruments the
 # dependencies too, all of which would be compiled again.
 #
+# With Rust 1.95 on two cores, loaded by other work, it took 20 minutes.
+#
 # LLVM's tools have to read what rustc writes: those of its own version do, and Debian's of version 19 did with Rust 1.95.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
