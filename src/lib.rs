@@ -175,7 +175,7 @@ pub use config::{
 };
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
-pub use error::Error;
+pub use error::{Error, RuleList};
 pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats};
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;

@@ -345,8 +345,8 @@ impl ExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] and [`Error::Config`] name the option or key that is wrong;
-    /// [`Error::Start`] means that the system refuses a thread.
+    /// [`Error::InvalidOptions`], [`Error::InvalidPattern`] and [`Error::Config`] name the option,
+    /// pattern or key that is wrong; [`Error::Start`] means that the system refuses a thread.
     pub fn build(mut self) -> Result<Executor, Error> {
         self.limits.validate()?;
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);

@@ -105,8 +105,8 @@ impl Executor {
     /// # Errors
     ///
     /// Nothing that a script does is an error here: a failing script is [`Outcome::Failed`]. The
-    /// errors are [`Error::InvalidOptions`] for invalid limits or patterns, [`Error::Closed`],
-    /// [`Error::Start`] and [`Error::WorkerLost`].
+    /// errors are [`Error::InvalidOptions`] for invalid limits, [`Error::InvalidPattern`] for invalid
+    /// rules, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
         self.run_with(script.into(), self.inner.closed.child_token()).await
     }

@@ -88,7 +88,7 @@ impl ToolRules {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] with the first wrong pattern and the valid forms.
+    /// [`Error::InvalidPattern`] with the first wrong pattern and the valid forms.
     pub fn validate(&self) -> Result<(), Error> {
         RuleSet::parse(self).map(drop)
     }

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    BoxFuture, CallHook, Error, ErrorCode, Executor, HookedCall, Json, Limits, McpServer, RunEvent, Script,
-    ToolError, ToolErrorCode, ToolRules,
+    BoxFuture, CallHook, Error, ErrorCode, Executor, HookedCall, Json, Limits, McpServer, RuleList, RunEvent,
+    Script, ToolError, ToolErrorCode, ToolRules,
 };
 use serde_json::{Value, json};
 
@@ -217,7 +217,7 @@ async fn combined_rules_never_widen() {
     assert_eq!(allowed(wider).await, json!([true, false, false]));
     assert_eq!(executor.server_names(), ["mock"]);
     let refused = Executor::builder().allow(["no pattern"]).build();
-    assert!(matches!(refused, Err(Error::InvalidOptions { option: "allow", .. })));
+    assert!(matches!(refused, Err(Error::InvalidPattern { list: RuleList::Allow, .. })));
     let declared = Script::typescript("1").rules(ToolRules::new().read_only(["mock.*"]));
     assert!(matches!(executor.run(declared).await, Err(Error::InvalidOptions { option: "read_only", .. })));
 }
