@@ -348,8 +348,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Removes an MCP server, or a server of native tools, for later runs, and returns whether it
-    /// existed. An MCP server is shut down, which takes at most a few seconds; calls that running
+    /// Removes an MCP server with its rules, or a server of native tools, for later runs, and
+    /// returns whether it existed. An MCP server is shut down, which takes at most a few seconds; calls that running
     /// scripts make to it fail.
     pub async fn remove_server(&self, name: &str) -> bool {
         let removed = {

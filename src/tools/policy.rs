@@ -33,6 +33,11 @@ impl Policy {
         self.servers.insert(server.to_owned(), RuleSet::of_server(server, rules));
     }
 
+    /// Removes the rules of a server, so that a later server of the same name does not get them.
+    pub(crate) fn remove_server(&mut self, server: &str) {
+        self.servers.remove(server);
+    }
+
     /// Whether the tool may be called. Names are compared byte for byte.
     pub(crate) fn permits(&self, server: &str, tool: &str) -> bool {
         self.layers(server).all(|rules| rules.permits(server, tool))

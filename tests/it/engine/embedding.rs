@@ -141,6 +141,26 @@ async fn python_is_checked_too() {
 }
 
 #[tokio::test]
+async fn a_removed_server_takes_its_rules_along() {
+    let executor = Executor::builder().deny(["x.secret"]).build().unwrap();
+    let mut server = McpServer::stdio("x", "/no/such/program");
+    server.rules = ToolRules::new().deny(["count"]);
+    executor.add_server(server).unwrap();
+    let code = async |tool: &str| {
+        let source = format!("const r = call_tool('x', '{tool}', {{}}); return r.error?.code ?? r.result");
+        executor.run(Script::typescript(source)).await.unwrap().value().cloned().unwrap()
+    };
+    assert_eq!(code("count").await, json!("TOOL_DENIED"));
+    assert!(executor.remove_server("x").await);
+    for name in ["x.count", "x.secret"] {
+        executor.add_tool(name, Value::Null, |_: Value| async { Ok::<_, String>(1) }).unwrap();
+    }
+    assert_eq!(code("count").await, json!(1));
+    // The executor's own rules stay.
+    assert_eq!(code("secret").await, json!("TOOL_DENIED"));
+}
+
+#[tokio::test]
 async fn a_name_is_given_to_one_server() {
     let executor = Executor::builder().dispatcher(Mock::default()).build().unwrap();
     let server = |name: &str| McpServer::stdio(name, "/no/such/program");
