@@ -180,7 +180,7 @@ pub(crate) fn is_pattern(text: &str) -> bool {
 fn readings(text: &str) -> Vec<Reading> {
     // Real names do not have more separators than this.
     const MAX_READINGS: usize = 16;
-    if text == "*" {
+    if ["*", "mcp__*"].contains(&text) {
         return vec![Reading::new("*", "*")];
     }
     let (names, separator) = text.strip_prefix("mcp__").map_or((text, "."), |full_name| (full_name, "__"));
@@ -198,7 +198,7 @@ fn first_match<'a>(patterns: &'a [Pattern], server: &str, tool: &str) -> Option<
 }
 
 /// `server.tool` or `mcp__server__tool`, where `*` in either half stands for any characters; `*`
-/// alone matches every tool. Names may themselves contain dots and `__`: a pattern matches every
+/// alone and `mcp__*` match every tool. Names may themselves contain dots and `__`: a pattern matches every
 /// server and tool whose joined names match its text.
 #[derive(Clone, Debug)]
 struct Pattern {
