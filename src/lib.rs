@@ -171,7 +171,7 @@ mod tools;
 #[cfg(feature = "mcp")]
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
-    ConfigWarningCode, Directories, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
+    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
 };
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;

@@ -1,6 +1,7 @@
 //! The executor and its runs.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,6 +51,8 @@ pub(super) struct Inner {
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
     pub(super) server_options: ServerOptions,
+    pub(super) untrusted: Vec<PathBuf>,
+    pub(super) untrusted_hint: Option<Arc<str>>,
     pub(super) engines: Engines,
     pub(super) admission: Admission,
     pub(super) history: Option<Arc<History>>,
@@ -404,6 +407,17 @@ impl Executor {
         let names = servers.catalog.server_names();
         let permitted = names.filter(|name| servers.policy.may_permit_server(name));
         permitted.map(|name| name.to_string()).collect()
+    }
+
+    /// The files of the configuration whose servers are not used until the user trusts them, as
+    /// paths in the workspace.
+    pub fn untrusted_files(&self) -> &[PathBuf] {
+        &self.inner.untrusted
+    }
+
+    /// What to tell an agent about [`untrusted_files`](Self::untrusted_files).
+    pub(crate) fn untrusted_hint(&self) -> Option<&str> {
+        self.inner.untrusted_hint.as_deref()
     }
 
     /// The limits of runs that set none of their own.
