@@ -27,7 +27,9 @@ pub(super) static FILE: Program = Program {
         setting("security.defaultTimeoutMs", DEFAULT_TIMEOUT),
         setting(
             "security.maxTimeoutMs",
-            Becomes::Key("maxLimits.timeoutMs", |at, settings| limit(at, "timeoutMs", LimitRole::Max, settings)),
+            Becomes::Key("maxLimits.timeoutMs", |at, settings| {
+                limit(at, "timeoutMs", LimitRole::Max, settings)
+            }),
         ),
         setting(
             "security.maxCodeSize",
@@ -131,7 +133,8 @@ fn servers_file(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
 /// An empty list allows what a call asks for, as in the program itself. A pattern that cannot be
 /// read allows nothing.
 fn allowed_tools(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
-    let (patterns, others): (Vec<_>, Vec<_>) = at.texts()?.into_iter().partition(|text| is_pattern(&text.raw));
+    let (patterns, others): (Vec<_>, Vec<_>) =
+        at.texts()?.into_iter().partition(|text| is_pattern(&text.raw));
     if patterns.is_empty() && others.is_empty() {
         return Ok(());
     }

@@ -58,7 +58,13 @@ pub(super) struct Foreign {
 
 impl Foreign {
     /// Reads all settings of a file, except those of `own_keys`.
-    pub(super) fn read(&mut self, program: &Program, root: &Node, own_keys: &[&str], settings: &mut Settings) {
+    pub(super) fn read(
+        &mut self,
+        program: &Program,
+        root: &Node,
+        own_keys: &[&str],
+        settings: &mut Settings,
+    ) {
         let members = root.as_object().unwrap_or_default();
         for member in members.iter().filter(|member| !own_keys.contains(&member.name.as_str())) {
             self.read_member(program, &Key::default(), "", member, settings);

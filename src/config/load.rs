@@ -54,8 +54,11 @@ impl Config {
 ///
 /// As [`Config::load`].
 pub(crate) fn read_mcp_config(path: &Path) -> Result<Vec<McpServer>, ConfigError> {
-    let options =
-        LoadOptions { workspace: PathBuf::from("."), files: vec![path.to_owned()], discover: Discovery::None };
+    let options = LoadOptions {
+        workspace: PathBuf::from("."),
+        files: vec![path.to_owned()],
+        discover: Discovery::None,
+    };
     let config = Config::load(&options)?;
     for warning in &config.warnings {
         tracing::warn!(code = warning.code.as_str(), "{warning}");

@@ -35,7 +35,9 @@ pub(super) static FILE: Program = Program {
         ),
         setting(
             "code_execution_max_parallel",
-            Becomes::Key("limits.maxCallsInFlight", |at, settings| unless_zero(at, "maxCallsInFlight", settings)),
+            Becomes::Key("limits.maxCallsInFlight", |at, settings| {
+                unless_zero(at, "maxCallsInFlight", settings)
+            }),
         ),
         setting("code_execution_pool_size", Becomes::Key("maxRuns", pool_size)),
         // Calls.

@@ -41,9 +41,7 @@ pub(super) fn rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
 pub(super) fn oauth(fields: &Fields<'_, '_>) -> Option<OAuthEntry> {
     let (_, node) = fields.find(&["oauth"])?;
     node.as_object()?;
-    let at = |name: &str| {
-        node.get(name).map(|node| At { key: fields.key.child("oauth").child(name), node })
-    };
+    let at = |name: &str| node.get(name).map(|node| At { key: fields.key.child("oauth").child(name), node });
     Some(OAuthEntry {
         client_id: at("client_id").and_then(|at| at.text().ok()),
         client_secret: None,

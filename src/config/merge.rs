@@ -126,13 +126,7 @@ fn restriction<'a>(config: &mut Config, layer: &'a Layer, entry: &'a ServerEntry
 
 /// Records a server of an untrusted file as skipped, and warns of what it would start. `count` is
 /// the number of untrusted entries so far.
-fn skip_untrusted(
-    config: &mut Config,
-    layer: &Layer,
-    entry: &ServerEntry,
-    count: usize,
-    workspace: &Path,
-) {
+fn skip_untrusted(config: &mut Config, layer: &Layer, entry: &ServerEntry, count: usize, workspace: &Path) {
     if entry.enabled == Some(false) {
         return;
     }

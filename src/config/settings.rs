@@ -118,10 +118,8 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
             set_limit(config, path, limit);
         } else {
             let current = (key.get)(current);
-            let message = format!(
-                "ignored, because this file is not trusted: `limits.{}` above {current}",
-                key.name
-            );
+            let message =
+                format!("ignored, because this file is not trusted: `limits.{}` above {current}", key.name);
             config.warn_untrusted(message, path, limit.location);
         }
     }

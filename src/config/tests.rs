@@ -19,7 +19,8 @@ fn parse(text: &str) -> Result<Vec<McpServer>, ConfigError> {
     let path = directory.path().join("mcp.json");
     fs::write(&path, text).unwrap();
     let environment = Environment::of([("HOME", "/home/ada"), ("EMPTY", ""), ("TRICKY", "${HOME}")]);
-    let options = LoadOptions { workspace: directory.path().to_owned(), files: vec![path], discover: Discovery::None };
+    let options =
+        LoadOptions { workspace: directory.path().to_owned(), files: vec![path], discover: Discovery::None };
     load(&options, &environment).map(|config| config.servers)
 }
 
@@ -262,7 +263,8 @@ fn cf_185_no_bytes_panic() {
     let environment = Environment::of([("HOME", directory.path().to_str().unwrap())]);
     let path = directory.path().join(".cx.json");
     let imported = directory.path().join(".mcp.json");
-    let options = LoadOptions { workspace: directory.path().to_owned(), files: Vec::new(), discover: Discovery::All };
+    let options =
+        LoadOptions { workspace: directory.path().to_owned(), files: Vec::new(), discover: Discovery::All };
     // A small generator: the same mutations in every run.
     let mut state = 42_u64;
     let mut next = |below: usize| {

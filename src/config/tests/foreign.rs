@@ -69,7 +69,9 @@ fn sample(name: &str) -> Value {
     };
     match name {
         "mcpConfigPath" => json!("~/servers.json"),
-        "security.defaultTimeoutMs" | "CODE_EXECUTOR_TIMEOUT_MS" | "code_execution_timeout_ms" => json!(45_000),
+        "security.defaultTimeoutMs" | "CODE_EXECUTOR_TIMEOUT_MS" | "code_execution_timeout_ms" => {
+            json!(45_000)
+        }
         "security.maxTimeoutMs" => json!(300_000),
         "security.maxCodeSize" => json!(100_000),
         "security.allowedTools" => json!(["mcp__s__read"]),
@@ -207,7 +209,8 @@ fn every_setting_is_used_or_named() {
 fn no_value_of_another_program_is_an_error() {
     for &(_, program) in &PROGRAMS {
         for setting in program.settings {
-            for value in [json!("nonsense"), json!(-1), json!(1e300), json!([[1], {}]), json!({ "a": null })] {
+            for value in [json!("nonsense"), json!(-1), json!(1e300), json!([[1], {}]), json!({ "a": null })]
+            {
                 let config = load_with(program, setting.name, &value);
                 assert!(config.is_ok(), "{} = {value}: {:?}", setting.name, config.unwrap_err());
             }
@@ -299,8 +302,7 @@ fn promise_97_servers_come_from_the_named_file() {
     std::os::unix::fs::symlink(place.path("elsewhere/mcp.json"), place.path("work/link.json")).unwrap();
     let place = place.file("home/.code-executor.json", &named("link.json"));
     assert!(place.load().servers.is_empty());
-    let place =
-        place.file("home/.code-executor.json", &named("./servers.json")).trust("work/servers.json");
+    let place = place.file("home/.code-executor.json", &named("./servers.json")).trust("work/servers.json");
     assert_eq!(chosen(&place.load()), ["inside=inside"]);
     // A variable is the user's own word, and comes first.
     let variable = place.path("elsewhere/variable.json").display().to_string();
@@ -376,9 +378,11 @@ fn promise_96_settings_take_their_values_from_variables() {
     };
     let missing = error(r#"{"deny": ["env:NOPE"]}"#);
     assert!(missing.ends_with("`deny[0]`: the environment variable `NOPE` is not set"), "{missing}");
-    for text in
-        [r#"{"limits": {"timeoutMs": "env:SECRET"}}"#, r#"{"strict": "env:SECRET"}"#, r#"{"deny": ["env:SECRET"]}"#]
-    {
+    for text in [
+        r#"{"limits": {"timeoutMs": "env:SECRET"}}"#,
+        r#"{"strict": "env:SECRET"}"#,
+        r#"{"deny": ["env:SECRET"]}"#,
+    ] {
         let error = error(text);
         assert!(error.contains("expected") && !error.contains("geheim"), "{error}");
     }
