@@ -375,7 +375,6 @@ impl ExecutorBuilder {
                 servers: RwLock::new(Arc::new(set)),
                 server_options,
                 untrusted_hint: untrusted::hint(&self.untrusted),
-                untrusted: self.untrusted,
                 engines,
                 admission,
                 history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),

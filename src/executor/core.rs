@@ -1,7 +1,6 @@
 //! The executor and its runs.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -51,7 +50,6 @@ pub(super) struct Inner {
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
     pub(super) server_options: ServerOptions,
-    pub(super) untrusted: Vec<PathBuf>,
     pub(super) untrusted_hint: Option<Arc<str>>,
     pub(super) engines: Engines,
     pub(super) admission: Admission,
@@ -409,13 +407,7 @@ impl Executor {
         permitted.map(|name| name.to_string()).collect()
     }
 
-    /// The files of the configuration whose servers are not used until the user trusts them, as
-    /// paths in the workspace.
-    pub fn untrusted_files(&self) -> &[PathBuf] {
-        &self.inner.untrusted
-    }
-
-    /// What to tell an agent about [`untrusted_files`](Self::untrusted_files).
+    /// What to tell an agent about servers that are not used until the user trusts their file.
     pub(crate) fn untrusted_hint(&self) -> Option<&str> {
         self.inner.untrusted_hint.as_deref()
     }

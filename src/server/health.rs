@@ -48,8 +48,6 @@ pub(crate) fn report(shared: &Shared) -> Value {
     }
     report["servers"] = servers.into();
     if let Some(hint) = executor.untrusted_hint() {
-        let files = executor.untrusted_files().iter().map(|file| file.display().to_string());
-        report["untrustedFiles"] = files.collect::<Value>();
         report["hint"] = hint.into();
     }
     report

@@ -60,9 +60,7 @@ fn promise_103_an_untrusted_file_is_told_to_the_agent() {
         assert!(text.contains("`.mcp.json`") && text.contains("`cx trust .mcp.json`"), "{text}");
     };
     told(&answer["result"]["instructions"]);
-    let health = client.health();
-    assert_eq!(health["untrustedFiles"], json!([".mcp.json"]));
-    told(&health["hint"]);
+    told(&client.health()["hint"]);
     let failed = client.run("await tools.x.y({})");
     assert!(failed["error"]["message"].as_str().unwrap().contains("there are no servers"), "{failed}");
     told(&failed["error"]["message"]);
