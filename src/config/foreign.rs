@@ -28,8 +28,8 @@ pub(super) struct ForeignSetting {
 pub(super) enum Becomes {
     /// The value of this key, in the notation of `cx config show`.
     Key(&'static str, Read),
-    /// The value of this key of a server. It is read with the server's entry.
-    OfServer(&'static str),
+    /// A key of the server, which is read with the server's entry.
+    OfServer,
     /// It has no counterpart. The function says whether a value asks for nothing but what cx does
     /// anyway, so that nothing is lost.
     Nothing(fn(&Node) -> bool),
@@ -106,7 +106,7 @@ impl Foreign {
                 Ok(()) => self.used.push((*key, at.node.location)),
                 Err(finding) => self.mistakes.push(finding),
             },
-            Becomes::OfServer(_) => {}
+            Becomes::OfServer => {}
             Becomes::Nothing(is_met) if is_met(at.node) => {}
             Becomes::Nothing(_) => self.lose(&at.key, at.node.location),
         }

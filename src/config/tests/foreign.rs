@@ -15,30 +15,33 @@ static PROGRAMS: [(&str, &Program); 3] = [
     ("`mcp_config.json` of mcpproxy", &mcpproxy::FILE),
 ];
 
+/// The names of the settings in the guide, and what each becomes.
+fn rows(title: &str) -> Vec<(&'static str, &'static str)> {
+    let section = GUIDE.split("\n## ").find(|section| section.starts_with(title)).unwrap();
+    let cell = |text: &'static str| text.trim().trim_matches('`');
+    let row = |line: &'static str| {
+        let mut cells = line.split('|').skip(1).map(cell);
+        (cells.next().unwrap(), cells.next().unwrap())
+    };
+    section.lines().filter(|line| line.starts_with("| `")).map(row).collect()
+}
+
+/// The keys of servers are compared where their values are.
 #[test]
 fn the_guide_says_what_each_setting_becomes() {
     for &(title, program) in &PROGRAMS {
-        let section = GUIDE.split("\n## ").find(|section| section.starts_with(title)).unwrap();
-        let rows: Vec<(&str, &str)> = section
-            .lines()
-            .filter(|line| line.starts_with("| `"))
-            .map(|line| {
-                let mut cells = line.split('|').skip(1).map(str::trim);
-                (cells.next().unwrap(), cells.next().unwrap())
-            })
-            .collect();
-        let expected: Vec<(String, String)> = program
+        let rows = rows(title);
+        let expected: Vec<(&str, &str)> = program
             .settings
             .iter()
-            .map(|setting| {
-                let becomes = match &setting.becomes {
-                    Becomes::Key(key, _) | Becomes::OfServer(key) => format!("`{key}`"),
-                    Becomes::Nothing(_) => "nothing".to_owned(),
-                };
-                (format!("`{}`", setting.name), becomes)
+            .zip(&rows)
+            .map(|(setting, (_, written))| match &setting.becomes {
+                Becomes::Key(key, _) => (setting.name, *key),
+                Becomes::OfServer => (setting.name, *written),
+                Becomes::Nothing(_) => (setting.name, "nothing"),
             })
             .collect();
-        let expected: Vec<(&str, &str)> = expected.iter().map(|(name, key)| (&**name, &**key)).collect();
+        assert_eq!(rows.len(), program.settings.len(), "{title}");
         assert_eq!(rows, expected, "{title}");
     }
 }
@@ -177,7 +180,7 @@ fn unused(config: &Config) -> Vec<&str> {
 /// What has a counterpart changes something; what has none is named in one warning.
 #[test]
 fn every_setting_is_used_or_named() {
-    for &(_, program) in &PROGRAMS {
+    for &(title, program) in &PROGRAMS {
         let plain = effects(&load_with(program, "none", &Value::Null).unwrap());
         for setting in program.settings {
             let (name, value) = (setting.name, sample(setting.name));
@@ -190,8 +193,13 @@ fn every_setting_is_used_or_named() {
                     let is_file = *key == "mcpServers";
                     assert!(is_file || config.origins.contains_key(*key), "{name}: {:?}", config.origins);
                 }
-                Becomes::OfServer(_) => {
-                    assert_ne!(effects, plain, "{name}");
+                Becomes::OfServer => {
+                    let (_, key) = rows(title).into_iter().find(|(row, _)| *row == name).unwrap();
+                    let pointer = format!("/mcpServers/s/{}", key.replace('.', "/"));
+                    match key {
+                        "enabled" | "mcpServers.NAME" => assert!(effects["mcpServers"].get("s").is_none()),
+                        _ => assert_ne!(effects.pointer(&pointer), plain.pointer(&pointer), "{name}: {key}"),
+                    }
                     assert!(unused.is_empty(), "{name}: {unused:?}");
                 }
                 Becomes::Nothing(_) => {
