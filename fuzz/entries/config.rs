@@ -39,7 +39,9 @@ fn entries(client: Option<&Client>, mut root: Node) {
             entries
         }
         None => {
-            references::resolve(&mut root, own::FILE_KEYS, &environment, &mut findings);
+            findings.extend(
+                references::resolve(&mut root, own::FILE_KEYS, &environment).err().unwrap_or_default(),
+            );
             let mut file = own::own_file(root, own::FileKind::CodeExecutor, &mut findings);
             findings.extend(file.foreign.iter_mut().flat_map(|(_, foreign)| foreign.mistakes.drain(..)));
             file.servers

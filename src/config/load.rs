@@ -316,7 +316,7 @@ impl<'a> Loader<'a> {
         let mut findings = Vec::new();
         let mut root = parse(&bytes, false).map_err(error)?;
         if is_trusted {
-            references::resolve(&mut root, FILE_KEYS, self.environment, &mut findings);
+            references::resolve(&mut root, FILE_KEYS, self.environment).map_err(error)?;
         }
         let mut file = own_file(root, kind, &mut findings);
         if !is_trusted {

@@ -13,15 +13,17 @@ const EXPANDED_LATER: [&str; 4] = ["$schema", "mcpServers", "mcpConfigPath", "ca
 /// Replaces each text `env:NAME` by the variable's value, which may stand for a text, a number or a
 /// boolean. Only for a file that is trusted.
 ///
-/// A variable that is not set is a mistake: the setting may be a restriction, which must not be
-/// dropped. Outside `known`, the keys of cx itself, the text stays as it is.
+/// # Errors
+///
+/// Every variable that is not set, because the setting may be a restriction, which must not be
+/// dropped. Outside `known`, the keys of cx itself, the text stays as it is instead.
 pub(super) fn resolve(
     root: &mut Node,
     known: &[&str],
     environment: &Environment,
-    findings: &mut Vec<Finding>,
-) {
-    let Content::Object(members) = &mut root.content else { return };
+) -> Result<(), Vec<Finding>> {
+    let Content::Object(members) = &mut root.content else { return Ok(()) };
+    let mut findings = Vec::new();
     for member in members {
         let mut found = Vec::new();
         resolve_below(&mut member.value, &Key::default().child(&member.name), environment, &mut found);
@@ -29,6 +31,7 @@ pub(super) fn resolve(
             findings.append(&mut found);
         }
     }
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
 /// Nested no deeper than the parser allows.

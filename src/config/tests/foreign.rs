@@ -215,14 +215,30 @@ fn every_setting_is_used_or_named() {
 
 #[test]
 fn no_value_of_another_program_is_an_error() {
-    for &(_, program) in &PROGRAMS {
-        for setting in program.settings {
-            for value in [json!("nonsense"), json!(-1), json!(1e300), json!([[1], {}]), json!({ "a": null })]
-            {
-                let config = load_with(program, setting.name, &value);
-                assert!(config.is_ok(), "{} = {value}: {:?}", setting.name, config.unwrap_err());
-            }
+    for value in [json!("nonsense"), json!(-1), json!(1e300), json!([[1], {}]), json!({ "a": null })] {
+        let names =
+            |program: &Program| program.settings.iter().map(|setting| setting.name).collect::<Vec<_>>();
+        let mut file = json!({});
+        for name in names(&code_executor::FILE) {
+            set(&mut file, name, &value);
         }
+        let mut place = Place::new().file("home/.code-executor.json", &file.to_string());
+        for name in names(&code_executor::VARIABLES) {
+            place = place.with(name, &value.to_string());
+        }
+        let mut file = json!({ "mcpServers": [] });
+        for name in names(&mcpproxy::FILE) {
+            let Some(key) = name.strip_prefix("mcpServers[].") else {
+                set(&mut file, name, &value);
+                continue;
+            };
+            let mut entry = json!({ "name": "s", "command": "x" });
+            set(&mut entry, key, &value);
+            file["mcpServers"].as_array_mut().unwrap().push(entry);
+        }
+        let place = place.file("named.json", &file.to_string());
+        let config = place.load_with(&["named.json"]);
+        assert!(config.is_ok(), "{value}: {:?}", config.unwrap_err());
     }
 }
 
