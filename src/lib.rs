@@ -171,11 +171,11 @@ mod tools;
 #[cfg(feature = "mcp")]
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
-    ConfigWarningCode, Directories, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
+    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
 };
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
-pub use error::Error;
+pub use error::{Error, RuleList};
 pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats};
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;

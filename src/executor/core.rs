@@ -50,6 +50,7 @@ pub(super) struct Inner {
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
     pub(super) server_options: ServerOptions,
+    pub(super) untrusted_hint: Option<Arc<str>>,
     pub(super) engines: Engines,
     pub(super) admission: Admission,
     pub(super) history: Option<Arc<History>>,
@@ -105,8 +106,8 @@ impl Executor {
     /// # Errors
     ///
     /// Nothing that a script does is an error here: a failing script is [`Outcome::Failed`]. The
-    /// errors are [`Error::InvalidOptions`] for invalid limits or patterns, [`Error::Closed`],
-    /// [`Error::Start`] and [`Error::WorkerLost`].
+    /// errors are [`Error::InvalidOptions`] for invalid limits, [`Error::InvalidPattern`] for invalid
+    /// rules, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
         self.run_with(script.into(), self.inner.closed.child_token()).await
     }
@@ -348,8 +349,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Removes an MCP server, or a server of native tools, for later runs, and returns whether it
-    /// existed. An MCP server is shut down, which takes at most a few seconds; calls that running
+    /// Removes an MCP server with its rules, or a server of native tools, for later runs, and
+    /// returns whether it existed. An MCP server is shut down, which takes at most a few seconds; calls that running
     /// scripts make to it fail.
     pub async fn remove_server(&self, name: &str) -> bool {
         let removed = {
@@ -404,6 +405,11 @@ impl Executor {
         let names = servers.catalog.server_names();
         let permitted = names.filter(|name| servers.policy.may_permit_server(name));
         permitted.map(|name| name.to_string()).collect()
+    }
+
+    /// What to tell an agent about servers that are not used until the user trusts their file.
+    pub(crate) fn untrusted_hint(&self) -> Option<&str> {
+        self.inner.untrusted_hint.as_deref()
     }
 
     /// The limits of runs that set none of their own.

@@ -122,7 +122,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("clap", One("bin/cx")),
     ("anyhow", One("bin/cx")),
     ("annotate-snippets", One("bin/cx/diagnostic")),
-    ("humantime", One("bin/cx")),
+    ("humantime", Several(&["bin/cx", "config/reader"], "times on the command line and in files")),
     ("bytesize", One("bin/cx")),
     ("open", One("bin/cx/auth")),
     ("tracing-subscriber", One("bin/cx")),

@@ -138,7 +138,7 @@ impl Start {
             std::fs::write(&file, config.to_string()).unwrap();
             command.arg("--mcp-config").arg(&file);
         } else {
-            // A file that is named on the command line has servers only, and no other is read beside it.
+            // A file that is named on the command line has servers only.
             std::fs::create_dir(directory.path().join("cx")).unwrap();
             std::fs::write(directory.path().join("cx/config.json"), config.to_string()).unwrap();
         }
