@@ -261,8 +261,8 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Calls `listener` when Python has to be compiled for this machine, on one of the executor's
-    /// threads.
+    /// Calls `listener` when Python's machine code cannot be kept, or has to be compiled for this
+    /// machine, on one of the executor's threads.
     #[must_use]
     pub fn on_compile(mut self, listener: impl Fn(CompileProgress) + Send + Sync + 'static) -> Self {
         self.on_compile = Some(Arc::new(listener));

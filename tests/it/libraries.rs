@@ -46,7 +46,8 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("wasmtime", One("engine/python")),
     ("wasmtime-wasi", One("engine/python")),
     ("wasmparser", One("engine/python/image")),
-    ("ruzstd", One("engine/python/compiled")),
+    ("ruzstd", One("engine/python/unpack")),
+    ("flate2", One("engine/python/unpack")),
     ("cx-python-component", One("engine/python/interpreter")),
     (
         "libc",
@@ -110,7 +111,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "sha2",
         Several(
-            &["engine/python/compiled", "mcp/settings", "server", "storage/files"],
+            &["engine/python", "mcp/settings", "server", "storage/files"],
             "each has a fingerprint of its own: of code, of a server, of a token, of a file",
         ),
     ),
