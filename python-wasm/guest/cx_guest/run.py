@@ -38,11 +38,11 @@ def install() -> None:
     _State.exit_functions = atexit._ncallbacks()
     builtins.input = output.no_input
     warnings._warn_unawaited_coroutine = _warn_unawaited
-    rehearse()
+    warm_up()
 
 
 # What most scripts do, in few words.
-_REHEARSAL = """
+_WARM_UP = """
 import json
 
 async def work(number=1):
@@ -54,10 +54,10 @@ value["text"]
 """
 
 
-def rehearse() -> None:
-    """Compiles and runs a script that does nothing, so that what Python keeps for a second time is in the snapshot."""
+def warm_up() -> None:
+    """Compiles and runs a script that does nothing, so that Python's own caches are filled in the snapshot."""
     namespace = {"__builtins__": builtins, "inputs": None}
-    program = source.compile_script(_REHEARSAL, "<rehearsal>")
+    program = source.compile_script(_WARM_UP, "<warm-up>")
     values.to_json("value", {"value": loop.run_coroutine(_State.loop, _finish(eval(program.code, namespace)))})
     values.from_json('{"a": [1]}')
 
@@ -199,10 +199,10 @@ def _warn_unawaited(coroutine) -> None:
     """Says which call of a coroutine function nobody awaited, and where. Python calls it when it drops one."""
     name = getattr(coroutine, "__qualname__", "?")
     origin = coroutine.cr_origin
-    place = ""
+    location = ""
     for file, line, _function in origin or ():
-        place = f" (line {line})" if file == getattr(_State, "name", None) else f" ({file}, line {line})"
-    print(f"`{name}()` was never awaited{place}: write `await` before it", file=sys.stderr)
+        location = f" (line {line})" if file == getattr(_State, "name", None) else f" ({file}, line {line})"
+    print(f"`{name}()` was never awaited{location}: write `await` before it", file=sys.stderr)
 
 
 def _held(namespace: dict):
@@ -210,15 +210,15 @@ def _held(namespace: dict):
     for value in list(namespace.values()):
         kind = type(value)
         if kind is list or kind is tuple or kind is set:
-            yield from list(itertools.islice(value, _MOST_LOOKED_AT))
+            yield from list(itertools.islice(value, _MAX_LOOKED_AT))
         elif kind is dict:
-            yield from list(itertools.islice(value.values(), _MOST_LOOKED_AT))
+            yield from list(itertools.islice(value.values(), _MAX_LOOKED_AT))
         else:
             yield value
 
 
 # Of each collection: a list of a million numbers must not delay the answer.
-_MOST_LOOKED_AT = 100
+_MAX_LOOKED_AT = 100
 
 
 def _warn_of_forgotten(namespace: dict) -> None:

@@ -41,7 +41,7 @@ from cx_guest.errors import McpToolError
 from cx_guest.output import printable
 
 # serde_json, which reads it, goes no deeper.
-_MOST_LEVELS = 127
+_MAX_LEVELS = 127
 
 _TEXT = (
     decimal.Decimal,
@@ -128,8 +128,8 @@ _encode = json.encoder.c_make_encoder(
 # Digits as one letter, to find long numbers at the speed of C.
 _DIGITS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 _LONG = b"0" * 19
-_MOST_INTEGER = 2**64 - 1
-_LEAST_INTEGER = -(2**63)
+_MAX_INTEGER = 2**64 - 1
+_MIN_INTEGER = -(2**63)
 
 
 def to_json(what: str, value) -> str:
@@ -174,7 +174,7 @@ def _walk(value, path: str, level: int, above: set[int]):
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):
-        if _LEAST_INTEGER <= value <= _MOST_INTEGER:
+        if _MIN_INTEGER <= value <= _MAX_INTEGER:
             return value
         try:
             return str(int(value))
@@ -182,8 +182,8 @@ def _walk(value, path: str, level: int, above: set[int]):
             raise TypeError(f"{path} is an integer of more than 4300 digits; use hex(), or numbers of less") from None
     if isinstance(value, float):
         return None if not math.isfinite(value) else value or 0
-    if level >= _MOST_LEVELS:
-        raise TypeError(f"{_short(path)} is nested more than {_MOST_LEVELS} levels deep; return less nested data")
+    if level >= _MAX_LEVELS:
+        raise TypeError(f"{_short(path)} is nested more than {_MAX_LEVELS} levels deep; return less nested data")
     if id(value) in above:
         raise TypeError(f"{path} is circular: it contains itself")
     above.add(id(value))
