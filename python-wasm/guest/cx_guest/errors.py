@@ -6,6 +6,7 @@ import sys
 import traceback
 import weakref
 
+from cx_guest import refused
 from cx_guest.output import printable
 from cx_guest.source import utf16_units
 
@@ -20,8 +21,8 @@ _MAX_FRAMES = 1_000
 _host_codes: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-class McpToolError(Exception):
-    """A tool call that failed."""
+class McpToolError(RuntimeError):
+    """A tool call that failed. A RuntimeError, as in other hosts."""
 
     def __init__(self, message="", *, server=None, tool=None, code="TOOL_ERROR", content=(), retry_after_ms=None):
         super().__init__(message)
@@ -80,7 +81,25 @@ _HINTS = {
     "callMCPTool": "in Python it is `call_mcp_tool`",
     "discoverMCPTools": "in Python it is `discover_mcp_tools`",
     "getToolSchema": "in Python it is `get_tool_schema`",
+    "runtime": "write `from mcp import runtime`",
+    "save_tool": "functions are not kept between runs; `await state.set(key, value)` keeps data",
 }
+
+_UNPACKED = 'a call returns the value of the tool\'s result, not {"content": …}: use the value as it is'
+_FIELDS = 'objects of results are dicts: write value["name"]'
+_COUNTS = "indexes and counts are less than 2**31 here; for no limit leave the argument out"
+
+# What Python says of a number that C code cannot take.
+_TOO_LARGE = ("index-sized integer", "convert to C ssize_t", "convert to C long", "0 <= x <= sys.maxsize")
+# What `zipfile` and `tarfile` say of a module that is not here.
+_NO_COMPRESSION = (
+    "Compression requires the (missing) bz2 module",
+    "Compression requires the (missing) lzma module",
+    "Compression requires the (missing) compression.zstd module",
+    "bz2 module is not available",
+    "lzma module is not available",
+    "compression.zstd module is not available",
+)
 
 # --- reports ------------------------------------------------------------------------------------------------------
 
@@ -143,11 +162,21 @@ def _hint(error: BaseException, message: str) -> str | None:
     """What to do about an error that has a usual cause."""
     if isinstance(error, NameError):
         return _HINTS.get(error.name) if isinstance(error.name, str) else None
+    if isinstance(error, KeyError):
+        return _UNPACKED if error.args == ("content",) else None
     if isinstance(error, (TypeError, AttributeError)):
+        if message.startswith("string indices must be integers"):
+            return _UNPACKED
+        if message.startswith("'dict' object has no attribute"):
+            return _FIELDS
         if message.startswith("'coroutine' object"):
             return "did you forget `await`?"
         if message.endswith("object can't be awaited") or "can't be used in 'await' expression" in message:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
+    if isinstance(error, (OverflowError, ValueError)):
+        return _COUNTS if any(sign in message for sign in _TOO_LARGE) else None
+    if message in _NO_COMPRESSION:
+        return refused.COMPRESSION
     if isinstance(error, RuntimeError) and message == "no running event loop":
         return "a script with an `await` at its top level runs in an event loop: `await asyncio.gather(...)`"
     return None

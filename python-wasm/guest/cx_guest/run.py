@@ -15,7 +15,7 @@ import uuid
 import warnings
 from asyncio import events
 
-from cx_guest import errors, loop, output, source, state, tools, values
+from cx_guest import errors, loop, output, runtime, source, state, tools, values
 
 class _State:
     """Made by `prepare`, filled by `load`, used by `run`."""
@@ -34,6 +34,7 @@ def install() -> None:
     loop.install()
     output.install()
     tools.install()
+    runtime.install()
     _State.loop = loop.EventLoop()
     _State.exit_functions = atexit._ncallbacks()
     builtins.input = output.no_input
@@ -96,7 +97,9 @@ def load(script) -> str | None:
     _State.inputs = namespace["inputs"] = values.from_json(script.input) if script.input else None
     namespace["__file__"] = name
     sys.argv = [name]
-    tools.start(namespace, values.from_json(script.servers), script.argument_bytes)
+    servers = values.from_json(script.servers)
+    tools.start(namespace, servers, script.argument_bytes)
+    runtime.start(namespace, servers)
     # Read when a traceback or `inspect.getsource` asks for it.
     linecache.cache[name] = (lambda: text,)
     _State.name = name
@@ -107,6 +110,8 @@ def load(script) -> str | None:
 def run() -> str:
     """Runs the script. Returns `+` and its value, or `-` and the report of its error."""
     try:
+        for note in _State.program.notes:
+            print(note, file=sys.stderr)
         try:
             value = _execute(_State.program, _State.namespace)
             text = "+" + values.cut(values.to_json("value", value), _State.result_bytes)

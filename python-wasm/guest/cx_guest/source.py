@@ -37,14 +37,15 @@ class Program:
 
     `entry` is the name of the function to call for the value. With `has_value`, running `code` stores the value as
     VALUE_NAME. With `returns`, `code` is the body of a function whose result is the value, and `doc` is the script's
-    docstring.
+    docstring. `notes` are to be printed before it runs.
     """
 
-    __slots__ = ("code", "entry", "has_value", "returns", "doc")
+    __slots__ = ("code", "entry", "has_value", "returns", "doc", "notes")
 
     def __init__(
         self, code: types.CodeType, entry: str | None, has_value: bool, returns: bool, doc: str | None = None
     ):
+        self.notes: list[str] = []
         self.code = code
         self.entry = entry
         self.has_value = has_value
@@ -138,7 +139,11 @@ def _compile_part(part: tuple[str, int], name: str) -> Program:
     try:
         tree = _parse(text, name)
         parsed = True
-        return _emit(tree, name)
+        # Before `_emit`, which changes the tree.
+        notes = _notes(tree) if "maxsize" in text else []
+        program = _emit(tree, name)
+        program.notes = notes
+        return program
     except SyntaxError as error:
         raise SourceError(_report(error, text, parsed)) from None
     except RecursionError:
@@ -183,6 +188,26 @@ def _parse_indented(text: str, name: str) -> ast.Module | None:
     tree = ast.Module(body=statement.body, type_ignores=[])
     ast.increment_lineno(tree, -1)
     return tree
+
+
+# --- notes --------------------------------------------------------------------------------------------------------
+
+
+def _notes(tree: ast.Module) -> list[str]:
+    """Returns what the author should know about the first use of `sys.maxsize`, if there is one.
+
+    Most scripts use it as a bound that no number exceeds. Here many do, and nothing would say so.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            used = node.attr == "maxsize" and isinstance(node.value, ast.Name) and node.value.id == "sys"
+        else:
+            used = isinstance(node, ast.ImportFrom) and node.module == "sys"
+            used = used and any(alias.name == "maxsize" for alias in node.names)
+        if used:
+            note = "sys.maxsize is 2147483647 here, as indexes have 32 bits: as a bound of numbers use math.inf"
+            return [f"line {node.lineno}: {note}"]
+    return []
 
 
 # --- what the value is --------------------------------------------------------------------------------------------

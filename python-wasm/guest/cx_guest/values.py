@@ -115,7 +115,8 @@ def _refusal(value) -> str:
         return f"is the module {value.__name__}, which JSON does not have"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"is the {kind} `{value.__qualname__}`, which JSON does not have; did you mean to call it?"
-    instead = "or the names by list() of it" if type(value).__module__ == "cx_guest.tools" else "for instance vars() of it"
+    is_server = type(value).__module__.startswith("cx_guest.")
+    instead = "or the names by list() of it" if is_server else "for instance vars() of it"
     return f"is an object of class {kind}, which JSON does not have; return a dict, {instead}"
 
 
@@ -227,17 +228,22 @@ def _short(text: str) -> str:
     return text if len(text) <= 128 else f"{text[:64]}…{text[-32:]}"
 
 
-_scan = json.decoder.JSONDecoder().scan_once
-_loads = json.loads
+def reader(make_object=None):
+    """Returns a function that parses JSON text. Objects become dicts, or what `make_object` makes of their pairs."""
+    decoder = json.decoder.JSONDecoder(object_pairs_hook=make_object)
+    scan, decode = decoder.scan_once, decoder.decode
+
+    def read(text: str):
+        try:
+            value, end = scan(text, 0)
+        except StopIteration:
+            return decode(text)
+        return value if end == len(text) else decode(text)
+
+    return read
 
 
-def from_json(text: str):
-    """Returns the value of JSON text."""
-    try:
-        value, end = _scan(text, 0)
-    except StopIteration:
-        return _loads(text)
-    return value if end == len(text) else _loads(text)
+from_json = reader()
 
 
 def cut(text: str, most: int) -> str:
