@@ -205,6 +205,6 @@ pub use storage::state::{StateScope, StateStore, StateUsage};
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, KnownServer, Progress, ProgressListener, Schema,
-    ServerRequest, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
-    ToolRequest, ToolResult, ToolRules,
+    ServerDetails, ServerRequest, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode,
+    ToolList, ToolRequest, ToolResult, ToolRules,
 };

@@ -235,10 +235,21 @@ impl ExecutionContext {
         result.map_err(|error| error.for_tool(call.server, call.tool))
     }
 
+    /// The permitted tool with this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Catalog::resolve`](crate::tools::catalog::Catalog::resolve); `ToolDenied` for a tool
+    /// that the run may not call.
+    pub(crate) async fn permitted_tool(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
+        let tool = self.resolve(name).await?;
+        if self.permits(&tool.server, &tool.tool) { Ok(tool) } else { Err(denied(&tool.server, &tool.tool)) }
+    }
+
     /// The permitted tool with this name, or `None` if there is none.
     pub(crate) async fn tool(&self, name: ToolName) -> Result<Option<ResolvedTool>, ToolError> {
-        match self.resolve(name).await {
-            Ok(tool) => Ok(self.permits(&tool.server, &tool.tool).then_some(tool)),
+        match self.permitted_tool(name).await {
+            Ok(tool) => Ok(Some(tool)),
             Err(error) if matches!(error.code, ToolErrorCode::ToolNotFound | ToolErrorCode::ToolDenied) => {
                 Ok(None)
             }

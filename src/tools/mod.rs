@@ -26,7 +26,8 @@ pub(crate) mod shape;
 
 pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
 pub use dispatch::{
-    Progress, ProgressListener, ServerRequest, ToolDefinition, ToolDispatcher, ToolList, ToolRequest,
+    Progress, ProgressListener, ServerDetails, ServerRequest, ToolDefinition, ToolDispatcher, ToolList,
+    ToolRequest,
 };
 pub use error::{ToolError, ToolErrorCode};
 pub use pins::ToolChange;

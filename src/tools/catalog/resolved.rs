@@ -13,7 +13,7 @@ use crate::tools::arguments::ArgumentCheck;
 use crate::tools::declarations::{self, ToolTypes};
 use crate::tools::dispatch::{ToolDefinition, ToolDispatcher};
 use crate::tools::error::ToolError;
-use crate::tools::names::full_name;
+use crate::tools::names::{full_name, python_name};
 use crate::tools::result::ToolResult;
 use crate::tools::sample;
 use crate::tools::schema::Schema;
@@ -92,6 +92,14 @@ impl ResolvedTool {
     pub(crate) fn declaration(&self) -> String {
         let observed = self.observed();
         declarations::declaration(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+    }
+
+    /// The name of the tool in Python scripts: its identifier, or the exact name if the identifier
+    /// is another tool's too.
+    pub(crate) fn python_alias(&self) -> String {
+        let identifier = python_name(&self.tool);
+        let is_own = self.tools.refers_to(&identifier, self.position);
+        if is_own { identifier } else { self.tool.to_string() }
     }
 
     /// The compiled check of the tool's arguments; `None` if its schema cannot be used for one.
