@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::arguments::RunParameter;
+use super::arguments::parameters::RunParameter;
 use crate::engine::engines;
 use crate::run::limits::Limits;
 use crate::run::script::Language;

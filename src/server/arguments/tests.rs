@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn read(arguments: Value) -> Result<RunArguments, String> {
+fn read(arguments: Value) -> Result<RunArguments, InvalidArguments> {
     let Value::Object(arguments) = arguments else { panic!("an object") };
     RunArguments::read(arguments, None)
 }
@@ -59,17 +59,17 @@ fn sessions_that_can_be() {
         (json!("a\u{0}"), "that can be seen"),
         (json!(7), "a string: 7"),
     ] {
-        let problem = read(json!({ "code": "", "session": handle })).unwrap_err();
+        let problem = read(json!({ "code": "", "session": handle })).unwrap_err().to_string();
         assert!(problem.starts_with("`session`: expected ") && problem.contains(expected), "{problem}");
     }
     assert_eq!(read(json!({ "code": "", "session": null, "dryRun": null })).unwrap().session, None);
-    let problem = read(json!({ "code": "", "dryRun": "yes" })).unwrap_err();
+    let problem = read(json!({ "code": "", "dryRun": "yes" })).unwrap_err().to_string();
     assert_eq!(problem, "`dryRun`: expected true or false: \"yes\"");
 }
 
 #[test]
 fn every_problem_is_told_at_once() {
-    let problem = read(json!({ "kode": "x", "timeoutMs": "soon" })).unwrap_err();
+    let problem = read(json!({ "kode": "x", "timeoutMs": "soon" })).unwrap_err().to_string();
     let expected = "unknown parameter `kode`; did you mean `code`?; \
         `timeoutMs`: expected a whole number of milliseconds from 1 to 600000: \"soon\"; \
         `code` is missing: expected the script's source, a string";
@@ -78,8 +78,19 @@ fn every_problem_is_told_at_once() {
 
 #[test]
 fn what_came_is_shown_in_few_words() {
-    let problem = read(json!({ "code": "x", "timeoutMs": "x".repeat(10_000) })).unwrap_err();
+    let problem = read(json!({ "code": "x", "timeoutMs": "x".repeat(10_000) })).unwrap_err().to_string();
     assert!(problem.len() < 200, "{problem}");
-    let problem = read(json!({ "code": "x", "y".repeat(10_000): 1 })).unwrap_err();
+    let problem = read(json!({ "code": "x", "y".repeat(10_000): 1 })).unwrap_err().to_string();
     assert!(problem.len() < 300, "{problem}");
+}
+
+#[test]
+fn many_problems_are_counted() {
+    let unknown = (0..1_000).map(|number| (format!("x{number}"), json!(1)));
+    let problem = RunArguments::read(unknown.collect(), None).unwrap_err().to_string();
+    assert!(
+        problem.starts_with("unknown parameter `x0`") && problem.ends_with("; and 981 more"),
+        "{problem}"
+    );
+    assert!(problem.len() < 5_000, "{}", problem.len());
 }
