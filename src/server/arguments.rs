@@ -1,5 +1,6 @@
 //! The arguments of a call of a tool that runs a script: parsed, checked, and made a script.
 
+mod foreign;
 pub(crate) mod parameters;
 mod problem;
 
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use self::foreign::ForeignParameter;
 use self::parameters::{MAX_TIMEOUT, RunParameter};
 use self::problem::{ArgumentProblem, InvalidArguments};
 use crate::error::Error;
@@ -31,6 +33,9 @@ impl RunArguments {
     /// Parses the arguments of a call. `input` is the value of the `input` parameter, if it was
     /// detached from the message.
     ///
+    /// `null`, and the empty value of a parameter that has no use for one, mean that the parameter
+    /// was not given: strict modes of models fill in every parameter.
+    ///
     /// # Errors
     ///
     /// All problems of the arguments.
@@ -44,12 +49,16 @@ impl RunArguments {
                 if let Err(problem) = read.set(parameter, value) {
                     problems.push(problem);
                 }
+            } else if let Some(parameter) = ForeignParameter::from_name(&name) {
+                if !parameter.asks_for_nothing(&value) {
+                    problems.push(ArgumentProblem::Unsupported(parameter));
+                }
             } else {
                 problems.push(ArgumentProblem::unknown(&name));
             }
         }
-        if input.is_some() {
-            read.input = input;
+        if let Some(input) = input.filter(|input| !input.is_null()) {
+            read.input = Some(input);
         }
         if !has_code {
             problems.push(ArgumentProblem::CodeMissing);
@@ -98,9 +107,10 @@ impl RunArguments {
         match (parameter, value) {
             (RunParameter::Code, Value::String(code)) => self.code = code,
             (RunParameter::Code, other) => return wrong(&other),
-            (RunParameter::Input, value) => self.input = Some(value.into()),
-            // Optional parameters may be null.
             (_, Value::Null) => {}
+            (RunParameter::Input, value) => self.input = Some(value.into()),
+            // An empty list allows no tool. It is not taken for a list that was not given, because
+            // that would allow all of them.
             (RunParameter::AllowedTools, Value::Array(items)) => {
                 let mut patterns = Vec::with_capacity(items.len());
                 for item in items {
@@ -111,7 +121,9 @@ impl RunArguments {
             }
             (RunParameter::AllowedTools, other) => return wrong(&other),
             (RunParameter::TimeoutMs, value) => match whole(&value) {
-                Some(milliseconds) if (1..=MAX_TIMEOUT.as_millis()).contains(&milliseconds.into()) => {
+                // A script cannot do anything in no time.
+                Some(0) => {}
+                Some(milliseconds) if u128::from(milliseconds) <= MAX_TIMEOUT.as_millis() => {
                     self.timeout = Some(Duration::from_millis(milliseconds));
                 }
                 _ => return wrong(&value),
@@ -120,6 +132,8 @@ impl RunArguments {
                 Some(Ok(calls)) => self.max_tool_calls = Some(calls),
                 _ => return wrong(&value),
             },
+            // No session has an empty handle.
+            (RunParameter::Session, Value::String(handle)) if handle.is_empty() => {}
             (RunParameter::Session, Value::String(handle)) => match StateScope::session(&*handle) {
                 Ok(_usable) => self.session = Some(handle),
                 Err(Error::InvalidOptions { problem, .. }) => {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::foreign::ForeignParameter;
 use super::parameters::RunParameter;
 use crate::text::preview;
 use crate::tools::names::{self, kind};
@@ -33,6 +34,8 @@ pub(super) enum ArgumentProblem {
     /// The handle is a string, but not one that a session can have.
     #[error("`{}`: {problem}", RunParameter::Session.name())]
     InvalidSession { problem: String },
+    #[error("`{}`: {}", .0.name(), .0.refusal())]
+    Unsupported(ForeignParameter),
     #[error("unknown parameter `{name}`{}", suggestion(.name))]
     Unknown { name: String },
     #[error("`{}` is missing: expected the script's source, a string", RunParameter::Code.name())]
