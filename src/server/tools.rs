@@ -51,7 +51,8 @@ pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
         HEALTH,
         "Health",
         "State of servers and runs".to_owned(),
-        &json!({ "type": "object" }),
+        // Some clients need `properties`, also where there are none.
+        &json!({ "type": "object", "properties": {} }),
         &json!({ "type": "object" }),
     )
     .with_annotations(ToolAnnotations::new().read_only(true));
@@ -96,7 +97,9 @@ fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
     for parameter in RunParameter::ALL {
         let mut schema = match parameter {
             RunParameter::Code => json!({ "type": "string" }),
-            RunParameter::Input => json!({ "description": "any JSON" }),
+            // Any JSON is taken, but some clients cannot load a parameter that has not one type, and
+            // some take a list of types for text. Models mostly send an object.
+            RunParameter::Input => json!({ "type": "object" }),
             RunParameter::AllowedTools => {
                 json!({ "type": "array", "items": { "type": "string" }, "description": "e.g. server.*" })
             }
