@@ -7,6 +7,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::arguments::parameters::RunParameter;
+use super::output_schemas;
 use crate::engine::engines;
 use crate::run::limits::Limits;
 use crate::run::script::Language;
@@ -42,7 +43,7 @@ No files, network, pip. More: help().";
 /// Returns the list of tools. Its order and its bytes are the same for every client.
 pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
     let run = |name, title: &str, description: String, input: &Value| {
-        tool(name, title, description, input, &result_schema())
+        tool(name, title, description, input, &output_schemas::run())
             // There is no `destructive` annotation: clients assume that a tool without one may be
             // destructive.
             .with_annotations(ToolAnnotations::new().open_world(true))
@@ -53,7 +54,7 @@ pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
         "State of servers and runs".to_owned(),
         // Some clients need `properties`, also where there are none.
         &json!({ "type": "object", "properties": {} }),
-        &json!({ "type": "object" }),
+        &output_schemas::health(),
     )
     .with_annotations(ToolAnnotations::new().read_only(true));
     let mut tools = Vec::new();
@@ -118,18 +119,6 @@ fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
         properties.insert(parameter.name().to_owned(), schema);
     }
     json!({ "type": "object", "properties": properties, "required": ["code"] })
-}
-
-fn result_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "success": { "type": "boolean" },
-            "value": {},
-            "output": { "type": "string" },
-            "error": {},
-        },
-    })
 }
 
 /// A sentence with the names of the servers, as many as fit.
