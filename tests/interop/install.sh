@@ -50,18 +50,20 @@ is_installed() {
     [ -f "$place/installed" ] && [ "$(cat "$place/installed")" = "$wanted" ]
 }
 
-# `install_node FOLDER`: its packages, from the folder of its lock file.
+# `install_node FOLDER [OPTION...]`: the packages of the lock file in this folder.
 install_node() {
     mkdir "$place/node"
     cp "$here/$1/package.json" "$here/$1/package-lock.json" "$place/node/"
-    (cd "$place/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+    shift
+    (cd "$place/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error "$@")
 }
 
-# `install_python NAME LOCK_FILE`: an environment of this name.
+# `install_python NAME LOCK_FILE`: an environment of this name. The lock files are complete, and pip's own resolver
+# does not find a package that another one asks for with extras.
 install_python() {
     "$python" -m venv "$place/$1"
     "$place/$1/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --require-hashes --only-binary :all: -r "$here/$2"
+        --no-deps --require-hashes --only-binary :all: -r "$here/$2"
 }
 
 servers_and_clients() {
@@ -75,7 +77,8 @@ frameworks() {
 }
 
 more_frameworks() {
-    install_node frameworks
+    # One framework's optional packages are another JavaScript engine.
+    install_node frameworks --omit=optional
     install_python python-1 frameworks/sdk-1.txt
     install_python python-2 frameworks/sdk-2.txt
 }

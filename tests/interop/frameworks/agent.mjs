@@ -1,5 +1,6 @@
 // An agent framework in JavaScript, which is somebody else's: loads the tools of `cx serve` as its agents do, calls
-// them, and prints what it saw as one line of JSON. No language model is needed: what one would ask for is written here.
+// them, and prints what it saw as one line of JSON. No language model is needed: what one would ask for is written
+// here.
 //
 //   node agent.mjs FRAMEWORK NODE_MODULES COMMAND [ARGUMENT...]
 //
@@ -11,8 +12,11 @@ const [framework, modules, command, ...args] = process.argv.slice(2);
 const env = { ...process.env };
 const resolve = createRequire(`${modules}/`).resolve;
 
-/** Imports a package, which is not beside this file. */
-const load = (name) => import(pathToFileURL(resolve(name, { paths: [modules] })).href);
+/** Imports a package, which is not beside this file. What is found that way has one export, with all others in it. */
+async function load(name) {
+  const module = await import(pathToFileURL(resolve(name, { paths: [modules] })).href);
+  return module.default ?? module;
+}
 
 // Nothing here waits for longer.
 const MAX_WAIT_MS = 90_000;
@@ -43,7 +47,9 @@ const frameworks = {
     const call = async (name, input) => {
       const request = { type: "tool_call", id: "1", name, args: input };
       const answer = await tools[name].invoke(request).catch((error) => error);
-      return textOf(answer.content ?? answer.message);
+      const text = textOf(answer.content ?? answer.message);
+      // Text with structured content beside it is shown as JSON of both.
+      return text.startsWith('{"type":"text"') ? JSON.parse(text).text : text;
     };
     return { schemas, call, close: () => client.close() };
   },
@@ -66,12 +72,22 @@ const frameworks = {
   },
 
   async mcp_use() {
-    const { MCPClient } = await load("mcp-use");
+    const { MCPClient } = await load("mcp-use/client");
+    const { LangChainAdapter } = await load("mcp-use/adapters");
+    const { convertToOpenAITool } = await load("@langchain/core/utils/function_calling");
     const client = MCPClient.fromDict({ mcpServers: { cx: { command, args, env } } });
-    const session = await client.createSession("cx");
+    await client.createAllSessions();
+    const tools = await LangChainAdapter.createTools(client);
+    const byName = Object.fromEntries(tools.map((tool) => [tool.name, tool]));
     const schemas = {};
-    for (const tool of await session.listTools()) schemas[tool.name] = tool.inputSchema;
-    const call = async (name, input) => textOf((await session.callTool(name, input)).content);
+    for (const name of ["executeTypescript", "executePython", "health"]) {
+      schemas[name] = convertToOpenAITool(byName[name]).function.parameters;
+    }
+    const call = async (name, input) => {
+      const answer = await byName[name].invoke(input).catch((error) => error.message);
+      // An answer is shown as the JSON of the whole result.
+      return answer.startsWith("{") ? textOf(JSON.parse(answer).content) : answer;
+    };
     return { schemas, call, close: () => client.closeAllSessions() };
   },
 };

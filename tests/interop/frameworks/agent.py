@@ -46,6 +46,11 @@ def text_of(content) -> str:
     return content.text
 
 
+def value_of(structured) -> str:
+    """What a framework that shows structured content shows of a run's value, else all of it."""
+    return json.dumps(structured.get("value", structured))
+
+
 def openai_parameters(tool) -> dict[str, Any]:
     """The parameters of a tool in OpenAI's form."""
     return tool["function"]["parameters"]
@@ -72,9 +77,7 @@ async def smolagents(structured=False):
         arguments = filled(schemas[name]) | arguments
         validate_tool_arguments(tools[name], arguments)
         result = await asyncio.to_thread(tools[name], **arguments)
-        if structured and isinstance(result, dict):
-            return json.dumps(result.get("value", result))
-        return text_of(result)
+        return value_of(result) if structured else text_of(result)
 
     try:
         yield Tools(schemas, call)
@@ -98,7 +101,10 @@ async def autogen():
         try:
             return text_of(await tools[name].run_json(arguments, CancellationToken()))
         except Exception as error:
-            return text_of(json.loads(str(error)))
+            # The connection of the call is closed by the time, which wraps it.
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
+            return str(error)
 
     yield Tools({name: tool.schema["parameters"] for name, tool in tools.items()}, call)
 
@@ -177,8 +183,8 @@ async def pydantic_ai():
         nonlocal request
         schemas.update({tool.name: tool.parameters_json_schema for tool in info.function_tools})
         if request is None:
-            part = messages[-1].parts[-1]
-            return ModelResponse([TextPart(str(getattr(part, "content", "")))])
+            content = messages[-1].parts[-1].content
+            return ModelResponse([TextPart(value_of(content) if isinstance(content, dict) else content)])
         (name, arguments), request = request, None
         return ModelResponse([ToolCallPart(name, arguments)])
 
@@ -210,7 +216,9 @@ async def mcp_use():
         schemas = {name: openai_parameters(convert_to_openai_tool(tool)) for name, tool in tools.items()}
 
         async def call(name, arguments):
-            return text_of(await tools[name].ainvoke(arguments))
+            answer = await tools[name].ainvoke(arguments)
+            # An error has a form of its own.
+            return answer["details"] if isinstance(answer, dict) else text_of(answer)
 
         yield Tools(schemas, call)
     finally:
