@@ -83,8 +83,9 @@ fn start(
     let elicitation = Elicitation::from_context(context);
     let call = matches!(elicitation, Some(Elicitation::InResult(..)))
         .then(|| Fingerprint::new(tool, &arguments, input.as_ref()));
-    let arguments = RunArguments::read(arguments, input).map_err(|problem| {
-        answer::refusal(session.shared.options.format, INVALID_ARGUMENTS, &problem, None)
+    let arguments = RunArguments::read(arguments, input).map_err(|problems| {
+        let format = session.shared.options.format;
+        answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
     })?;
     let limits = arguments.limits(executor.limits(), &executor.max_limits());
     let cancel = session.runs.child_token();

@@ -50,6 +50,7 @@ mod answer;
 mod guide;
 mod health;
 mod metrics;
+mod output_schemas;
 mod resources;
 mod tools;
 
