@@ -529,6 +529,7 @@ fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
         outcome: Outcome::Failed(error),
         logs: Vec::new(),
         tool_calls: Vec::new(),
+        returned: Vec::new(),
         planned_calls: None,
         usage: Usage { queue_time: queued.elapsed(), ..Usage::default() },
     }
