@@ -11,6 +11,7 @@ pub(crate) mod pool;
 #[cfg(feature = "python")]
 pub(crate) mod python;
 pub(crate) mod resident;
+pub(crate) mod stack;
 pub(crate) mod stop;
 pub(crate) mod thread_root;
 #[cfg(feature = "typescript")]

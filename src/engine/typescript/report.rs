@@ -5,8 +5,9 @@ use serde::Deserialize;
 
 use super::isolate::RawOutcome;
 use super::transpile::{Location, Positions, TranspileError, TranspileErrorKind};
-use crate::engine::failure;
+use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
+use crate::engine::failure;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -81,7 +82,8 @@ impl Evidence<'_> {
         } else {
             ErrorCode::RuntimeError
         };
-        let stack = thrown.stack.as_deref().map(|stack| self.author_stack(stack));
+        let stack = thrown.stack.as_deref().map(|stack| without_message(stack, &thrown.message));
+        let stack = stack.map(|stack| self.author_stack(&stack));
         let first_location = stack.as_ref().and_then(|(_, location)| *location);
         let mut error = ScriptError {
             hint: hint(&thrown),
