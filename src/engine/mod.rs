@@ -6,6 +6,7 @@ mod absent;
 pub(crate) mod compile;
 pub(crate) mod engines;
 pub(crate) mod failure;
+pub(crate) mod hints;
 pub(crate) mod host_calls;
 pub(crate) mod pool;
 #[cfg(feature = "python")]

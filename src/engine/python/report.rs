@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
-use crate::engine::failure;
+use crate::engine::{failure, hints};
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -125,6 +125,7 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
     if let Some(line) = report.line {
         failure::set_location(&mut error, evidence.source, line, report.column.unwrap_or(1));
     }
+    hints::add(&mut error, evidence.context);
     error
 }
 

@@ -7,7 +7,7 @@ use super::isolate::RawOutcome;
 use super::transpile::{Location, Positions, TranspileError, TranspileErrorKind};
 use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
-use crate::engine::failure;
+use crate::engine::{failure, hints};
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -93,6 +93,7 @@ impl Evidence<'_> {
             ..ScriptError::new(code, thrown.message)
         };
         self.locate(&mut error, first_location);
+        hints::add(&mut error, self.context);
         error
     }
 
@@ -200,6 +201,10 @@ fn absent_global(name: &str) -> Option<&'static str> {
         "fs" | "path" | "os" | "child_process" => {
             "scripts have no files or processes; call a tool of a filesystem server"
         }
+        "Temporal" => "use Date, and Intl.DateTimeFormat for time zones and calendars",
+        "call_mcp_tool" => "in TypeScript it is `callMCPTool`",
+        "discover_mcp_tools" => "in TypeScript it is `discoverMCPTools`",
+        "get_tool_schema" => "in TypeScript it is `getToolSchema`",
         "setImmediate" => "use setTimeout or queueMicrotask",
         "WebAssembly" | "SharedArrayBuffer" | "Atomics" | "Worker" => {
             "scripts are one thread of plain JavaScript"

@@ -1,0 +1,2 @@
+const found = callMCPTool("mcp__mock__sleep", { ms: 100 });
+return found.list.length;

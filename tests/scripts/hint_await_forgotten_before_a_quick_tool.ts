@@ -1,0 +1,3 @@
+const found = tools.mock.echo({ list: [] });
+await mock.echo();
+return found.list.length;
