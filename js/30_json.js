@@ -11,6 +11,7 @@ const {
   ObjectPrototypeIsPrototypeOf,
   PromisePrototype,
   RangeError,
+  RangeErrorPrototype,
   SafeSet,
   SetPrototypeAdd,
   SetPrototypeHas,
@@ -24,6 +25,9 @@ const MAX_NODES = 10_000;
 // Maximum characters of JSON in one host call, far above every limit of a call. The host copies text before it can
 // refuse it.
 const MAX_CHARACTERS = 2 ** 26;
+
+// What V8 says if a value has too many levels for the stack.
+const STACK_OVERFLOW = "Maximum call stack size exceeded";
 
 // Why JSON cannot represent a value, or undefined. `JSON.stringify` leaves out functions and symbols, and makes `{}` of
 // a promise: the author would get less than was returned and no error.
@@ -95,6 +99,9 @@ export function toJson(what, value, maxCharacters = MAX_CHARACTERS) {
     text = isAbsent ? JSONStringify(value) : JSONStringify(value, checked);
   } catch (error) {
     if (error !== REFUSED) {
+      if (ObjectPrototypeIsPrototypeOf(RangeErrorPrototype, error) && error.message === STACK_OVERFLOW) {
+        throw new TypeError(`${what} is nested too deeply, which JSON does not have`);
+      }
       throw error;
     }
     const seen = { __proto__: null, values: new SafeSet(), count: 0 };

@@ -1,3 +1,3 @@
 const found = tools.mock.echo({ list: [] });
-await mock.echo();
+await new Promise((resolve) => setTimeout(resolve, 50));
 return found.list.length;

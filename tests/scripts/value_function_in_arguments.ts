@@ -1,5 +1,5 @@
 const messages = [];
-for (const bad of [{ fn() {} }, { list: [Symbol.iterator] }, { later: mock.echo() }]) {
+for (const bad of [{ fn() {} }, { list: [Symbol.iterator] }, { later: Promise.resolve(1) }]) {
   try {
     messages.push(await mock.echo(bad as any));
   } catch (error) {

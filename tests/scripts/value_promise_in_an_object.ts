@@ -1,1 +1,1 @@
-return { found: callMCPTool("mcp__mock__echo", { a: 1 }) };
+return { found: Promise.resolve(1) };
