@@ -80,6 +80,7 @@ async function warmUp() {
   const { callMCPTool, call_tool, console, searchTools, tools } = globalThis;
   await run(async () => {
     call_tool("a-b", "c", { d: 1 });
+    JSON.parse("1");
     await searchTools("c");
     await callMCPTool("mcp__a-b__c");
     console.log("a");

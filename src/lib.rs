@@ -195,8 +195,8 @@ pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
 pub use run::limits::Limits;
 pub use run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ScriptError, ToolCallRecord,
-    ToolCallStatus, Usage,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ReturnedShape, ScriptError,
+    ToolCallRecord, ToolCallStatus, Usage,
 };
 pub use run::script::{CallProgress, Language, Script};
 #[cfg(feature = "state")]

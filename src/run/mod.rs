@@ -12,5 +12,6 @@ pub(crate) mod ledger;
 pub(crate) mod limits;
 pub(crate) mod result;
 pub(crate) mod result_json;
+mod returned;
 pub(crate) mod script;
 pub(crate) mod state;

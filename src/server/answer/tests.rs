@@ -7,7 +7,7 @@ use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
 use crate::json::Json;
 use crate::run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ScriptError, ToolCallRecord,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError, ToolCallRecord,
     ToolCallStatus, Usage,
 };
 use crate::server::output_schemas;
@@ -19,6 +19,7 @@ fn returned(value: Value) -> ExecuteResult {
         outcome: Outcome::Returned(value.into()),
         logs: Vec::new(),
         tool_calls: Vec::new(),
+        returned: Vec::new(),
         planned_calls: None,
         usage,
     }
@@ -116,6 +117,35 @@ fn a_failure_has_its_code_its_place_and_what_was_done() {
     assert_eq!(text(&answer), expected);
     assert_eq!(answer.structured["runId"], "abc");
     assert_eq!(answer.structured["error"]["code"], "RUNTIME_ERROR");
+}
+
+/// What the next attempt needs to know.
+#[test]
+fn a_failure_says_what_its_tools_returned() {
+    let error = ScriptError { message: "dirs.split is not a function".to_owned(), ..ScriptError::default() };
+    let mut result = failed(error);
+    let returned = |tool: &str, shape: &str| ReturnedShape {
+        server: "fs".to_owned(),
+        tool: tool.to_owned(),
+        shape: shape.to_owned(),
+    };
+    result.tool_calls = vec![call("list", ToolCallStatus::Ok)];
+    result.returned = vec![returned("list", "{content: string}")];
+    result.usage.tool_calls = 1;
+    let shown = answer(&result);
+    assert!(
+        text(&shown).ends_with("\n[calls] mcp__fs__list ×1 (2.0 ms) → {content: string}"),
+        "{}",
+        text(&shown)
+    );
+    assert_eq!(shown.structured["toolCallSummary"][0]["returned"], "{content: string}");
+    result.tool_calls.push(call("read", ToolCallStatus::Ok));
+    result.tool_calls.push(call("write", ToolCallStatus::Failed(ToolErrorCode::ToolError)));
+    result.returned.push(returned("read", "{id: number, text?: string}[]"));
+    let shown = answer(&result);
+    let expected = "\n[calls]\nmcp__fs__list ×1 (2.0 ms) → {content: string}\n\
+        mcp__fs__read ×1 (2.0 ms) → {id: number, text?: string}[]\nmcp__fs__write ×1 (1 failed, 2.0 ms)";
+    assert!(text(&shown).ends_with(expected), "{}", text(&shown));
 }
 
 #[test]

@@ -67,19 +67,23 @@ impl ResolvedTool {
         is_unknown.then(shape).flatten()
     }
 
-    /// Records the shape of a result, if the server declares no output schema.
-    pub(crate) fn observe(&self, result: &Json) {
+    /// Records the shape of a result, if the server declares no output schema. Returns the shape if
+    /// it was made.
+    pub(crate) fn observe(&self, result: &Json) -> Option<Shape> {
         if self.definition().output_schema.is_some() {
-            return;
+            return None;
         }
         let observed = &self.listed_by.options.observed;
         let identity = self.listed_by.identity.as_deref();
+        if !observed.wants(&self.server, identity, &self.tool) {
+            return None;
+        }
         // The result is parsed outside the lock, so that other callers do not wait.
-        if observed.wants(&self.server, identity, &self.tool)
-            && observed.record(&self.server, identity, &self.tool, Shape::from_text(result))
-        {
+        let shape = Shape::from_text(result);
+        if observed.record(&self.server, identity, &self.tool, shape.clone()) {
             observed.save_soon(self.listed_by.options.runtime.as_ref());
         }
+        Some(shape)
     }
 
     /// The tool as a TypeScript function, on one line.
