@@ -166,6 +166,7 @@ enum Previous {
 /// Assigns the value of a member, and the name of a member that is a number.
 fn assign(id: &Ident, member: TsEnumMember, previous: &mut Previous) -> Box<Expr> {
     let name = member_name(&member.id);
+    let follows = member.init.is_none() && !matches!(previous, Previous::Text);
     let value = member.init.unwrap_or_else(|| match previous {
         Previous::Nothing => make::number(0.0),
         Previous::Number(value) => make::number(*value + 1.0),
@@ -176,7 +177,11 @@ fn assign(id: &Ident, member: TsEnumMember, previous: &mut Previous) -> Box<Expr
             make::binary(Box::new(Expr::Member(before)), BinaryOp::Add, make::number(1.0))
         }
     });
-    let class = classify(&value);
+    let class = match (follows, classify(&value)) {
+        // A number follows numbers only.
+        (true, Class::Open) => Class::Number,
+        (_, class) => class,
+    };
     *previous = match (class, literal(&value)) {
         (_, Some(value)) => Previous::Number(value),
         (Class::Text, None) => Previous::Text,

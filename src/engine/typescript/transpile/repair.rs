@@ -256,24 +256,29 @@ impl VisitMut for PutBack<'_> {
     }
 
     fn visit_mut_stmt(&mut self, statement: &mut Stmt) {
-        statement.visit_mut_children_with(self);
-        let mut inner = &mut *statement;
-        while let Stmt::Labeled(labeled) = inner {
-            inner = &mut *labeled.body;
+        if let Some(using) = self.using(statement) {
+            let looped = std::mem::take(statement);
+            *statement = Stmt::Block(BlockStmt { stmts: vec![using, looped], ..BlockStmt::default() });
         }
-        let Stmt::For(ForStmt { init, .. }) = inner else {
-            return;
-        };
-        let Some(VarDeclOrExpr::VarDecl(declared)) = init else {
-            return;
-        };
-        let Some(is_await) = self.repair.usings.get(&declared.span.lo).copied() else {
-            return;
-        };
-        let (span, decls) = (declared.span, std::mem::take(&mut declared.decls));
-        *init = None;
-        let using = Stmt::Decl(Decl::Using(Box::new(UsingDecl { span, is_await, decls })));
-        let looped = std::mem::take(statement);
-        *statement = Stmt::Block(BlockStmt { span, stmts: vec![using, looped], ..BlockStmt::default() });
+        statement.visit_mut_children_with(self);
+    }
+}
+
+impl PutBack<'_> {
+    /// Takes the declaration that stands for `using` out of a loop, which may have labels.
+    fn using(&self, statement: &mut Stmt) -> Option<Stmt> {
+        match statement {
+            Stmt::Labeled(labeled) => self.using(&mut labeled.body),
+            Stmt::For(ForStmt { init, .. }) => {
+                let Some(VarDeclOrExpr::VarDecl(declared)) = init else {
+                    return None;
+                };
+                let is_await = *self.repair.usings.get(&declared.span.lo)?;
+                let (span, decls) = (declared.span, std::mem::take(&mut declared.decls));
+                *init = None;
+                Some(Stmt::Decl(Decl::Using(Box::new(UsingDecl { span, is_await, decls }))))
+            }
+            _ => None,
+        }
     }
 }

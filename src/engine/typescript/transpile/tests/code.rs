@@ -122,7 +122,7 @@ fn completion_value_is_that_of_the_statement_which_ends_the_script() {
     );
     check(
         "{ a: for (;;) { 1; if (b) break a } }",
-        "let result; { result = void 0; a: for(;;){ result = 1; result = void 0; if (b) break a; } } return result;",
+        "let result; { result = void 0; a: for(;;){ result = 1; result = void 0; if (b) break a; } }return result;",
     );
     check("if (a) if (b) 1", "let result; if (a) { result = void 0; if (b) result = 1; } return result;");
     check(
@@ -238,7 +238,7 @@ fn decorators_bring_their_helpers_along() {
     check(
         "class A { accessor x = 1; accessor #y = () => 2 } 1",
         "class A { #_1 = 1; get x() { return this.#_1; } set x(value) { this.#_1 = value; } \
-         #_2 = { [\"#y\"]: ()=>2 }[\"#y\"]; get #y() { return this.#_2; } set #y(value) { this.#_2 = value; } } return 1;",
+         #_2 = ({ [\"#y\"]: ()=>2 })[\"#y\"]; get #y() { return this.#_2; } set #y(value) { this.#_2 = value; } } return 1;",
     );
     // The author's names are kept apart from what is generated.
     let code =
