@@ -323,9 +323,11 @@ fn fixed_name(key: &PropName) -> Option<String> {
         PropName::Ident(name) => Some(name.sym.to_string()),
         PropName::Str(name) => name.value.as_str().map(str::to_owned),
         PropName::Num(number) => Some(number.value.to_string()),
-        PropName::BigInt(_) => None,
+        PropName::BigInt(number) => Some(number.value.to_string()),
         PropName::Computed(computed) => match &*computed.expr {
             Expr::Lit(Lit::Str(name)) => name.value.as_str().map(str::to_owned),
+            Expr::Lit(Lit::Num(number)) => Some(number.value.to_string()),
+            Expr::Lit(Lit::BigInt(number)) => Some(number.value.to_string()),
             _ => None,
         },
     }

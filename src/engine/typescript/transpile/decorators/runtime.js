@@ -6,6 +6,11 @@
     return value;
   };
 
+  const returned = (value, what) => {
+    if (typeof value === "function") return value;
+    throw new TypeError(`${what} decorators must return a function or undefined`);
+  };
+
   // A property key as the language makes it of any value.
   const keyOf = (value) => Reflect.ownKeys({ [value]: 0 })[0];
 
@@ -21,8 +26,8 @@
       const context = {
         ...details,
         addInitializer(initializer) {
-          if (finished) throw new TypeError("`addInitializer` cannot be called after the decorator has returned");
-          initializers.push(callable(initializer, "An initializer"));
+          if (finished) throw new TypeError("attempted to call addInitializer after decoration was finished");
+          initializers.push(callable(initializer, "an initializer"));
         },
       };
       const result = decorator.call(receiver, value(), context);
@@ -55,7 +60,7 @@
     let source;
     let metadata;
 
-    for (let i = 0; i < decorators.length; i++) callable(decorators[i][1], "A decorator");
+    for (let i = 0; i < decorators.length; i++) callable(decorators[i][1], "a decorator");
 
     const home = (element) => element.isStatic ? source : source.prototype;
 
@@ -81,7 +86,7 @@
       const access = element.access ?? accessTo(key, kind);
       const details = { kind, name: key, static: isStatic, private: isPrivate, access, metadata };
       if (kind === "field") {
-        const accept = (result) => { element.starters.unshift(callable(result, "What a field's decorator returns")); };
+        const accept = (result) => { element.starters.unshift(returned(result, "field")); };
         decorate(element.decorators, details, element.initializers, () => undefined, accept);
         return;
       }
@@ -89,12 +94,14 @@
       if (kind === "accessor") {
         const accept = (result) => {
           if (result === null || typeof result !== "object") {
-            throw new TypeError("What an accessor's decorator returns must be an object");
+            throw new TypeError(
+              "accessor decorators must return an object with get, set, or init properties or undefined",
+            );
           }
           const { get, set, init } = result;
-          if (get !== undefined) found.get = callable(get, "`get`");
-          if (set !== undefined) found.set = callable(set, "`set`");
-          if (init !== undefined) element.starters.unshift(callable(init, "`init`"));
+          if (get !== undefined) found.get = callable(get, "accessor.get");
+          if (set !== undefined) found.set = callable(set, "accessor.set");
+          if (init !== undefined) element.starters.unshift(callable(init, "accessor.init"));
         };
         const value = () => ({ get: found.get, set: found.set });
         decorate(element.decorators, details, element.initializers, value, accept);
@@ -103,7 +110,7 @@
         return;
       }
       const role = ROLES[kind];
-      const accept = (result) => { found[role] = callable(result, `What a ${kind}'s decorator returns`); };
+      const accept = (result) => { found[role] = returned(result, "method"); };
       decorate(element.decorators, details, isStatic ? ofClass : ofInstances, () => found[role], accept);
       if (hidden === undefined) Object.defineProperty(home(element), key, { [role]: found[role] });
       else state.values[element.index] = found[role];
@@ -125,7 +132,7 @@
       // Called where an element's decorators and its key are evaluated. Returns the key under which the element is
       // defined: a private one cannot be reached from here, so it is defined under a symbol and taken away again.
       add(index, kind, isStatic, isHidden, decorators, key, access) {
-        for (let i = 0; i < decorators.length; i++) callable(decorators[i][1], "A decorator");
+        for (let i = 0; i < decorators.length; i++) callable(decorators[i][1], "a decorator");
         key = access === undefined ? keyOf(key) : key;
         const hidden = isHidden ? Symbol() : undefined;
         const found = undefined;
@@ -166,7 +173,7 @@
       // Applies the decorators of the class. Returns what they make of it.
       decorated() {
         const details = { kind: "class", name: className, metadata };
-        const accept = (result) => { state.target = callable(result, "What a class's decorator returns"); };
+        const accept = (result) => { state.target = returned(result, "class"); };
         decorate(decorators, details, afterwards, () => state.target, accept);
         publish(state.target);
         if (state.wrapper !== undefined) new state.wrapper(state.target);
@@ -175,7 +182,8 @@
 
       // Initializes what is static, once the class's own name is bound.
       begin() {
-        runAll(ofClass, state.target);
+        // These belong to the methods, which stay where they are.
+        runAll(ofClass, source);
         state.statics?.();
         runAll(afterwards, state.target);
         return state.target;

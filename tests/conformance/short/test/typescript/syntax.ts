@@ -8,7 +8,7 @@ for (using resource = { [Symbol.dispose]() { disposed++; } }; turns < 3; turns++
 assert.same([disposed, turns], [1, 3]);
 outer: for (using resource = null; ; ) { for (;;) break outer; }
 
-class B extends (() => {} as any) && (class { b = 1; }) {}
+class B extends ((() => {}) && class { b = 1; }) {}
 assert.same(new B().b, 1);
 assert.throws(TypeError, () => { class C extends ((() => {}) as any) {} });
 
@@ -24,7 +24,7 @@ class D {
 }
 assert.same((D as any).constructor(), 1);
 
-function waits(await: number) { const { await: other } = { await }; return await + other; }
+function waits(await: number) { const { await: other } = { await: await }; return await + other; }
 assert.same(waits(2), 4);
 const of = 8, set = 4, type = 2, get = 2;
 assert.same([of / set / type, get / 2 /1], [1, 1]);
