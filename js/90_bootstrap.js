@@ -3,6 +3,7 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import { setReportError } from "ext:cx/10_web.js";
+import "ext:cx/12_temporal.js";
 import { guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
 import "ext:cx/22_buffer_guards.js";

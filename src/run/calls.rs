@@ -356,6 +356,14 @@ impl ExecutionContext {
             on_progress: self.progress_listener(resolved),
         };
         let result = resolved.dispatcher().call(request).await?;
+        // A stored list may be older than the server's output schema, and the value must not depend
+        // on its age. An error leaves the list that is there.
+        let again = if result.may_be_wrapped() {
+            self.environment.catalog.resolve_again(resolved, self.latest_deadline()).await.ok().flatten()
+        } else {
+            None
+        };
+        let resolved = again.as_ref().unwrap_or(resolved);
         let value = result.into_value(resolved.definition().output_schema.as_ref());
         let value = value.map_err(|error| self.bounded(error))?;
         self.check_result_bytes("the result", value.text().len())?;
