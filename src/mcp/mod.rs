@@ -8,6 +8,7 @@
 
 mod pool;
 
+mod address;
 mod answers;
 mod backoff;
 mod breaker;

@@ -4,7 +4,6 @@
 //! login` stored, renews them when they expire, and otherwise returns an error that says what to
 //! do.
 
-mod address;
 mod authorization;
 mod discovery;
 mod failure;

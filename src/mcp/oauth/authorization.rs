@@ -11,7 +11,7 @@ use rmcp::transport::auth::{AuthError as RmcpError, OAuthClientConfig};
 use tokio::time::timeout;
 use url::Url;
 
-use super::address::is_private;
+use crate::mcp::address::is_private;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};

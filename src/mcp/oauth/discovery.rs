@@ -9,7 +9,7 @@ use rmcp::transport::auth::{
 };
 use url::Url;
 
-use super::address::is_private;
+use crate::mcp::address::is_private;
 use super::failure::SignInError;
 use super::http::OAuthHttp;
 use super::issuer::{self, Binding, Document, Endpoints, IssuerError, is_same_issuer};

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use url::Url;
 
-use super::address::may_send_to;
+use crate::mcp::address::may_send_to;
 use super::issuer::{self, Document, Endpoints};
 use crate::mcp::web::{self, cause, is_compressed, read_up_to};
 use crate::tools::ToolError;

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::address::may_send_to;
+use crate::mcp::address::may_send_to;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described, preview};
 use super::issuer::is_same_issuer;
