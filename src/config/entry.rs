@@ -25,6 +25,8 @@ pub(super) struct ServerEntry {
     pub(super) idle_timeout: Option<Duration>,
     pub(super) max_concurrent: Option<usize>,
     pub(super) rate_limit: Option<RateLimit>,
+    pub(super) elicitation: Option<bool>,
+    pub(super) roots: Vec<Text>,
 }
 
 impl ServerEntry {
@@ -46,6 +48,7 @@ impl ServerEntry {
         self.enabled.is_some()
             || self.allow.is_some()
             || self.read_only.is_some()
+            || self.elicitation.is_some()
             || !self.deny.is_empty()
             || !self.ask.is_empty()
     }

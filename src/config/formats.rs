@@ -50,6 +50,8 @@ pub(super) const SERVER_KEYS: &[&str] = &[
     "idleMs",
     "maxConcurrent",
     "rateLimit",
+    "elicitation",
+    "roots",
 ];
 
 /// Every key of `oauth`.
@@ -209,6 +211,8 @@ fn own_rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
             .read(&["maxConcurrent"], |at| at.number(1, MAX_CONCURRENT, "calls"))
             .and_then(|calls| usize::try_from(calls).ok()),
         rate_limit: rate_limit(fields),
+        elicitation: fields.read(&["elicitation"], At::boolean),
+        roots: fields.read(&["roots"], At::texts).unwrap_or_default(),
         ..ServerEntry::default()
     }
 }

@@ -13,7 +13,9 @@ use crate::tools::policy::is_pattern;
 
 /// Every key of the file.
 pub(super) const FILE_KEYS: &[&str] =
-    &["$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "limits", "cache"];
+    &[
+    "$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "elicitation", "limits", "cache",
+];
 
 /// The keys of a file of servers that is named on the command line.
 const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
@@ -39,6 +41,7 @@ pub(super) struct Settings {
     pub(super) ask: Option<Vec<String>>,
     pub(super) read_only: Option<Vec<String>>,
     pub(super) strict: Option<bool>,
+    pub(super) elicitation: Option<bool>,
     pub(super) limits: Vec<(&'static LimitKey, u64)>,
     pub(super) cache_enabled: Option<bool>,
     pub(super) cache_directory: Option<Text>,
@@ -61,6 +64,7 @@ fn own_fields(fields: &mut Fields<'_, '_>) -> (Vec<ServerEntry>, Settings) {
         ask: fields.read(&["ask"], |at| patterns_or_keywords(at, &AskAnnotation::ALL)),
         read_only: fields.read(&["readOnly"], |at| patterns_or_keywords(at, &[])),
         strict: fields.read(&["strict"], At::boolean),
+        elicitation: fields.read(&["elicitation"], At::boolean),
         ..Settings::default()
     };
     if let Some(mut section) = fields.section("limits") {

@@ -8,7 +8,7 @@ use url::Url;
 use super::entry::{HttpTarget, OAuthEntry, ServerEntry, StdioTarget, Target};
 use super::error::Finding;
 use super::expand::{Role, Scope, Text};
-use crate::mcp::{McpServer, McpTransport, OAuth};
+use crate::mcp::{McpServer, McpTransport, OAuth, Root};
 
 /// Resolves an entry.
 ///
@@ -23,6 +23,7 @@ pub(super) fn resolve(entry: &ServerEntry, scope: Scope<'_>) -> Result<McpServer
         Some(Target::Http(target)) => http(&entry.name, target, &mut expander)?,
         None => return Err(vec![entry.without_target()]),
     };
+    server.roots = entry.roots.iter().filter_map(|root| expander.root(root)).collect();
     if !expander.findings.is_empty() {
         return Err(expander.findings);
     }
@@ -32,6 +33,7 @@ pub(super) fn resolve(entry: &ServerEntry, scope: Scope<'_>) -> Result<McpServer
     server.max_concurrent = entry.max_concurrent.unwrap_or(server.max_concurrent);
     server.rate_limit = entry.rate_limit;
     server.idle_timeout = entry.idle_timeout;
+    server.elicitation = entry.elicitation.unwrap_or(server.elicitation);
     Ok(server)
 }
 
@@ -52,6 +54,22 @@ impl Expander<'_> {
 
     fn secrets(&mut self, pairs: &[(String, Text)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(name, text)| (name.clone(), self.expand(text, Role::Secret))).collect()
+    }
+
+    /// A root: the absolute path of a directory, or its `file:` URI. It need not exist.
+    fn root(&mut self, text: &Text) -> Option<Root> {
+        let written = self.expand(text, Role::Path);
+        let path = match Url::parse(&written) {
+            Ok(url) if url.scheme() == "file" => url.to_file_path().ok(),
+            _ => Some(PathBuf::from(&written)),
+        };
+        let root = path.and_then(Root::from_directory);
+        // A reference that cannot be expanded is a mistake already.
+        if root.is_none() && !written.is_empty() {
+            let expected = "the absolute path of a directory, or its `file:` address";
+            self.findings.push(Finding::unexpected(&text.key, text.location, expected, "another text"));
+        }
+        root
     }
 
     fn oauth(&mut self, oauth: &OAuthEntry) -> OAuth {

@@ -44,6 +44,10 @@ pub(super) fn apply_trusted(
         origin(config, "strict");
         config.strict = strict;
     }
+    if let Some(elicitation) = settings.elicitation {
+        origin(config, "elicitation");
+        config.elicitation = elicitation;
+    }
     for (key, value) in &settings.limits {
         set_limit(config, path, file, key, *value);
     }
@@ -64,8 +68,9 @@ pub(super) fn apply_trusted(
 
 /// Applies the settings of an untrusted workspace file: only those that restrict.
 pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFile) {
-    let Settings { allow, read_only, import, strict, cache_enabled, cache_directory, limits, .. } =
-        &file.settings;
+    let Settings {
+        allow, read_only, import, strict, elicitation, cache_enabled, cache_directory, limits, ..
+    } = &file.settings;
     if let Some(allow) = allow {
         config.add_origin("allow", path, file.root.locate("allow"));
         config.rules.allow.push(allow.clone());
@@ -81,6 +86,14 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
             config.strict = true;
         }
         Some(false) if config.strict => ignore(config, "strict", ""),
+        _ => {}
+    }
+    match elicitation {
+        Some(false) => {
+            config.add_origin("elicitation", path, file.root.locate("elicitation"));
+            config.elicitation = false;
+        }
+        Some(true) if !config.elicitation => ignore(config, "elicitation", ""),
         _ => {}
     }
     for (key, value) in limits {

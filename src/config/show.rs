@@ -26,6 +26,7 @@ impl Config {
             // One list at most: that of all trusted files.
             "readOnly": self.rules.read_only.concat(),
             "strict": self.strict,
+            "elicitation": self.elicitation,
             "limits": limits,
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
             "origins": origins,
@@ -86,6 +87,8 @@ impl Config {
             "connectTimeoutMs": milliseconds(server.connect_timeout),
             "idleMs": server.idle_timeout.map(milliseconds),
             "maxConcurrent": server.max_concurrent,
+            "elicitation": server.elicitation,
+            "roots": server.roots.iter().map(|root| &root.uri).collect::<Vec<_>>(),
             "rateLimit": server.rate_limit.map(|limit| json!({
                 "calls": limit.calls, "perMs": milliseconds(limit.period),
             })),

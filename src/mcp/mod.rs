@@ -19,6 +19,7 @@ mod definitions;
 mod errors;
 mod handshake;
 mod http;
+mod input;
 mod limiter;
 mod lists;
 mod message;
@@ -29,6 +30,8 @@ pub mod oauth;
 #[path = "no_oauth.rs"]
 mod oauth;
 mod pages;
+mod patience;
+mod questions;
 mod results;
 mod server;
 mod settings;
@@ -39,7 +42,7 @@ mod stdio;
 mod web;
 
 pub(crate) use pool::McpServers;
-pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
+pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, Root, StdioTransport};
 pub use stats::{ServerState, ServerStats};
 
 #[cfg(fuzzing)]

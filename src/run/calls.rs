@@ -311,6 +311,7 @@ impl ExecutionContext {
             deadline: self.call_deadline(),
             cancel: self.cancel.clone(),
             on_progress: self.progress_listener(resolved),
+            on_elicitation: self.on_elicitation.clone(),
         };
         let result = resolved.dispatcher().call(request).await?;
         let value = result.into_value(resolved.definition().output_schema.as_ref());

@@ -43,8 +43,6 @@ pub(crate) struct Ledger {
     output_bytes: usize,
     output_bytes_dropped: u64,
     emitted_bytes: usize,
-    /// Number of approval prompts that were shown or wait to be shown.
-    questions: u32,
     planned: Vec<PlannedCall>,
     planned_bytes: usize,
     planned_dropped: u64,
@@ -169,13 +167,6 @@ impl Ledger {
     /// Counts the bytes of a result that the script received.
     pub(crate) fn count_result(&mut self, bytes: usize) {
         self.result_bytes += bytes as u64;
-    }
-
-    /// Takes one of the run's approval prompts; `false` if none is left.
-    pub(crate) fn reserve_question(&mut self, limits: &Limits) -> bool {
-        let is_free = self.questions < limits.questions;
-        self.questions += u32::from(is_free);
-        is_free
     }
 
     /// Keeps a call that a dry run does not make, or counts it if there is no space.
