@@ -83,6 +83,7 @@ pub(super) struct HttpTarget {
 #[derive(Clone, Debug)]
 pub(super) struct OAuthEntry {
     pub(super) client_id: Option<Text>,
+    pub(super) client_metadata_url: Option<Text>,
     pub(super) client_secret: Option<Text>,
     pub(super) issuer: Option<Text>,
     pub(super) scopes: Vec<String>,

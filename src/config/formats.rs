@@ -55,7 +55,7 @@ pub(super) const SERVER_KEYS: &[&str] = &[
 ];
 
 /// Every key of `oauth`.
-pub(super) const OAUTH_KEYS: &[&str] = &["clientId", "clientSecret", "issuer", "scopes", "clientCredentials"];
+pub(super) const OAUTH_KEYS: &[&str] = &["clientId", "clientMetadataUrl", "clientSecret", "issuer", "scopes", "clientCredentials"];
 
 /// Every key of `rateLimit`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];
@@ -404,6 +404,7 @@ fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
     }
     Some(OAuthEntry {
         client_id: section.read(&["clientId"], At::text),
+        client_metadata_url: section.read(&["clientMetadataUrl"], At::text),
         client_secret: section.read(&["clientSecret"], At::text),
         issuer: section.read(&["issuer"], At::text),
         scopes: section.read(&["scopes"], At::strings).unwrap_or_default(),

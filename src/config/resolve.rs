@@ -75,6 +75,10 @@ impl Expander<'_> {
     fn oauth(&mut self, oauth: &OAuthEntry) -> OAuth {
         OAuth {
             client_id: oauth.client_id.as_ref().map(|text| self.expand(text, Role::Secret)),
+            client_metadata_url: oauth
+                .client_metadata_url
+                .as_ref()
+                .map(|text| self.expand(text, Role::Address)),
             client_secret: oauth.client_secret.as_ref().map(|text| self.expand(text, Role::Secret)),
             issuer: oauth.issuer.as_ref().map(|text| self.expand(text, Role::Address)),
             scopes: oauth.scopes.clone(),
@@ -106,6 +110,14 @@ fn http(name: &str, target: &HttpTarget, expander: &mut Expander<'_>) -> Result<
     let issuer = oauth.as_ref().and_then(|oauth| oauth.issuer.as_deref());
     if let (Some(issuer), Some(text)) = (issuer, issuer_text) {
         expander.findings.extend(check_issuer(text, issuer).err());
+    }
+    let document = oauth.as_ref().and_then(|oauth| oauth.client_metadata_url.as_deref());
+    let document_text = target.oauth.as_ref().and_then(|oauth| oauth.client_metadata_url.as_ref());
+    if let (Some(document), Some(text)) = (document, document_text)
+        && !Url::parse(document).is_ok_and(|url| url.scheme() == "https" && url.path() != "/")
+    {
+        let expected = "the address of a document such as `https://example.com/client.json`";
+        expander.findings.push(Finding::unexpected(&text.key, text.location, expected, "another"));
     }
     for (name, text) in &target.headers {
         if headers.get(name).is_some_and(|value| http::HeaderValue::try_from(value.as_str()).is_err()) {

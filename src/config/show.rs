@@ -71,6 +71,7 @@ impl Config {
                 "headers": masked(http.headers.keys()),
                 "oauth": http.oauth.as_ref().map(|oauth| json!({
                     "clientId": oauth.client_id.as_ref().map(|_| mask::MASK),
+                    "clientMetadataUrl": oauth.client_metadata_url,
                     "clientSecret": oauth.client_secret.as_ref().map(|_| mask::MASK),
                     "issuer": oauth.issuer,
                     "scopes": oauth.scopes,

@@ -19,6 +19,7 @@ mod sse;
 mod state;
 mod transport;
 
+pub(crate) use challenge::challenges;
 pub(crate) use state::{Deadlines, HttpState, LastKind};
 pub(crate) use transport::connect_transport;
 

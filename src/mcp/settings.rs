@@ -119,6 +119,10 @@ pub struct OAuth {
     /// The id of a client that was registered manually. Without it a client is registered
     /// dynamically.
     pub client_id: Option<String>,
+    /// The address of a client id metadata document: an `https` URL with a path, which is this client's
+    /// id at authorization servers that take such ids. It is preferred to registering dynamically. The
+    /// document must allow redirects to `http://127.0.0.1/callback` on any port.
+    pub client_metadata_url: Option<String>,
     /// The client's secret, if it has one. Requires [`issuer`](Self::issuer), so that the secret is
     /// sent to no other server.
     pub client_secret: Option<String>,
@@ -337,6 +341,7 @@ impl fmt::Debug for OAuth {
         formatter
             .debug_struct("OAuth")
             .field("client_id", &self.client_id)
+            .field("client_metadata_url", &self.client_metadata_url)
             .field("client_secret", &self.client_secret.as_ref().map(|_| "hidden"))
             .field("issuer", &self.issuer)
             .field("scopes", &self.scopes)

@@ -44,7 +44,8 @@ pub(crate) async fn discover(
     let mut manager =
         AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::<OAuthHttp>::clone(&http))
             .await?;
-    let found = match manager.resolve_metadata().await {
+    let challenge = http.challenge().await;
+    let found = match manager.resolve_metadata_from_challenge(challenge.as_deref()).await {
         Ok(resolved) => prove(url, &http, resolved.metadata, resolved.source).map_err(SignInError::from),
         Err(error) => Err(error.into()),
     };
