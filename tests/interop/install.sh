@@ -13,7 +13,7 @@ directory=${1:-${CX_INTEROP_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/cx/interop}}
 python=${PYTHON:-python3}
 
 # What was installed is known by the lock files and by the interpreters, which the results depend on.
-wanted=$( (cat "$here/package-lock.json" "$here/requirements.txt" "$here/requirements-old.txt"
+wanted=$( (cat "$here/package-lock.json" "$here/conformance/package-lock.json" "$here/requirements.txt" "$here/requirements-old.txt"
     node --version
     "$python" --version) | sha256sum)
 is_installed() {
@@ -35,10 +35,15 @@ if is_installed; then
 fi
 
 # The mark is written last, so that a run that was interrupted is started anew.
-rm -rf "$directory/installed" "$directory/node" "$directory/python" "$directory/python-old"
-mkdir "$directory/node"
-cp "$here/package.json" "$here/package-lock.json" "$directory/node/"
-(cd "$directory/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+rm -rf "$directory/installed" "$directory/node" "$directory/conformance" "$directory/python" "$directory/python-old"
+
+install_node() {
+    mkdir "$directory/$1"
+    cp "$2/package.json" "$2/package-lock.json" "$directory/$1/"
+    (cd "$directory/$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+}
+install_node node "$here"
+install_node conformance "$here/conformance"
 
 install_python() {
     "$python" -m venv "$directory/$1"

@@ -29,6 +29,7 @@ use crate::mcp::notifications::Notifications;
 use crate::mcp::settings::{McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 
+mod discovery;
 mod hostile;
 
 /// The state and the behaviour of the authorization server.
