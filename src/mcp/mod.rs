@@ -13,6 +13,7 @@ mod answers;
 mod backoff;
 mod breaker;
 mod calls;
+mod challenge;
 mod connect;
 mod connection;
 mod definitions;
@@ -46,7 +47,9 @@ pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, Rate
 pub use stats::{ServerState, ServerStats};
 
 #[cfg(fuzzing)]
-pub(crate) use http::{fuzz_challenges, fuzz_events};
+pub(crate) use challenge::fuzzing::challenges as fuzz_challenges;
+#[cfg(fuzzing)]
+pub(crate) use http::fuzz_events;
 #[cfg(fuzzing)]
 pub(crate) use stdio::fuzzing::server_lines as fuzz_server_lines;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, StatusCode, header};
 use rmcp::model::ErrorData;
 
-use super::challenge::{Challenge, challenges};
+use crate::mcp::challenge::{Challenge, challenges};
 use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, unavailable};
 use crate::tools::{ToolError, ToolErrorCode};
 

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::mcp::address::may_send_to;
 use super::issuer::{self, Document, Endpoints};
-use crate::mcp::http::challenges;
+use crate::mcp::challenge::challenges;
 use crate::mcp::web::{self, cause, is_compressed, read_up_to};
 use crate::tools::ToolError;
 
