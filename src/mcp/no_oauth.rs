@@ -46,6 +46,8 @@ impl Authorization {
         self.token(url).await
     }
 
+    pub(crate) async fn finish(&self) {}
+
     pub(super) async fn renew(
         &self,
         url: &Url,

@@ -65,7 +65,7 @@ impl McpServers {
     }
 
     /// Shuts down all servers gracefully and at the same time: closes stdin, then sends SIGTERM,
-    /// then kills. Returns within [`super::server::SHUTDOWN_TIME`].
+    /// then kills. Takes as long as the slowest [`UpstreamServer::shutdown`].
     pub(crate) async fn shutdown(&self) {
         let endings = join_all(self.servers.iter().cloned().map(UpstreamServer::shutdown));
         let _runtime_is_gone = on_runtime(&self.handle, endings.map(Ok)).await;

@@ -403,7 +403,8 @@ impl UpstreamServer {
         Some(process)
     }
 
-    /// Ends the server gracefully: closes its stdin, then sends SIGTERM, then kills it.
+    /// Ends the server gracefully: closes its stdin, then sends SIGTERM, then kills it. Takes at most
+    /// [`SHUTDOWN_TIME`], or longer if tokens are being renewed.
     pub(crate) async fn shutdown(self: Arc<Self>) {
         let ConnectionState { start, process, .. } = self.close();
         if let Some(Ok(connection)) = start.as_ref().and_then(Shared::peek) {
@@ -412,6 +413,9 @@ impl UpstreamServer {
         // A process that is still starting is killed at once: it has nothing to save.
         if let Some(process) = process {
             process.kill();
+        }
+        if let Some(authorization) = &self.authorization {
+            authorization.finish().await;
         }
     }
 }

@@ -15,8 +15,9 @@ use crate::console::Console;
 use crate::exit::ExitStatus;
 use crate::{diagnostic, logging, output, setup};
 
-/// How long closing the servers may delay the exit.
-const MAX_CLOSE: Duration = Duration::from_secs(4);
+/// How long closing the servers may delay the exit. Servers end within four seconds; only an
+/// authorization server that is renewing tokens may take longer, up to ten.
+const MAX_CLOSE: Duration = Duration::from_secs(12);
 
 /// Runs a script as the arguments specify, and prints its result.
 ///
@@ -80,8 +81,8 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let result = runtime.block_on(async {
         let interrupts = watch_interrupts(cancel)?;
         let result = executor.run(script).await;
-        interrupts.abort();
         let _ = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
+        interrupts.abort();
         Ok::<_, anyhow::Error>(result?)
     })?;
     console.release();

@@ -9,6 +9,7 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use rmcp::transport::auth::{AuthError as RmcpError, OAuthClientConfig};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::mcp::address::is_private;
@@ -16,7 +17,7 @@ use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
 use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
-use crate::mcp::errors::sign_in;
+use crate::mcp::errors::{closed, sign_in};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -36,6 +37,8 @@ pub(crate) struct Authorization {
     cache: Mutex<TokenCache>,
     /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once.
     renewing: tokio::sync::Mutex<()>,
+    /// Cancelled when the server shuts down: no renewal starts any more.
+    closing: CancellationToken,
 }
 
 #[derive(Default)]
@@ -95,6 +98,7 @@ impl Authorization {
             tokens,
             cache: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
+            closing: CancellationToken::new(),
         })
     }
 
@@ -199,6 +203,13 @@ impl Authorization {
         Ok(None)
     }
 
+    /// Waits until a renewal under way has stored its tokens, for at most [`RENEWAL_TIME`]. Later
+    /// ones fail. Called before the process ends, for the reason given at `run_to_completion`.
+    pub(crate) async fn finish(&self) {
+        self.closing.cancel();
+        let _elapsed = timeout(RENEWAL_TIME, self.renewing.lock()).await;
+    }
+
     /// What is known without loading anything.
     fn cached(&self) -> Cached {
         match &*self.cache.lock() {
@@ -248,7 +259,11 @@ impl Authorization {
     /// Only one process at a time does so: where refresh tokens may be used once, a second use
     /// signs the user out.
     async fn renew_now(&self, stale: Option<Token>) -> Result<Option<Token>, ToolError> {
-        let lock = self.tokens.lock().await.map_err(|error| self.not_renewed(&error.into()))?;
+        let lock = tokio::select! {
+            biased;
+            () = self.closing.cancelled() => return Err(closed(&self.server)),
+            lock = self.tokens.lock() => lock.map_err(|error| self.not_renewed(&error.into()))?,
+        };
         if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
             return Ok(self.store_in_cache(&secret));
         }
