@@ -14,7 +14,7 @@ pub(crate) fn elicitor(
 ) -> impl Fn(ElicitationRequest) -> BoxFuture<'static, ElicitationAnswer> + Send + Sync + use<> {
     let show = Show::clone(&client.show);
     let (shows_forms, opens_addresses) = (client.shows_forms, client.opens_addresses);
-    move |request| {
+    move |request: ElicitationRequest| -> BoxFuture<'static, ElicitationAnswer> {
         let may_show = match request.mode {
             ElicitationMode::Form(_) => shows_forms,
             ElicitationMode::Url(_) => opens_addresses,

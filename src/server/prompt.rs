@@ -34,7 +34,7 @@ impl Elicitation {
         if let Some(capabilities) = context.meta.client_capabilities() {
             // There is one prompt at a time.
             let (sender, prompts) = mpsc::channel(1);
-            let show: Show = Arc::new(move |params| {
+            let show = move |params: ElicitRequestParams| -> BoxFuture<'static, Option<ElicitResult>> {
                 let sender = sender.clone();
                 Box::pin(async move {
                     let (answer, answered) = oneshot::channel();
@@ -42,16 +42,16 @@ impl Elicitation {
                     let _gone = sender.send(Prompt { params, answer }).await;
                     answered.await.ok()
                 })
-            });
-            return Self::new(&capabilities, show, Some(prompts));
+            };
+            return Self::new(&capabilities, Arc::new(show), Some(prompts));
         }
         let info = context.peer.peer_info()?;
         let (peer, of) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
-        let show: Show = Arc::new(move |params| {
+        let show = move |params: ElicitRequestParams| -> BoxFuture<'static, Option<ElicitResult>> {
             let (peer, of) = (peer.clone(), of.clone());
             Box::pin(async move { ask(peer, of, params).await })
-        });
-        Self::new(&info.capabilities, show, None)
+        };
+        Self::new(&info.capabilities, Arc::new(show), None)
     }
 
     fn new(

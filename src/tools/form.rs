@@ -132,7 +132,7 @@ impl Form {
         }
         let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
         let field = |(name, schema): (&String, &Value)| {
-            let is_required = required.iter().any(|other| other.as_str() == Some(name));
+            let is_required = required.iter().any(|other| other == name);
             FormField::from_schema(name, schema, is_required)
         };
         Ok(Self { fields: properties.iter().map(field).collect::<Result<_, _>>()? })

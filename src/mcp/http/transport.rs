@@ -109,7 +109,7 @@ impl HttpConnection {
                 let method = request.request.method().to_owned();
                 let expected = expected(&request.request);
                 let caller = caller(&request.request);
-                let patience = caller.as_ref().map(|caller| Arc::clone(&caller.patience));
+                let patience = caller.as_ref().map(|caller| Arc::clone(&caller.patience)).unwrap_or_default();
                 let (body, headers) = self.encode(&message)?;
                 let cancel = CancellationToken::new();
                 self.inbox.expect(id, Pending { expected, cancel: cancel.clone(), caller });
@@ -119,7 +119,7 @@ impl HttpConnection {
                         biased;
                         () = self.stop.cancelled() => {}
                         () = cancel.cancelled() => {}
-                        () = self.request(id, &method, &body, headers, &patience.unwrap_or_default()) => {}
+                        () = self.request(id, &method, &body, headers, &patience) => {}
                     }
                 });
                 Ok(None)
