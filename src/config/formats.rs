@@ -55,7 +55,8 @@ pub(super) const SERVER_KEYS: &[&str] = &[
 ];
 
 /// Every key of `oauth`.
-pub(super) const OAUTH_KEYS: &[&str] = &["clientId", "clientMetadataUrl", "clientSecret", "issuer", "scopes", "clientCredentials"];
+pub(super) const OAUTH_KEYS: &[&str] =
+    &["clientId", "clientMetadataUrl", "clientSecret", "issuer", "scopes", "clientCredentials"];
 
 /// Every key of `rateLimit`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];

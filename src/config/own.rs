@@ -12,9 +12,18 @@ use crate::tools::AskAnnotation;
 use crate::tools::policy::is_pattern;
 
 /// Every key of the file.
-pub(super) const FILE_KEYS: &[&str] =
-    &[
-    "$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "elicitation", "limits", "cache",
+pub(super) const FILE_KEYS: &[&str] = &[
+    "$schema",
+    "mcpServers",
+    "import",
+    "allow",
+    "deny",
+    "ask",
+    "readOnly",
+    "strict",
+    "elicitation",
+    "limits",
+    "cache",
 ];
 
 /// The keys of a file of servers that is named on the command line.

@@ -69,7 +69,15 @@ pub(super) fn apply_trusted(
 /// Applies the settings of an untrusted workspace file: only those that restrict.
 pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFile) {
     let Settings {
-        allow, read_only, import, strict, elicitation, cache_enabled, cache_directory, limits, ..
+        allow,
+        read_only,
+        import,
+        strict,
+        elicitation,
+        cache_enabled,
+        cache_directory,
+        limits,
+        ..
     } = &file.settings;
     if let Some(allow) = allow {
         config.add_origin("allow", path, file.root.locate("allow"));

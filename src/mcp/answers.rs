@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, CustomResult,
-    DiscoverResult, GetExtensions as _, InitializeResult, InputResponses, JsonObject, JsonRpcMessage, ServerResult,
+    DiscoverResult, GetExtensions as _, InitializeResult, InputResponses, JsonObject, JsonRpcMessage,
+    ServerResult,
 };
 use serde::de::Error as _;
 use serde_json::Value;

@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::answers;
 use super::connect::{CLOSED, ConnectionEnd};
 use super::errors::{self, unavailable};
 use super::input::{self, Rounds};
@@ -23,7 +24,6 @@ use super::notifications::Notifications;
 use super::questions::Caller;
 use super::results::{self, CallAnswer};
 use super::stderr::with_stderr_tail;
-use super::answers;
 use crate::json::Json;
 use crate::tools::{ProgressListener, ToolError, ToolResult};
 
@@ -152,7 +152,8 @@ impl Connection {
             let answer = match self.exchange(request, Some(caller), on_progress.clone()).await {
                 Ok(text) => results::call_answer(&self.server, &text, self.is_stateless()),
                 Err(ServiceError::McpError(error)) => {
-                    Err(input::call_error(self.notifications.questions(), &self.server, tool, caller, &error).await)
+                    Err(input::call_error(self.notifications.questions(), &self.server, tool, caller, &error)
+                        .await)
                 }
                 Err(error) => {
                     // After the first round the server has begun to work.
@@ -166,7 +167,8 @@ impl Connection {
             match answer.map_err(sent)? {
                 CallAnswer::Complete(result) => return Ok(result),
                 CallAnswer::InputRequired(required) => {
-                    let given = rounds.give(self.notifications.questions(), &self.server, caller, required).await;
+                    let given =
+                        rounds.give(self.notifications.questions(), &self.server, caller, required).await;
                     more = Some(given.map_err(sent)?);
                 }
             }

@@ -117,7 +117,9 @@ pub(crate) async fn call_error(
             }
         }
     }
-    message = format!("{message}; a person has agreed to open the address for it: call again when they are done there");
+    message = format!(
+        "{message}; a person has agreed to open the address for it: call again when they are done there"
+    );
     ToolError { message, ..plain }
 }
 

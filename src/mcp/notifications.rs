@@ -5,10 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rmcp::model::{
-    ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion,
-};
+use rmcp::model::{ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion};
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 

@@ -311,7 +311,8 @@ impl Questions {
             return Err(Refused::TooLong(parameters.len()));
         }
         // A small text can become a large tree.
-        json::check(parameters, json::budget(parameters.len())).map_err(|_| Refused::TooLong(parameters.len()))?;
+        json::check(parameters, json::budget(parameters.len()))
+            .map_err(|_| Refused::TooLong(parameters.len()))?;
         let parameters: Parameters<'_> = serde_json::from_str(parameters).map_err(Refused::Invalid)?;
         let mode = match parameters.mode.as_deref() {
             None | Some("form") => {

@@ -95,7 +95,9 @@ pub(crate) fn call_answer(server: &str, text: &str, is_stateless: bool) -> Resul
         Ok(Some(result)) => Ok(result),
         Ok(None) => Err(ToolError::new(
             ToolErrorCode::UpstreamProtocol,
-            format!("server `{server}` starts a task or asks out of turn, which this client does not support"),
+            format!(
+                "server `{server}` starts a task or asks out of turn, which this client does not support"
+            ),
         )),
         Err(error) => Err(unreadable(server, &error.to_string())),
     }

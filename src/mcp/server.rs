@@ -236,10 +236,7 @@ impl UpstreamServer {
         let start = Start {
             server: Arc::clone(&self.name),
             handle: &self.handle,
-            notifications: Notifications::new(
-                Arc::clone(&self.generation),
-                Questions::new(&self.settings),
-            ),
+            notifications: Notifications::new(Arc::clone(&self.generation), Questions::new(&self.settings)),
             deadline,
             connect_timeout: self.settings.connect_timeout,
             revisions,

@@ -15,7 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Shows a prompt to the client's user and waits for the answer; `None` if it cannot be shown. Dropping
 /// the future withdraws the prompt.
-pub(crate) type Show = Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, Option<ElicitResult>> + Send + Sync>;
+pub(crate) type Show =
+    Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, Option<ElicitResult>> + Send + Sync>;
 
 /// How a client can ask its user.
 pub(crate) struct Elicitation {

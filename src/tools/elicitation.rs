@@ -107,9 +107,10 @@ impl ElicitationRequest {
     /// nor hide anything.
     pub fn render(&self) -> String {
         let server = one_line(&self.server);
-        let call = self.tool.as_deref().map_or_else(String::new, |tool| {
-            format!(" in a call of `{}`", one_line(tool))
-        });
+        let call = self
+            .tool
+            .as_deref()
+            .map_or_else(String::new, |tool| format!(" in a call of `{}`", one_line(tool)));
         let mut text = format!("The server `{server}` asks{call}. What you answer is sent to it.");
         for line in self.message.lines() {
             text.push_str("\n> ");

@@ -210,7 +210,8 @@ impl FormField {
         let name = name.to_owned();
         let mut field = Self { name, title, description, is_required, kind, default: None, has_enum_names };
         let is_default = |default: &&Value| {
-            let is_whole = !matches!(field.kind, FieldKind::Number { is_integer: true, .. }) || default.is_i64();
+            let is_whole =
+                !matches!(field.kind, FieldKind::Number { is_integer: true, .. }) || default.is_i64();
             is_whole && field.takes(default)
         };
         field.default = schema.get("default").filter(is_default).cloned();

@@ -275,13 +275,15 @@ impl Server {
             if state >= rounds {
                 return told(&parameters["inputResponses"]["question"]);
             }
-            let asked = json!({ "inputRequests": { "question": request }, "requestState": (state + 1).to_string() });
+            let asked =
+                json!({ "inputRequests": { "question": request }, "requestState": (state + 1).to_string() });
             return sink.send(&result_of("input_required", id, asked));
         }
         if arguments["first"] == "address" {
             let elicitations = json!([arguments["params"]]);
             let message = "an address has to be opened";
-            let error = json!({ "code": -32042, "message": message, "data": { "elicitations": elicitations } });
+            let error =
+                json!({ "code": -32042, "message": message, "data": { "elicitations": elicitations } });
             return sink.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
         }
         let own = json!(format!("question {id}"));

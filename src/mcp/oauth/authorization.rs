@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::mcp::address::is_private;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
 use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
+use crate::mcp::address::is_private;
 use crate::mcp::errors::{closed, sign_in};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
@@ -152,7 +152,11 @@ impl Authorization {
     /// # Errors
     ///
     /// If it would be sent unencrypted.
-    pub(crate) async fn reload(&self, url: &Url, lacking: Option<&Token>) -> Result<Option<Token>, ToolError> {
+    pub(crate) async fn reload(
+        &self,
+        url: &Url,
+        lacking: Option<&Token>,
+    ) -> Result<Option<Token>, ToolError> {
         let _one_at_a_time = self.renewing.lock().await;
         let secret = self.stored().await.as_ref().and_then(secret);
         let is_valid = |secret: &Secret| secret.remaining.is_none_or(|remaining| remaining > EARLY);

@@ -9,10 +9,10 @@ use rmcp::transport::auth::{
 };
 use url::Url;
 
-use crate::mcp::address::is_private;
 use super::failure::SignInError;
 use super::http::OAuthHttp;
 use super::issuer::{self, Binding, Document, Endpoints, IssuerError, is_same_issuer};
+use crate::mcp::address::is_private;
 use crate::mcp::settings::OAuth;
 
 /// Checks the configuration before anything is sent.

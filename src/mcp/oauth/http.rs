@@ -10,8 +10,8 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::mcp::address::may_send_to;
 use super::issuer::{self, Document, Endpoints};
+use crate::mcp::address::may_send_to;
 use crate::mcp::challenge::challenges;
 use crate::mcp::web::{self, cause, is_compressed, read_up_to};
 use crate::tools::ToolError;
@@ -155,7 +155,8 @@ impl OAuthHttp {
     fn parts(&self, headers: &HeaderMap) -> Option<String> {
         let values = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
         values.flat_map(challenges).find_map(|challenge| {
-            let metadata = challenge.parameter("resource_metadata").and_then(|url| self.server.join(url).ok());
+            let metadata =
+                challenge.parameter("resource_metadata").and_then(|url| self.server.join(url).ok());
             let metadata = metadata.map(|url| format!("resource_metadata=\"{url}\""));
             let scope = challenge.parameter("scope").filter(|scope| is_scope(scope));
             let scope = scope.map(|scope| format!("scope=\"{scope}\""));

@@ -17,11 +17,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::mcp::address::may_send_to;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described, preview};
 use super::issuer::is_same_issuer;
 use super::tokens::{BoundCredentials, TokenStore, secret};
+use crate::mcp::address::may_send_to;
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
 /// How long a user may take in the browser, for example to find a password or a second factor.

@@ -268,7 +268,9 @@ async fn a_person_signs_in_and_calls_work() {
     let issuer = Issuer::start(3600).await;
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
     let mut page = None;
-    login_with(&server, store(&server, &directory), &[], |address| page = Some(browser(address))).await.unwrap();
+    login_with(&server, store(&server, &directory), &[], |address| page = Some(browser(address)))
+        .await
+        .unwrap();
     let (status, page) = page.unwrap().await.unwrap();
     assert_eq!(status, StatusCode::OK);
     assert!(page.contains("You can close this page"), "{page}");

@@ -64,7 +64,10 @@ async fn a_question_reaches_the_user_of_the_call() {
     let (handler, asked) = user();
     let (caller, _over) = call(Some(&handler));
     let answered = answer(&questions, "\"q\"", &form(), &[&caller]).await;
-    assert_eq!(answered, json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "accept", "content": {} } }));
+    assert_eq!(
+        answered,
+        json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "accept", "content": {} } })
+    );
     let asked = asked.lock().pop().unwrap();
     assert_eq!((asked.server.as_str(), asked.tool.as_deref()), ("s", Some("t")));
     assert!(asked.render().starts_with("The server `s` asks in a call of `t`."), "{}", asked.render());

@@ -104,7 +104,8 @@ fn what_is_no_form_is_refused() {
 
 #[test]
 fn titles_hide_nothing() {
-    let form = form(json!({ "name": { "type": "string", "title": "a\u{202e}b\nc", "description": "\u{1b}[2J" } }));
+    let form =
+        form(json!({ "name": { "type": "string", "title": "a\u{202e}b\nc", "description": "\u{1b}[2J" } }));
     assert_eq!(form.fields[0].title.as_deref(), Some("a\\u{202e}b\\u{a}c"));
     assert_eq!(form.fields[0].description.as_deref(), Some("\\u{1b}[2J"));
 }
@@ -119,7 +120,8 @@ fn what_is_typed_is_read_by_the_kind_of_the_field() {
         "many": { "type": "array", "items": { "type": "string", "enum": ["red", "blue"] } },
     }));
     let typed = ["  Ada ", "42", "Yes", "2", "blue, 1"];
-    let read: Vec<Value> = form.fields.iter().zip(typed).map(|(field, typed)| field.read(typed).unwrap()).collect();
+    let read: Vec<Value> =
+        form.fields.iter().zip(typed).map(|(field, typed)| field.read(typed).unwrap()).collect();
     assert_eq!(read, [json!("Ada"), json!(42), json!(true), json!("blue"), json!(["blue", "red"])]);
     let wrong = ["", "4.5", "perhaps", "3", "red, red"];
     let refused = form.fields.iter().zip(wrong).skip(1).filter(|(field, typed)| field.read(typed).is_err());

@@ -83,10 +83,22 @@ const CLIENT_2026: &[&str] = &[
 ];
 
 /// What the suite requires of servers and what needs no tool of its own.
-const SERVER_2025: &[&str] =
-    &["server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"];
-const SERVER_2026: &[&str] =
-    &["server-stateless", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection", "caching"];
+const SERVER_2025: &[&str] = &[
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "resources-list",
+    "prompts-list",
+    "dns-rebinding-protection",
+];
+const SERVER_2026: &[&str] = &[
+    "server-stateless",
+    "tools-list",
+    "resources-list",
+    "prompts-list",
+    "dns-rebinding-protection",
+    "caching",
+];
 
 /// What the suite requires of servers with fixtures. Not among them: logging, sampling, subscriptions and completion,
 /// which cx does not pass on.
@@ -177,17 +189,21 @@ fn failed_checks(directory: &Path) -> Vec<String> {
 }
 
 fn client(scenarios: &[&str], version: &str) {
-    let command = format!(
-        "{} {} {}",
-        node_24(),
-        script("conformance/client.mjs"),
-        env!("CARGO_BIN_EXE_cx")
-    );
+    let command = format!("{} {} {}", node_24(), script("conformance/client.mjs"), env!("CARGO_BIN_EXE_cx"));
     let mut wrong = Vec::new();
     for scenario in scenarios {
         let directory = tempfile::tempdir().unwrap();
-        let arguments =
-            ["client", "--command", &command, "--scenario", scenario, "--spec-version", version, "--timeout", "60000"];
+        let arguments = [
+            "client",
+            "--command",
+            &command,
+            "--scenario",
+            scenario,
+            "--spec-version",
+            version,
+            "--timeout",
+            "60000",
+        ];
         wrong.extend(run(&arguments, directory.path()).iter().map(|check| format!("{scenario}: {check}")));
     }
     assert!(wrong.is_empty(), "{} checks do not hold:\n{}", wrong.len(), wrong.join("\n"));

@@ -46,7 +46,8 @@ const EVERYTHING: &[(&str, &str, &str)] = &[
 ];
 
 /// Those of them that fail.
-const FAILING: &[&str] = &["simulate-research-query", "trigger-elicitation-request", "trigger-url-elicitation"];
+const FAILING: &[&str] =
+    &["simulate-research-query", "trigger-elicitation-request", "trigger-url-elicitation"];
 
 #[tokio::test]
 async fn every_tool_of_server_everything_answers() {
@@ -90,7 +91,9 @@ async fn the_user_answers_server_everything() {
         result.value().unwrap_or_else(|| panic!("{}", result.to_json())).to_string()
     };
     let said = ask("return tools.everything.triggerElicitationRequest({})").await;
-    for part in ["- Name: Ada", "- Favorite Integer: 42", "fish-3", "pet-1", "It was a dark and stormy night."] {
+    for part in
+        ["- Name: Ada", "- Favorite Integer: 42", "fish-3", "pet-1", "It was a dark and stormy night."]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
     let said = ask("return tools.everything.triggerUrlElicitation({ url: 'https://example.com/' })").await;

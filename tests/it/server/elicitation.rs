@@ -66,7 +66,11 @@ fn an_address_reaches_a_client_that_opens_addresses() {
     let mut client = client(&json!({ "url": {} }));
     let call = client.begin_call("executeTypescript", json!({ "code": code(&address()) }));
     let asked = question(&mut client)["params"].clone();
-    assert_eq!((&asked["mode"], &asked["url"]), (&json!("url"), &json!("https://example.com/pay")), "{asked:#}");
+    assert_eq!(
+        (&asked["mode"], &asked["url"]),
+        (&json!("url"), &json!("https://example.com/pay")),
+        "{asked:#}"
+    );
     assert!(!asked["elicitationId"].as_str().unwrap().is_empty(), "{asked:#}");
     client.end();
     drop(call);
@@ -91,7 +95,8 @@ fn without_a_handshake_the_question_is_a_result() {
         let mut client = Start::new().server("notes", mode).spawn();
         let capabilities = json!({ "elicitation": { "form": {} } });
         let meta = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));
-        let call = json!({ "name": "executeTypescript", "arguments": { "code": code(&form()) }, "_meta": meta });
+        let call =
+            json!({ "name": "executeTypescript", "arguments": { "code": code(&form()) }, "_meta": meta });
         let asked = client.request("tools/call", call.clone())["result"].clone();
         assert_eq!(asked["resultType"], "input_required", "{asked:#}");
         let (key, request) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
@@ -109,7 +114,8 @@ fn without_a_handshake_the_question_is_a_result() {
 
 #[test]
 fn the_configuration_switches_questions_off() {
-    let mut client = Start::new().server("notes", &["elicits"]).config("elicitation", json!(false)).spawn().shaken();
+    let mut client =
+        Start::new().server("notes", &["elicits"]).config("elicitation", json!(false)).spawn().shaken();
     let call = client.begin_call("executeTypescript", json!({ "code": code(&form()) }));
     let structured = &client.answer(&call)["result"]["structuredContent"];
     assert_eq!(structured["value"]["error"]["code"], -32601, "{structured:#}");

@@ -906,7 +906,9 @@ fn asking() -> String {
     let schema = json!({ "type": "object", "properties": properties, "required": ["color"] });
     let params = json!({ "message": "which\u{1b}[2J one?", "requestedSchema": schema });
     let arguments = json!({ "method": "elicitation/create", "params": params });
-    format!("const {{ result }} = (await tools.chaos.target({arguments})).answer; return JSON.stringify(result)")
+    format!(
+        "const {{ result }} = (await tools.chaos.target({arguments})).answer; return JSON.stringify(result)"
+    )
 }
 
 #[test]
@@ -934,7 +936,8 @@ fn a_server_asks_at_the_terminal() {
 #[test]
 fn the_command_without_a_terminal_declares_no_questions() {
     let place = Place::with("elicits", json!({}));
-    let source = asking().replace("const { result } =", "const { error } =").replace("(result)", "(error.code)");
+    let source =
+        asking().replace("const { result } =", "const { error } =").replace("(result)", "(error.code)");
     let output = place.cx(&["-e", &source]);
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "-32601", "{output:?}");
 }

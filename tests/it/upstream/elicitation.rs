@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use crate::support::chaos::{CALL_TIME, Stage};
 
 /// Every way in which a server can ask.
-const WAYS: [&[&str]; 4] = [&["elicits"], &["elicits", "modern"], &["http", "elicits"], &["http", "elicits", "modern"]];
+const WAYS: [&[&str]; 4] =
+    [&["elicits"], &["elicits", "modern"], &["http", "elicits"], &["http", "elicits", "modern"]];
 
 fn stage(way: &[&str]) -> Stage {
     stage_with(way, |server| server)
@@ -88,9 +89,7 @@ async fn an_address_is_shown_and_nothing_is_sent_back_but_the_consent() {
 
 #[tokio::test]
 async fn a_user_refuses_or_does_not_decide() {
-    for (answer, action) in
-        [(ElicitationAnswer::Decline, "decline"), (ElicitationAnswer::Cancel, "cancel")]
-    {
+    for (answer, action) in [(ElicitationAnswer::Decline, "decline"), (ElicitationAnswer::Cancel, "cancel")] {
         let stage = stage(WAYS[0]);
         let script = asking("elicitation/create", &form()).elicitor(move |_request| {
             let answer = answer.clone();
@@ -132,7 +131,8 @@ async fn nobody_answers_in_time() {
 async fn an_answer_that_does_not_fit_is_not_sent() {
     let stage = stage(WAYS[0]);
     let script = asking("elicitation/create", &form());
-    let answer = stage.value(script.elicitor(|_request| async { accept(&json!({ "color": "green" })) })).await;
+    let answer =
+        stage.value(script.elicitor(|_request| async { accept(&json!({ "color": "green" })) })).await;
     assert_eq!(answer["error"]["code"], -32600, "{answer}");
     stage.close().await;
 }

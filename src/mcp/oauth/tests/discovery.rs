@@ -82,11 +82,14 @@ async fn answer_all(State(place): State<Arc<Place>>, request: Request<Body>) -> 
     match (head.method.as_str(), head.uri.path()) {
         ("POST", "/mcp") => {
             let message: Value = serde_json::from_slice(&body).unwrap();
-            let token = head.headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
+            let token =
+                head.headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
             let method = message["method"].as_str().unwrap();
             let is_open = method == "initialize" && place.opens_handshake.load(Ordering::Relaxed);
             let result = match (token, method) {
-                (None, _) if !is_open => return with_challenge(StatusCode::UNAUTHORIZED, &place.challenge.lock()),
+                (None, _) if !is_open => {
+                    return with_challenge(StatusCode::UNAUTHORIZED, &place.challenge.lock());
+                }
                 (_, "initialize") => json!({
                     "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
                     "serverInfo": { "name": "fake", "version": "1" },
@@ -163,7 +166,8 @@ async fn metadata_at_the_root_of_the_server_is_its_own() {
     // A document there that names another issuer proves nothing (RFC 8414, section 3.3).
     place.put("/.well-known/oauth-authorization-server", place.metadata("/oauth"));
     let fresh = TempDir::new().unwrap();
-    let refused = login_with(&server, store(&server, &fresh), &[], |address| panic!("opened {address}")).await;
+    let refused =
+        login_with(&server, store(&server, &fresh), &[], |address| panic!("opened {address}")).await;
     assert!(refused.is_err());
 }
 
@@ -204,7 +208,8 @@ async fn the_scopes_of_the_refusal_are_asked_for() {
     assert_eq!(place.scope(), "files:read");
     // Where the handshake is open to anybody, the list of tools is refused.
     place.opens_handshake.store(true, Ordering::Relaxed);
-    *place.challenge.lock() = "Basic realm=\"x\", Bearer realm=\"scope=evil\", scope=\"files:list\"".to_owned();
+    *place.challenge.lock() =
+        "Basic realm=\"x\", Bearer realm=\"scope=evil\", scope=\"files:list\"".to_owned();
     signed_in(&server, &directory).await;
     assert_eq!(place.scope(), "files:list");
 }
