@@ -24,7 +24,7 @@ use super::notifications::Notifications;
 use super::questions::Caller;
 use super::results::{self, CallAnswer};
 use super::stderr::with_stderr_tail;
-use crate::json::Json;
+use crate::json::{self, Json};
 use crate::tools::{ProgressListener, ToolError, ToolResult};
 
 /// How long a failed request waits for the reason why the connection ended.
@@ -179,8 +179,17 @@ impl Connection {
     /// server that the request is cancelled.
     pub(crate) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
         let text = self.request_text(method, parameters).await?;
-        let unreadable = |error: serde_json::Error| errors::unreadable(&self.server, &error.to_string());
-        Json::parse(&text).map_err(|error| CallFailure { error: unreadable(error), is_unsent: false })
+        let failed = |error: ToolError| CallFailure { error, is_unsent: false };
+        let unreadable = |problem: &str| failed(errors::unreadable(&self.server, problem));
+        let mut asks = false;
+        json::each_field(&text, |field, value| {
+            asks |= field == "resultType" && value.get() == "\"input_required\"";
+        })
+        .map_err(|error| unreadable(&error.to_string()))?;
+        if asks {
+            return Err(unreadable("it asks for input, which cx gives in calls of tools only"));
+        }
+        Json::parse(&text).map_err(|error| unreadable(&error.to_string()))
     }
 
     pub(crate) async fn request_text(&self, method: &str, parameters: Value) -> Result<String, CallFailure> {

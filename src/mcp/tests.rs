@@ -90,6 +90,7 @@ fn request(server: &str, tool: &str, arguments: Value) -> ToolRequest {
         deadline: Instant::now() + Duration::from_secs(30),
         cancel: CancellationToken::new(),
         on_progress: None,
+        on_elicitation: None,
     }
 }
 

@@ -87,6 +87,30 @@ fn a_client_is_asked_only_what_it_can_show() {
     }
 }
 
+#[test]
+fn a_question_is_withdrawn_when_nobody_waits_for_its_call() {
+    let mut client = client(&json!({ "form": {} }));
+    let asks = code(&form()).replace("return ", "");
+    let code = format!(
+        "const call = (async () => {asks})();
+         await Promise.race([call.catch(() => 0), new Promise((done) => setTimeout(done, 300))]); return 'over'"
+    );
+    let call = client.begin_call("executeTypescript", json!({ "code": code }));
+    let asked = question(&mut client);
+    // In either order.
+    let (mut withdrawn, mut answer) = (Value::Null, Value::Null);
+    while withdrawn.is_null() || answer.is_null() {
+        let message = client.receive();
+        if message["method"] == "notifications/cancelled" {
+            withdrawn = message["params"]["requestId"].clone();
+        } else if message["id"] == call {
+            answer = message["result"]["structuredContent"]["value"].clone();
+        }
+    }
+    assert_eq!((withdrawn, answer), (asked["id"].clone(), json!("over")));
+    client.end();
+}
+
 /// The client has no handshake, the upstream server has one: the question is a result of the one and a request of the
 /// other.
 #[test]
