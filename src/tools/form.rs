@@ -267,7 +267,7 @@ impl FormField {
 
     /// What the field takes, in words.
     pub fn expected(&self) -> String {
-        fn bounds<T: std::fmt::Display>(min: &Option<T>, max: &Option<T>) -> String {
+        fn bounds<T: std::fmt::Display>(min: Option<&T>, max: Option<&T>) -> String {
             match (min, max) {
                 (Some(min), Some(max)) => format!(", {min} to {max}"),
                 (Some(min), None) => format!(", at least {min}"),
@@ -287,18 +287,18 @@ impl FormField {
                     Some("date-time") => "a date and a time as in 2026-01-31T12:00:00Z",
                     _ => "a text",
                 };
-                let length = bounds(min_length, max_length);
+                let length = bounds(min_length.as_ref(), max_length.as_ref());
                 let unit = if length.is_empty() { "" } else { " characters" };
                 format!("{what}{length}{unit}")
             }
             FieldKind::Number { is_integer, minimum, maximum } => {
                 let what = if *is_integer { "a whole number" } else { "a number" };
-                format!("{what}{}", bounds(minimum, maximum))
+                format!("{what}{}", bounds(minimum.as_ref(), maximum.as_ref()))
             }
             FieldKind::Boolean => "yes or no".to_owned(),
             FieldKind::Choice { options } => format!("one of {}", values(options)),
             FieldKind::Choices { options, min_items, max_items } => {
-                format!("some of {}{}", values(options), bounds(min_items, max_items))
+                format!("some of {}{}", values(options), bounds(min_items.as_ref(), max_items.as_ref()))
             }
         }
     }

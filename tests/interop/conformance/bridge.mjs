@@ -27,6 +27,10 @@ const scripts = {
       name: tool.name.replace("mcp__fixtures__", ""), description: tool.description, inputSchema: tool.parameters,
     })) }`,
   "tools/call": `return await callMCPTool("mcp__fixtures__" + input.name, input.arguments ?? {})`,
+  // The progress of a script is that of its calls, so there are three of them.
+  "with progress": `
+    for (let calls = 0; calls < 2; calls++) await callMCPTool("mcp__fixtures__" + input.name, input.arguments ?? {});
+    return await callMCPTool("mcp__fixtures__" + input.name, input.arguments ?? {})`,
   "resources/list": `return { resources: await mcp.listResources("fixtures") }`,
   "resources/read": `return await mcp.readResource("fixtures", input.uri)`,
   "prompts/list": `return { prompts: await mcp.listPrompts("fixtures") }`,
@@ -74,10 +78,10 @@ class Session {
 
   async answer(method, params, stream) {
     if (method === "ping") return { result: {} };
-    const code = scripts[method];
+    const { _meta, ...input } = params ?? {};
+    const code = scripts[_meta?.progressToken !== undefined && method === "tools/call" ? "with progress" : method];
     if (!code) return { error: { code: -32601, message: "Method not found" } };
     await this.ready;
-    const { _meta, ...input } = params ?? {};
     const call = { name: "executeTypescript", arguments: { code, input }, _meta };
     const { result, error } = await this.request("tools/call", call, stream);
     if (error) return { error };
