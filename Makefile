@@ -64,6 +64,11 @@ soak-attackers: v8
 walk: v8
 	CX_WALK_CALLS=$(or $(CX_WALK_CALLS),200000) cargo test --release --locked --test it walk:: -- --nocapture --test-threads 1
 
+## Measure the line coverage of all tests, folder by folder, and compare it with the least figures in
+## `tests/coverage/report.py`. Takes about twice as long as `test`. Needs LLVM's tools: see `tests/coverage/measure.sh`.
+coverage: v8 interop
+	tests/coverage/measure.sh
+
 lint: v8
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings

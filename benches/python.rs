@@ -6,7 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(clippy::disallowed_methods, reason = "others' interpreters are started to compare with")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -181,7 +181,8 @@ fn memory_in_flight(executor: &Executor) {
     println!("resident: {:.1} MB more for each run in flight", (with(2 + MORE) - few) / MORE as f64);
 }
 
-/// From a process's start to its end with one value, after the component was compiled.
+/// From a process's start to its end with one value, on a machine that has not run Python yet and on one
+/// that has.
 fn start() {
     let mut binary = std::env::current_exe().expect("a path");
     binary.pop();
@@ -192,17 +193,22 @@ fn start() {
     if !binary.exists() {
         return println!("no command: cargo build --release --bin cx");
     }
-    let once = |arguments: &[&str]| {
+    let once_in = |cache: &Path, arguments: &[&str]| {
         let started = Instant::now();
         let output = Command::new(&binary)
             .args(arguments)
-            .env("XDG_CACHE_HOME", cache())
+            .env("XDG_CACHE_HOME", cache)
             .output()
             .expect("the command starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         started.elapsed().as_secs_f64() * 1e3
     };
+    let once = |arguments: &[&str]| once_in(&cache(), arguments);
     let python = ["run", "--lang", "py", "-e", "1 + 1"];
+    let mut first: Vec<f64> = (0..ROUNDS)
+        .map(|_| once_in(tempfile::tempdir().expect("a directory").path(), &python))
+        .collect();
+    println!("a process from start to end with the first value of a machine: {:.1} ms", median(&mut first));
     once(&python);
     let mut times: Vec<f64> = (0..ROUNDS).map(|_| once(&python)).collect();
     let mut nothing: Vec<f64> = (0..ROUNDS).map(|_| once(&["--version"])).collect();

@@ -36,7 +36,7 @@ mod sync;
 mod text;
 mod tools;
 
-pub use error::Error;
+pub use error::{Error, RuleList};
 pub use run::limits::Limits;
 pub use tools::Schema;
 

@@ -130,11 +130,14 @@
 //!
 //! # Features
 //!
-//! All are on by default, and each can be used alone. With `typescript` alone there are about half as
+//! All but one are on by default, and each can be used alone. With `typescript` alone there are about half as
 //! many dependencies as with all.
 //!
 //! * `typescript`: TypeScript and JavaScript in V8. Needs V8's static library.
-//! * `python`: Python in WebAssembly.
+//! * `python`: Python in WebAssembly. Its machine code is made by the build, for the target.
+//! * `compile`: a compiler for Python, for machines that cannot use that code: those whose processor
+//!   lacks SSE4.2, those whose address space is limited, and those of another architecture than the
+//!   build's. Implies `python`. Not on by default.
 //! * `mcp`: upstream MCP servers, and configuration files.
 //! * `oauth`: signing in to upstream servers over HTTP. Implies `mcp`.
 //! * `state`: what scripts keep between runs, in SQLite.
@@ -177,11 +180,11 @@ mod tools;
 #[cfg(feature = "mcp")]
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
-    ConfigWarningCode, Directories, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
+    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
 };
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
-pub use error::Error;
+pub use error::{Error, RuleList};
 pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats};
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;

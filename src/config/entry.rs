@@ -24,6 +24,8 @@ pub(super) struct ServerEntry {
     pub(super) connect_timeout: Option<Duration>,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) max_concurrent: Option<usize>,
+    pub(super) max_queued: Option<usize>,
+    pub(super) queue_timeout: Option<Duration>,
     pub(super) rate_limit: Option<RateLimit>,
     pub(super) elicitation: Option<bool>,
     pub(super) roots: Vec<Text>,

@@ -8,6 +8,7 @@ use super::document::{Content, Node};
 use super::entry::{HttpTarget, OAuthEntry, ServerEntry, StdioTarget, Target};
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
+use super::mcpproxy_entry;
 use super::reader::{At, Fields};
 use crate::mcp::{HttpKind, RateLimit};
 
@@ -67,6 +68,7 @@ struct Names {
     kind: &'static [&'static str],
     url: &'static [&'static str],
     env: &'static [&'static str],
+    cwd: &'static [&'static str],
     headers: &'static [&'static str],
     allow: &'static [&'static str],
     deny: &'static [&'static str],
@@ -76,6 +78,7 @@ const OWN_NAMES: Names = Names {
     kind: &["type"],
     url: &["url"],
     env: &["env"],
+    cwd: &["cwd"],
     headers: &["headers"],
     allow: &["allow"],
     deny: &["deny"],
@@ -85,6 +88,7 @@ const FOREIGN_NAMES: Names = Names {
     kind: &["type", "transport", "protocol"],
     url: &["httpUrl", "serverUrl", "url"],
     env: &["env", "environment"],
+    cwd: &["cwd", "working_dir"],
     headers: &["headers", "http_headers"],
     allow: &["includeTools", "enabled_tools", "enabledTools"],
     deny: &["excludeTools", "disabled_tools", "disabledTools"],
@@ -100,6 +104,8 @@ pub(super) enum Dialect {
     /// Gemini's format, in which `url` means server-sent events and `httpUrl` the other HTTP
     /// transport.
     Gemini,
+    /// mcpproxy's format, with limits and quarantine.
+    Mcpproxy,
 }
 
 impl Dialect {
@@ -149,8 +155,7 @@ pub(super) fn servers(
     }
 }
 
-/// Reads an entry that has its name in `name`. This form belongs to other programs, and so do its
-/// other keys.
+/// Reads an entry that has its name in `name`. This form is mcpproxy's, and so are its other keys.
 fn named_server<'a>(
     key: &Key,
     node: &'a Node,
@@ -166,7 +171,7 @@ fn named_server<'a>(
         let (key, found) = (key.child("name"), "one that is there twice");
         findings.push(Finding::unexpected(&key, node.location, "a name of its own", found));
     }
-    server(Dialect::Common, key, name, node, findings)
+    server(Dialect::Mcpproxy, key, name, node, findings)
 }
 
 /// Reads one entry and records everything that is wrong with it. `None` if it cannot be used.
@@ -183,8 +188,11 @@ pub(super) fn server(
     if dialect.is_own() {
         fields.check_names(SERVER_KEYS);
     }
-    let mut entry =
-        if dialect.is_own() { own_rules(&mut fields) } else { foreign_rules(&mut fields, dialect) };
+    let mut entry = match dialect {
+        Dialect::Own => own_rules(&mut fields),
+        Dialect::Mcpproxy => mcpproxy_entry::rules(&mut fields),
+        Dialect::Common | Dialect::Gemini => foreign_rules(&mut fields, dialect),
+    };
     entry.allow = fields.read(dialect.names().allow, At::strings);
     entry.deny = fields.read(dialect.names().deny, At::strings).unwrap_or_default();
     entry.target = target(&mut fields, dialect);
@@ -346,7 +354,7 @@ fn stdio(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<StdioTarget> {
             fields.findings.push(Finding::unexpected(&text.key, text.location, expected, "another"));
         }
     }
-    Some(StdioTarget { command, args, env, cwd: fields.read(&["cwd"], At::text) })
+    Some(StdioTarget { command, args, env, cwd: fields.read(dialect.names().cwd, At::text) })
 }
 
 fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<HttpTarget> {
@@ -379,7 +387,11 @@ fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<Htt
             fields.findings.push(Finding::unexpected(&text.key, text.location, expected, "another"));
         }
     }
-    let oauth = if dialect.is_own() { oauth(fields) } else { None };
+    let oauth = match dialect {
+        Dialect::Own => oauth(fields),
+        Dialect::Mcpproxy => mcpproxy_entry::oauth(fields),
+        Dialect::Common | Dialect::Gemini => None,
+    };
     Some(HttpTarget { url, headers, kind, oauth })
 }
 

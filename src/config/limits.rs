@@ -1,7 +1,8 @@
-//! The keys of `limits` in cx's own file, with their bounds.
+//! The keys of `limits` in cx's own file, with their bounds, and the values of a file.
 
 use std::time::Duration;
 
+use super::error::Location;
 use super::reader::Fields;
 use crate::run::limits::Limits;
 
@@ -11,18 +12,43 @@ pub(super) struct LimitKey {
     pub(super) name: &'static str,
     pub(super) min: u64,
     pub(super) max: u64,
-    unit: &'static str,
+    pub(super) unit: &'static str,
     pub(super) get: fn(&Limits) -> u64,
     pub(super) set: fn(&mut Limits, u64),
 }
 
 impl LimitKey {
-    /// Whether `value` is at least as strict as the current limits. 0 total calls means no limit.
+    /// The key of that name.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        LIMIT_KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// Whether `value` is at least as strict as these limits. 0 total calls means no limit.
     pub(super) fn restricts(&self, limits: &Limits, value: u64) -> bool {
         let allowed =
             |value: u64| if self.min == 0 && self.unit == "calls" && value == 0 { u64::MAX } else { value };
         allowed(value) <= allowed((self.get)(limits))
     }
+}
+
+/// A limit that a file sets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LimitSetting {
+    pub(super) key: &'static LimitKey,
+    pub(super) value: u64,
+    pub(super) role: LimitRole,
+    pub(super) location: Option<Location>,
+}
+
+/// Which limits a setting is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitRole {
+    /// A run that requests none, and the most that a client may request: cx's own settings.
+    Both,
+    /// A run that requests none. Never above the most that a client may request.
+    Default,
+    /// The most that a client may request.
+    Max,
 }
 
 macro_rules! limit_keys {
@@ -77,12 +103,13 @@ fn number(value: u64) -> u32 {
 }
 
 /// Reads the values in the section `limits`.
-pub(super) fn limits(fields: &mut Fields<'_, '_>) -> Vec<(&'static LimitKey, u64)> {
+pub(super) fn limits(fields: &mut Fields<'_, '_>) -> Vec<LimitSetting> {
     let names: Vec<&str> = LIMIT_KEYS.iter().map(|key| key.name).collect();
     fields.check_names(&names);
     let value = |key: &'static LimitKey| {
         let value = fields.read(&[key.name], |at| at.number(key.min, key.max, key.unit))?;
-        Some((key, value))
+        let location = fields.find(&[key.name]).and_then(|(_, node)| node.location);
+        Some(LimitSetting { key, value, role: LimitRole::Both, location })
     };
     LIMIT_KEYS.iter().filter_map(value).collect()
 }

@@ -6,14 +6,16 @@ use super::limits::LIMIT_KEYS;
 use super::mask;
 use super::resolved::{Config, ConfigOrigin};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
+use crate::run::limits::Limits;
 
 impl Config {
     /// The resolved configuration, the origins of its values, and what was left out. The values of
     /// variables and headers are masked, and so is anything that looks like a secret in arguments
     /// and URLs.
     pub fn to_json(&self) -> Value {
-        let limits: Map<String, Value> =
-            LIMIT_KEYS.iter().map(|key| (key.name.to_owned(), (key.get)(&self.limits).into())).collect();
+        let limits = |limits: &Limits| -> Map<String, Value> {
+            LIMIT_KEYS.iter().map(|key| (key.name.to_owned(), (key.get)(limits).into())).collect()
+        };
         let origins: Map<String, Value> =
             self.origins.iter().map(|(key, origin)| (key.clone(), origin.to_string().into())).collect();
         let servers: Map<String, Value> =
@@ -27,7 +29,9 @@ impl Config {
             "readOnly": self.rules.read_only.concat(),
             "strict": self.strict,
             "elicitation": self.elicitation,
-            "limits": limits,
+            "limits": limits(&self.limits),
+            "maxLimits": limits(&self.max_limits),
+            "maxRuns": self.max_runs,
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
             "origins": origins,
             "skipped": self.skipped.iter().map(|skipped| json!({
@@ -90,6 +94,8 @@ impl Config {
             "maxConcurrent": server.max_concurrent,
             "elicitation": server.elicitation,
             "roots": server.roots.iter().map(|root| &root.uri).collect::<Vec<_>>(),
+            "maxQueued": server.max_queued,
+            "queueTimeoutMs": milliseconds(server.queue_timeout),
             "rateLimit": server.rate_limit.map(|limit| json!({
                 "calls": limit.calls, "perMs": milliseconds(limit.period),
             })),

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::environment::Environment;
 use super::load::load;
-use super::{Config, ConfigError, LoadOptions, read_mcp_config};
+use super::{Config, ConfigError, Discovery, LoadOptions, read_mcp_config};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
 use crate::run::limits::Limits;
 
 mod clients;
+mod foreign;
 mod precedence;
 mod schema;
 mod untrusted;
@@ -18,7 +19,8 @@ fn parse(text: &str) -> Result<Vec<McpServer>, ConfigError> {
     let path = directory.path().join("mcp.json");
     fs::write(&path, text).unwrap();
     let environment = Environment::of([("HOME", "/home/ada"), ("EMPTY", ""), ("TRICKY", "${HOME}")]);
-    let options = LoadOptions { workspace: directory.path().to_owned(), files: vec![path], discover: false };
+    let options =
+        LoadOptions { workspace: directory.path().to_owned(), files: vec![path], discover: Discovery::None };
     load(&options, &environment).map(|config| config.servers)
 }
 
@@ -261,7 +263,8 @@ fn cf_185_no_bytes_panic() {
     let environment = Environment::of([("HOME", directory.path().to_str().unwrap())]);
     let path = directory.path().join(".cx.json");
     let imported = directory.path().join(".mcp.json");
-    let options = LoadOptions { workspace: directory.path().to_owned(), files: Vec::new(), discover: true };
+    let options =
+        LoadOptions { workspace: directory.path().to_owned(), files: Vec::new(), discover: Discovery::All };
     // A small generator: the same mutations in every run.
     let mut state = 42_u64;
     let mut next = |below: usize| {

@@ -41,7 +41,7 @@ pub(crate) fn require(language: Language) -> Result<(), Error> {
     Err(Error::InvalidOptions { option: "language", problem })
 }
 
-/// Called when Python has to be compiled, on one of the executor's threads.
+/// Called when Python's machine code is not ready, on one of the executor's threads.
 pub(crate) type CompileListener = Arc<dyn Fn(CompileProgress) + Send + Sync>;
 
 /// Options of all engines.
@@ -53,7 +53,7 @@ pub(crate) struct EngineOptions {
     pub(crate) trim_after: Duration,
     /// Memory limit in bytes of runs that set none of their own.
     pub(crate) memory_bytes: usize,
-    /// Cache directory for compiled code.
+    /// Cache directory for machine code.
     pub(crate) cache: Option<PathBuf>,
     pub(crate) on_compile: Option<CompileListener>,
 }
@@ -85,7 +85,7 @@ impl Engines {
     /// # Errors
     ///
     /// If this build does not have the engine, the operating system refuses a thread, or Python
-    /// cannot be compiled.
+    /// cannot be loaded.
     pub(crate) async fn start(&self, language: Language, runtime: &Handle) -> Result<(), Error> {
         match language {
             Language::TypeScript => self.start_typescript(),
@@ -99,8 +99,8 @@ impl Engines {
         drop(self.spawn_python(runtime));
     }
 
-    /// Starts Python in a task of its own, so that a compilation that takes seconds is not lost
-    /// when its caller goes away.
+    /// Starts Python in a task of its own, so that what was unpacked or compiled is not lost when its
+    /// caller goes away.
     fn spawn_python(&self, runtime: &Handle) -> JoinHandle<Result<(), Error>> {
         let (python, options) = (Arc::clone(&self.python), self.options.clone());
         runtime.spawn(async move { python.get_or_try_init(|| start_python(options)).await.map(drop) })
@@ -151,7 +151,7 @@ impl Engines {
         }
     }
 
-    /// Removes compiled code from the cache and returns the number of files removed.
+    /// Removes machine code from the cache and returns the number of files removed.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ mod python {
     pub(super) use crate::engine::python::compiled::clear as clear_cache;
     pub(super) use crate::engine::python::interpreter::Interpreters as Engine;
 
-    /// Loads the compiled code, or compiles it. Blocks.
+    /// Loads the machine code, or makes it. Blocks.
     pub(super) fn engine(options: &EngineOptions) -> io::Result<Engine> {
         let listener = |progress| {
             if let Some(listener) = &options.on_compile {
@@ -235,7 +235,7 @@ mod python {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Removes nothing: this build has not compiled anything.
+    /// Removes nothing: this build has not made anything.
     pub(super) fn clear_cache(_directory: &Path) -> io::Result<usize> {
         Ok(0)
     }

@@ -80,7 +80,7 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// The run's error, for a source that cannot be run. The instance then serves another run.
     fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Self::Prepared, Box<ScriptError>>;
 
-    /// Called every 10 ms while there are runs.
+    /// Called every 5 ms while there are runs.
     fn tick(&self) {}
 
     /// Called when surplus workers have ended. Releases memory that was kept for them.
@@ -491,7 +491,10 @@ impl<E: Engine> Shared<E> {
             let goes_on = match next {
                 Next::TakeAnother | Next::MakeAnother => true,
                 Next::Park => self.park(),
-                Next::End => false,
+                Next::End => {
+                    self.trim_if_idle();
+                    false
+                }
             };
             if !goes_on {
                 return;
@@ -520,10 +523,28 @@ impl<E: Engine> Shared<E> {
             state.parked == 0
         };
         if is_last {
-            self.engine.trim();
-            return_freed_memory();
+            self.trim();
         }
         false
+    }
+
+    /// Releases what was kept for other workers if this one, which ends, was the last that had a
+    /// run. Otherwise another one that ends or parks does it.
+    fn trim_if_idle(&self) {
+        let is_idle = {
+            let state = self.state.lock();
+            let idle = state.ready + state.warming;
+            state.parked == 0 && state.waiting.is_empty() && state.workers <= idle + state.hung + 1
+        };
+        if is_idle {
+            self.trim();
+        }
+    }
+
+    /// Releases what was kept for workers that are gone.
+    fn trim(&self) {
+        self.engine.trim();
+        return_freed_memory();
     }
 
     /// Handles an instance that cannot be made. The run that has waited longest fails, so that no

@@ -15,6 +15,7 @@ use super::admission::Admission;
 use super::core::{Executor, Inner};
 use super::runtime;
 use super::servers::ServerSet;
+use super::untrusted;
 use super::upstream::{ServerOptions, UpstreamServers};
 use crate::engine::compile::CompileProgress;
 use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
@@ -58,13 +59,14 @@ pub struct ExecutorBuilder {
     trim_after: Option<Duration>,
     languages: Option<Vec<Language>>,
     on_compile: Option<CompileListener>,
-    concurrent_runs: Option<usize>,
+    pub(super) concurrent_runs: Option<usize>,
     queued_runs: Option<usize>,
     queue_timeout: Option<Duration>,
     memory_bytes: Option<usize>,
     cache_directory: Option<PathBuf>,
     state_directory: Option<PathBuf>,
     pub(super) strict: bool,
+    pub(super) untrusted: Vec<PathBuf>,
     keep_runs: Option<HistoryLimits>,
     state: Option<(StateStore, StateScope)>,
     runtime: Option<Handle>,
@@ -280,8 +282,8 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Calls `listener` when Python has to be compiled for this machine, on one of the executor's
-    /// threads.
+    /// Calls `listener` when Python's machine code cannot be kept, or has to be compiled for this
+    /// machine, on one of the executor's threads.
     #[must_use]
     pub fn on_compile(mut self, listener: impl Fn(CompileProgress) + Send + Sync + 'static) -> Self {
         self.on_compile = Some(Arc::new(listener));
@@ -366,8 +368,8 @@ impl ExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] and [`Error::Config`] name the option or key that is wrong;
-    /// [`Error::Start`] means that the system refuses a thread.
+    /// [`Error::InvalidOptions`], [`Error::InvalidPattern`] and [`Error::Config`] name the option,
+    /// pattern or key that is wrong; [`Error::Start`] means that the system refuses a thread.
     pub fn build(mut self) -> Result<Executor, Error> {
         self.limits.validate()?;
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
@@ -394,6 +396,7 @@ impl ExecutorBuilder {
                 hooks: self.hooks.into(),
                 servers: RwLock::new(Arc::new(set)),
                 server_options,
+                untrusted_hint: untrusted::hint(&self.untrusted),
                 engines,
                 admission,
                 history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),
@@ -430,6 +433,7 @@ impl ExecutorBuilder {
             observed: Arc::new(Observed::new(cache)),
             checks: Arc::default(),
             strict: self.strict,
+            missing_server_hint: untrusted::hint(&self.untrusted),
             runtime: Some(runtime.clone()),
         }
     }

@@ -51,6 +51,7 @@ pub(super) struct Inner {
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
     pub(super) server_options: ServerOptions,
+    pub(super) untrusted_hint: Option<Arc<str>>,
     pub(super) engines: Engines,
     pub(super) admission: Admission,
     pub(super) history: Option<Arc<History>>,
@@ -94,9 +95,9 @@ impl Executor {
 
     /// Runs a script to its end.
     ///
-    /// The first run of a language starts its engine. Python is compiled if this machine has no
-    /// compiled code yet, which takes seconds ([`Executor::warm`]). The run waits for that at most
-    /// as long as its wall-clock limit; this wait does not count against the limit.
+    /// The first run of a language starts its engine. For Python that takes a part of a second on a
+    /// machine that has not run it yet ([`Executor::warm`]). The run waits for that, and this time
+    /// counts against its wall-clock limit, and in [`Usage::wall_time`](crate::Usage::wall_time).
     ///
     /// If too many scripts are running, waits for admission. The reply comes at the latest half a
     /// second after a limit is exceeded, even if the script cannot be stopped.
@@ -106,8 +107,8 @@ impl Executor {
     /// # Errors
     ///
     /// Nothing that a script does is an error here: a failing script is [`Outcome::Failed`]. The
-    /// errors are [`Error::InvalidOptions`] for invalid limits or patterns, [`Error::Closed`],
-    /// [`Error::Start`] and [`Error::WorkerLost`].
+    /// errors are [`Error::InvalidOptions`] for invalid limits, [`Error::InvalidPattern`] for invalid
+    /// rules, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
         self.run_with(script.into(), self.inner.closed.child_token()).await
     }
@@ -190,13 +191,20 @@ impl Executor {
         let (servers, _own) = self.servers_of(&mut script)?;
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
-        if let Some(error) = self.start_engine(script.language, &limits, &cancel).await? {
-            return Ok(not_run(error, queued));
+        let starting = Instant::now();
+        let start_error = self.start_engine(script.language, &limits, &cancel).await?;
+        let engine_start_time = starting.elapsed();
+        if let Some(error) = start_error {
+            return Ok(not_run(error, Usage { wall_time: engine_start_time, ..Usage::default() }));
         }
         let runtime = &self.inner.runtime;
         let permit = match self.inner.admission.enter(runtime, limits.memory_bytes, &cancel).await {
             Ok(permit) => permit,
-            Err(refused) => return Ok(not_run(*refused, queued)),
+            Err(refused) => {
+                let wall_time = engine_start_time;
+                let queue_time = queued.elapsed().saturating_sub(wall_time);
+                return Ok(not_run(*refused, Usage { wall_time, queue_time, ..Usage::default() }));
+            }
         };
         let (reply, answer) = oneshot::channel();
         self.inner.engines.submit(Job {
@@ -214,6 +222,7 @@ impl Executor {
                 cancel,
                 runtime: runtime.clone(),
                 queued,
+                engine_start_time,
             },
             reply,
             permit: Box::new(permit),
@@ -251,8 +260,8 @@ impl Executor {
             () = too_late => {
                 let message = format!("Python was not ready within {:?}", limits.wall_time);
                 let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(
-                    "the first time on a machine Python is compiled, which takes some seconds and is kept: \
-                     run it again, or with a longer timeout",
+                    "the first run of Python on a machine makes its machine code ready, which is kept: run it \
+                     again, or with a longer timeout",
                 );
                 Ok(Some(error))
             }
@@ -350,8 +359,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Removes an MCP server, or a server of native tools, for later runs, and returns whether it
-    /// existed. An MCP server is shut down, which takes at most a few seconds; calls that running
+    /// Removes an MCP server with its rules, or a server of native tools, for later runs, and
+    /// returns whether it existed. An MCP server is shut down, which takes at most a few seconds; calls that running
     /// scripts make to it fail.
     pub async fn remove_server(&self, name: &str) -> bool {
         let removed = {
@@ -379,10 +388,12 @@ impl Executor {
     /// [`warm_instances`](crate::ExecutorBuilder::warm_instances) are ready. Runs need not wait for
     /// this; it is for measurements and for servers whose first answer should be fast.
     ///
-    /// Python is compiled if this machine has no compiled code yet, which takes some seconds. The
-    /// [`cache_directory`](crate::ExecutorBuilder::cache_directory) stores the code; without one it is
-    /// compiled in every process. All executors of a process share it. Dropping the future does not
-    /// stop the compilation.
+    /// If this machine has no machine code for Python yet, the code that is in the program is unpacked,
+    /// which takes a part of a second. If the machine cannot use that code, Python is compiled, which
+    /// takes seconds and needs the feature `compile`. The
+    /// [`cache_directory`](crate::ExecutorBuilder::cache_directory) stores the result; without one
+    /// every process does it again. All executors of a process share it. Dropping the future does not
+    /// stop it.
     ///
     /// # Errors
     ///
@@ -406,6 +417,11 @@ impl Executor {
         let names = servers.catalog.server_names();
         let permitted = names.filter(|name| servers.policy.may_permit_server(name));
         permitted.map(|name| name.to_string()).collect()
+    }
+
+    /// What to tell an agent about servers that are not used until the user trusts their file.
+    pub(crate) fn untrusted_hint(&self) -> Option<&str> {
+        self.inner.untrusted_hint.as_deref()
     }
 
     /// The limits of runs that set none of their own.
@@ -526,12 +542,12 @@ impl Drop for ForwardGuard {
     }
 }
 /// The result of a run that was never started.
-fn not_run(error: ScriptError, queued: Instant) -> ExecuteResult {
+fn not_run(error: ScriptError, usage: Usage) -> ExecuteResult {
     ExecuteResult {
         outcome: Outcome::Failed(error),
         logs: Vec::new(),
         tool_calls: Vec::new(),
         planned_calls: None,
-        usage: Usage { queue_time: queued.elapsed(), ..Usage::default() },
+        usage,
     }
 }

@@ -24,9 +24,11 @@ struct Pauses {
 }
 
 impl RunClock {
-    pub(super) fn start(limits: &Limits) -> Arc<Self> {
+    /// Starts a clock on which `elapsed` has passed already.
+    pub(super) fn start(limits: &Limits, elapsed: Duration) -> Arc<Self> {
+        let now = now();
         Arc::new(Self {
-            started: now(),
+            started: now.checked_sub(elapsed).unwrap_or(now),
             wall_time: limits.wall_time,
             most_paused: limits.paused_time,
             pauses: Mutex::default(),

@@ -1,7 +1,7 @@
 //! The context of one run: its script, limits, tools, output and time.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
@@ -38,7 +38,7 @@ pub(crate) struct ExecutionContext {
     pub(super) environment: RunEnvironment,
     /// Shows approval prompts: the script's own, or else the executor's.
     pub(super) approver: Option<Approver>,
-    /// Starts when the run gets its thread.
+    /// Starts when the run gets its thread, with the time for which it waited for its engine.
     pub(super) clock: Arc<RunClock>,
     /// Whether some call may need an approval.
     pub(super) may_ask: bool,
@@ -54,7 +54,7 @@ pub(crate) struct ExecutionContext {
 /// What an engine measured during a run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measured {
-    pub(crate) cpu_time: std::time::Duration,
+    pub(crate) cpu_time: Duration,
     pub(crate) memory_bytes: usize,
 }
 
@@ -89,13 +89,15 @@ pub(crate) struct RunEnvironment {
     pub(crate) runtime: tokio::runtime::Handle,
     /// When the run was requested.
     pub(crate) queued: Instant,
+    /// How long it then waited until its engine was started. Counts as time of the run.
+    pub(crate) engine_start_time: Duration,
 }
 
 impl ExecutionContext {
     /// Starts the run's clock.
     pub(crate) fn new(mut script: Script, environment: RunEnvironment) -> Self {
         let limits = environment.limits;
-        let clock = RunClock::start(&limits);
+        let clock = RunClock::start(&limits, environment.engine_start_time);
         let prompts = Prompts::new(&limits, &clock, &environment.cancel, &environment.runtime);
         let elicitor = script.elicitor.take().or_else(|| environment.elicitor.clone());
         let on_elicitation = elicitor
@@ -324,6 +326,7 @@ impl RunEnvironment {
             cancel: CancellationToken::new(),
             runtime,
             queued: Instant::now(),
+            engine_start_time: Duration::ZERO,
         }
     }
 }

@@ -15,8 +15,9 @@ use crate::error::Error;
 /// spend on concurrent garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall-clock time from the start of the run to its reply, including waits. Time in the queue
-    /// for a free isolate is not counted, nor is [`paused_time`](Self::paused_time).
+    /// Wall-clock time from the start of the run to its reply, including waits, and the start of its
+    /// engine if it is the first run that needs it. Time in the queue for a free isolate is not
+    /// counted, nor is [`paused_time`](Self::paused_time).
     pub wall_time: Duration,
     /// CPU time of the script's own thread. Waiting for a tool or a timer costs nothing.
     pub cpu_time: Duration,

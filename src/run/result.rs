@@ -340,11 +340,12 @@ impl fmt::Debug for PlannedCall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Time from the start on a worker to the reply, including `approval_time`.
+    /// Time from the start on a worker to the reply, including `approval_time`, and the time for which
+    /// the first runs of a process wait until their engine is started.
     pub wall_time: Duration,
     /// Time during which approval prompts were open.
     pub approval_time: Duration,
-    /// Time spent waiting for admission and for a free worker, before `wall_time` starts.
+    /// Time spent waiting for admission and for a free worker, which is not part of `wall_time`.
     pub queue_time: Duration,
     /// CPU time of the script's thread, including parsing.
     pub cpu_time: Duration,

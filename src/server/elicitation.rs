@@ -5,7 +5,7 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
 
 use super::prompt::{Elicitation, Show};
-use super::random_name::random_name;
+use crate::text::ids::random_id;
 use crate::tools::{ElicitationAnswer, ElicitationMode, ElicitationRequest};
 
 /// Returns what passes questions on to the user of this client.
@@ -43,7 +43,7 @@ fn parameters(request: &ElicitationRequest) -> Option<ElicitRequestParams> {
             message,
             url: address.clone(),
             // Not the server's: two servers may choose the same.
-            elicitation_id: random_name()?,
+            elicitation_id: random_id()?,
         },
     })
 }

@@ -59,7 +59,6 @@ mod calls;
 mod fingerprint;
 mod hung_workers;
 mod languages;
-mod random_name;
 mod shutdown;
 
 pub use answer::Format;

@@ -10,8 +10,8 @@ use tokio::task::AbortHandle;
 
 use super::fingerprint::Fingerprint;
 use super::prompt::Prompt;
-use super::random_name::random_name;
 use super::run_in_flight::RunInFlight;
+use crate::text::ids::random_id;
 
 /// The key of a prompt in a result that asks, and of the answer in the repeated request.
 pub(crate) const KEY: &str = "approval";
@@ -72,7 +72,7 @@ impl PendingRuns {
         mut run: RunInFlight,
         prompt: Prompt,
     ) -> Result<InputRequiredResult, Box<RunInFlight>> {
-        let Some(name) = random_name() else { return Err(Box::new(run)) };
+        let Some(name) = random_id() else { return Err(Box::new(run)) };
         let request = prompt.request();
         let mut runs = self.runs.lock();
         if runs.len() >= MAX_SUSPENDED {

@@ -89,11 +89,14 @@ impl Catalog {
         if let Some(&position) = self.by_name.get(name) {
             return Ok(&self.servers[position]);
         }
-        let names = self.server_names().map(AsRef::as_ref);
-        Err(ToolError::new(
-            ToolErrorCode::ToolNotFound,
-            format!("no server `{}`{}", preview_name(name), suggestion(name, "servers", names)),
-        ))
+        Err(self.unknown_server(name))
+    }
+
+    fn unknown_server(&self, name: &str) -> ToolError {
+        let suggestion = suggestion(name, "servers", self.server_names().map(AsRef::as_ref));
+        let hint = self.options.missing_server_hint.as_ref().map(|hint| format!("; {hint}"));
+        let message = format!("no server `{}`{suggestion}{}", preview_name(name), hint.unwrap_or_default());
+        ToolError::new(ToolErrorCode::ToolNotFound, message)
     }
 
     /// The canonical name of the server that `name` refers to.

@@ -46,15 +46,19 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("wasmtime", One("engine/python")),
     ("wasmtime-wasi", One("engine/python")),
     ("wasmparser", One("engine/python/image")),
-    ("ruzstd", One("engine/python/compiled")),
+    ("ruzstd", One("engine/python/unpack")),
+    ("flate2", One("engine/python/unpack")),
     ("cx-python-component", One("engine/python/interpreter")),
-    ("libc", Several(&["engine", "bin/cx/exit"], "calls that no safe crate has, each beside what needs it")),
+    (
+        "libc",
+        Several(
+            &["engine", "bin/cx/allocator", "bin/cx/exit"],
+            "calls that no safe crate has, each beside what needs it",
+        ),
+    ),
     (
         "getrandom",
-        Several(
-            &["engine/typescript", "run/history", "server"],
-            "`crypto` of scripts, and ids that nobody can guess",
-        ),
+        Several(&["engine/typescript", "text/ids"], "`crypto` of scripts, and ids that nobody can guess"),
     ),
     // The Model Context Protocol and HTTP.
     ("rmcp", Several(&["mcp", "server"], "both sides of the protocol")),
@@ -107,7 +111,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "sha2",
         Several(
-            &["engine/python/compiled", "mcp/settings", "server", "storage/files"],
+            &["engine/python", "mcp/settings", "server", "storage/files"],
             "each has a fingerprint of its own: of code, of a server, of a token, of a file",
         ),
     ),
@@ -119,7 +123,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("clap", One("bin/cx")),
     ("anyhow", One("bin/cx")),
     ("annotate-snippets", One("bin/cx/diagnostic")),
-    ("humantime", One("bin/cx")),
+    ("humantime", Several(&["bin/cx", "config/reader"], "times on the command line and in files")),
     ("bytesize", One("bin/cx")),
     ("open", One("bin/cx/auth")),
     ("tracing-subscriber", One("bin/cx")),

@@ -89,8 +89,8 @@ pub(crate) enum AnswerFormat {
 /// What scripts may call and use: the arguments shared by `run` and `serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ScriptArguments {
-    /// Read servers from this `mcpServers` file instead of the discovered configuration; its
-    /// commands are trusted
+    /// Read servers from this `mcpServers` file instead of the discovered ones; its commands are
+    /// trusted. Your own file still restricts what is allowed
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
@@ -146,9 +146,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) default_timeout: Option<Duration>,
 
-    /// Maximum number of scripts that run at the same time
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) max_runs: usize,
+    /// Maximum number of scripts that run at the same time [default: as configured, else 100]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_runs: Option<usize>,
 
     /// Maximum number of scripts that wait to run, each for at most 30 s
     #[arg(long, value_name = "N", default_value_t = 200)]
@@ -188,7 +188,7 @@ pub(crate) struct HttpArguments {
 /// Where tools come from, and how to print them.
 #[derive(Args, Debug)]
 pub(crate) struct ToolsSource {
-    /// Read servers from this `mcpServers` file instead of the discovered configuration
+    /// Read servers from this `mcpServers` file instead of the discovered ones
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
@@ -331,7 +331,7 @@ pub(crate) struct AuthServer {
     #[arg(long, value_name = "URL", conflicts_with = "mcp_config")]
     pub(crate) url: Option<String>,
 
-    /// Read servers from this `mcpServers` file instead of the discovered configuration
+    /// Read servers from this `mcpServers` file instead of the discovered ones
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 }

@@ -104,17 +104,17 @@ pub(crate) fn print_stats(result: &ExecuteResult) {
     ));
 }
 
-/// Explains why the first Python script on a machine takes seconds, if stderr is a terminal. Always
-/// warns if the compiled code cannot be kept, because every run then takes that long.
+/// Explains why a Python script waits for a compiler, if stderr is a terminal. Always warns if the
+/// machine code cannot be kept, because every run then unpacks or compiles it.
 pub(crate) fn print_compile_progress(progress: &CompileProgress) {
     let is_terminal = io::stderr().is_terminal();
     match progress {
         CompileProgress::NotKept(reason) => {
-            print_warning(&format!("compiled Python is not kept, each run takes seconds: {reason}"));
+            print_warning(&format!("Python is not kept, and made ready again for each run: {reason}"));
         }
         CompileProgress::Started if is_terminal => print_note("compiling Python for this machine, once"),
         CompileProgress::Waiting if is_terminal => {
-            print_note("waiting for another cx that compiles Python");
+            print_note("waiting for another cx that makes Python ready");
         }
         CompileProgress::Done(took) if is_terminal => {
             print_note(&format!("compiled Python in {:.1} s; it is kept for later runs", took.as_secs_f64()));

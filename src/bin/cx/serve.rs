@@ -38,8 +38,10 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         .deny(scripts.deny)
         .ask(scripts.ask)
         .keep_runs(HistoryLimits::default())
-        .max_concurrent_runs(arguments.max_runs)
         .max_queued_runs(arguments.max_queued);
+    if let Some(runs) = arguments.max_runs {
+        builder = builder.max_concurrent_runs(runs);
+    }
     if !scripts.allow.is_empty() {
         builder = builder.allow(scripts.allow);
     }

@@ -50,7 +50,7 @@ impl Place {
 
     pub(super) fn load_with(&self, files: &[&str]) -> Result<Config, ConfigError> {
         let files = files.iter().map(|file| self.path(file)).collect();
-        let options = LoadOptions { workspace: self.path("work"), files, discover: true };
+        let options = LoadOptions { workspace: self.path("work"), files, discover: Discovery::All };
         load(&options, &self.environment())
     }
 

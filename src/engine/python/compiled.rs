@@ -1,14 +1,21 @@
-//! Cache of the component's machine code, which is compiled once per machine.
+//! The component's machine code, and its cache.
+//!
+//! The code travels in the program, compiled when that was built for the processors of all users.
+//! The first process of a machine that runs Python unpacks it into the cache, with the initial memory
+//! image; later ones map the file. If the code cannot be used on a machine, a build with the feature
+//! `compile` compiles the component there, once.
 //!
 //! wasmtime executes what such a file contains, so the file must be as trustworthy as the program
 //! itself. Nothing is loaded that another user could have written: `storage::private` checks the
 //! directory, every directory above it, and the file. The file that was checked is the file that is
-//! mapped, because both use the same descriptor. A file that fails a check leads to a warning and a
-//! new compilation, never to an error.
+//! mapped, because both use the same descriptor. A file that fails a check leads to a warning and is
+//! made again, never to an error.
+//!
+//! wasmtime also checks that this processor has what the code was compiled for, and that the code was
+//! compiled with this engine's settings.
 
 use std::fs::{self, File};
-use std::hash::{Hash as _, Hasher};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -21,6 +28,7 @@ use wasmtime::component::Component;
 
 use super::image::{self, Parts};
 use super::memory::Image;
+use super::unpack;
 use crate::engine::compile::CompileProgress;
 use crate::engine::pool::return_freed_memory;
 use crate::storage::private::{self, PrivateDirectory};
@@ -35,16 +43,14 @@ const LOCK: &str = "compile.lock";
 /// a file left by a killed process is overwritten by the next one.
 const UNFINISHED: &str = ".unfinished";
 
-/// Maximum size of the decompressed component in bytes; the real one has 41 MB. A longer stream is
-/// not the component of cx.
-const MAX_COMPONENT: u64 = 128 * 1024 * 1024;
-
-/// Code of other versions is removed when no process has loaded it for this long. If two versions
-/// on one machine removed each other's code at once, both would compile at every start.
+/// Code is removed when no process has loaded it for this long. If two versions on one machine, or two
+/// processes of which one has less address space, removed each other's code at once, both would make
+/// it again at every start.
 const MAX_UNUSED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// How long to wait for another process that compiles, which takes seconds, or a minute on a slow
-/// machine. After this, the process compiles for itself.
+/// How long to wait for another process that makes the code. Unpacking takes less than a second,
+/// compiling takes seconds, or a minute on a slow machine. After this, the process makes it for
+/// itself.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -71,9 +77,32 @@ pub(crate) struct Source<'a> {
     /// Output of `sha256sum` for `compressed`: the hexadecimal digest and a file name. Computed at
     /// build time, because hashing 10 MB would take milliseconds at every start.
     pub(crate) sha256: &'a str,
+    /// Its machine code, if the program has any for its target.
+    pub(crate) code: Option<PackedCode<'a>>,
 }
 
-/// Why there is no compiled code at all. A failure to store it is only logged as a warning.
+/// Machine code that was compiled when the program was built, without the memory image.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PackedCode<'a> {
+    /// Compressed with zlib.
+    pub(crate) compressed: &'a [u8],
+    /// Digest of `compressed` in hexadecimal digits.
+    pub(crate) sha256: &'a str,
+}
+
+/// A compiler of components.
+#[derive(Clone, Copy)]
+#[cfg_attr(
+    not(any(test, feature = "compile")),
+    expect(dead_code, reason = "only the feature `compile` brings a compiler")
+)]
+pub(super) struct Compiler {
+    /// Digest of all that the code depends on besides the component.
+    pub(super) fingerprint: fn(&Engine) -> [u8; 32],
+    pub(super) compile: fn(&Engine, &[u8]) -> wasmtime::Result<Vec<u8>>,
+}
+
+/// Why there is no machine code at all. A failure to store it is only logged as a warning.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompileError {
     #[error("cannot set up WebAssembly on this system; is its address space limited (`ulimit -v`)?")]
@@ -82,6 +111,11 @@ pub(crate) enum CompileError {
     Decompress(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("cannot compile the Python component for this machine")]
     Compile(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(
+        "this program's machine code for Python cannot be used here: {reason}; a build of cx with the \
+         feature `compile` compiles it for this machine"
+    )]
+    NoCompiler { reason: String },
 }
 
 impl CompileError {
@@ -97,54 +131,114 @@ pub(super) struct Runnable {
     pub(super) image: Option<Image>,
 }
 
-/// The result of a compilation, and the content of a cache file.
+/// Machine code and memory image, the content of a cache file.
 struct Compiled {
     code: Vec<u8>,
     /// May be empty.
     image: Vec<u8>,
 }
 
-/// Loads the code of `source` from `cache`, or compiles and stores it.
+/// Loads the code of `source` from `cache`, or makes and stores it: unpacks what is in the program, or
+/// else compiles.
+///
+/// # Errors
+///
+/// If the code in the program cannot be used and there is no compiler, or its compilation fails, or
+/// the program is damaged.
 pub(super) fn load(
     engine: &Engine,
     source: &Source<'_>,
+    compiler: Option<Compiler>,
     cache: Option<&Path>,
     on_progress: &dyn Fn(CompileProgress),
 ) -> Result<Runnable, CompileError> {
     let directory = cache.and_then(|cache| match Directory::open(cache) {
         Ok(directory) => Some(directory),
         Err(error) => {
-            tracing::warn!(%error, "compiled Python is not kept: it will be compiled again each time");
+            tracing::warn!(%error, "Python's machine code is not kept: it will be made again each time");
             on_progress(CompileProgress::NotKept(error.to_string()));
             None
         }
     });
-    let Some(directory) = directory else {
-        let compiled = compile(engine, source, on_progress)?;
-        return adopt(engine, &compiled);
-    };
-    let name = name(engine, source);
-    if let Some(runnable) = directory.load(engine, &name) {
-        return Ok(runnable);
-    }
-    let lock = directory.lock(on_progress);
-    // Another process that held the lock may have just written it.
-    if lock.is_some()
-        && let Some(runnable) = directory.load(engine, &name)
+    let loader = Loader { engine, directory, version: version(source), on_progress };
+    let compiled_here = compiler.map(|compiler| {
+        let name = loader.name(&hexadecimal(&(compiler.fingerprint)(engine)));
+        (compiler, name)
+    });
+    // Looked for first, because it exists only where the code in the program could not be used.
+    if let Some((_, name)) = &compiled_here
+        && let Some(runnable) = loader.stored(name)
     {
         return Ok(runnable);
     }
-    let compiled = compile(engine, source, on_progress)?;
-    if lock.is_some() {
-        match directory.write(&name, &compiled) {
-            Ok(()) => directory.remove_other_versions(&version(source)),
-            Err(error) => tracing::warn!(%error, "compiled Python cannot be kept"),
-        }
-        if let Some(runnable) = directory.load(engine, &name) {
-            return Ok(runnable);
-        }
+    let refusal = match &source.code {
+        Some(code) => match loader.load_or_make(&loader.name(code.sha256), || unpack(source, code))? {
+            Ok(runnable) => return Ok(runnable),
+            Err(refusal) => format!("{refusal:#}"),
+        },
+        None => "there is none for this kind of processor".to_owned(),
+    };
+    let Some((compiler, name)) = compiled_here else {
+        return Err(CompileError::NoCompiler { reason: refusal });
+    };
+    tracing::info!(reason = refusal, "Python is compiled for this machine");
+    loader
+        .load_or_make(&name, || compile(engine, source, compiler, on_progress))?
+        .map_err(|refusal| CompileError::Compile(refusal.into_boxed_dyn_error()))
+}
+
+/// What loads code under one name or another.
+struct Loader<'a> {
+    engine: &'a Engine,
+    directory: Option<Directory>,
+    version: String,
+    on_progress: &'a dyn Fn(CompileProgress),
+}
+
+impl Loader<'_> {
+    /// File name of the code with this digest.
+    fn name(&self, digest: &str) -> String {
+        // 128 bits are enough to tell apart what one user has built.
+        let digest = digest.get(..32).unwrap_or(digest);
+        format!("{}{digest}{SUFFIX}", self.version)
     }
-    adopt(engine, &compiled)
+
+    /// Loads the code from the cache.
+    fn stored(&self, name: &str) -> Option<Runnable> {
+        self.directory.as_ref()?.load(self.engine, name)
+    }
+
+    /// Loads the code from the cache, or makes it and stores it there. The inner error is wasmtime's
+    /// reason why it does not run this code, although it is whole.
+    fn load_or_make(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Compiled, CompileError>,
+    ) -> Result<wasmtime::Result<Runnable>, CompileError> {
+        if let Some(runnable) = self.stored(name) {
+            return Ok(Ok(runnable));
+        }
+        let lock = self.directory.as_ref().and_then(|directory| directory.lock(self.on_progress));
+        // Another process that held the lock may have just written it.
+        if lock.is_some()
+            && let Some(runnable) = self.stored(name)
+        {
+            return Ok(Ok(runnable));
+        }
+        let made = make()?;
+        if let (Some(directory), Some(_)) = (&self.directory, &lock) {
+            match directory.write(name, &made) {
+                Ok(()) => directory.remove_unused(name),
+                Err(error) => tracing::warn!(%error, "Python's machine code cannot be kept"),
+            }
+            if let Some(runnable) = directory.load(self.engine, name) {
+                return Ok(Ok(runnable));
+            }
+            // wasmtime does not run it, and it takes 55 MB.
+            let _ = directory.0.remove(name);
+        }
+        adopt(self.engine, &made)
+    }
 }
 
 /// Removes all compiled code from `cache` and returns the number of files removed. Processes that
@@ -172,55 +266,43 @@ pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// File name that depends on everything the code depends on: the component, wasmtime's version, the
-/// processor's features, and the settings.
-fn name(engine: &Engine, source: &Source<'_>) -> String {
-    let mut hasher = KeyHasher(Sha256::new());
-    engine.precompile_compatibility_hash().hash(&mut hasher);
-    let settings = hexadecimal(&hasher.0.finalize()[..16]);
-    format!("{}{settings}{SUFFIX}", version(source))
-}
-
-/// Prefix of the name, which identifies the version. Code of one version for different settings is
-/// kept side by side: otherwise two processes, one of which has less address space, would
-/// repeatedly remove each other's code.
+/// Prefix of the name, which identifies the version.
 fn version(source: &Source<'_>) -> String {
     let version = [env!("CARGO_PKG_VERSION"), source.sha256.trim()].join(" ");
     format!("{}-", hexadecimal(&Sha256::digest(version)[..16]))
-}
-
-/// Hashes with SHA-256. The standard library's hasher may change with the compiler, and has only 64
-/// bits.
-struct KeyHasher(Sha256);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        let mut first = [0; 8];
-        first.copy_from_slice(&self.0.clone().finalize()[..8]);
-        u64::from_le_bytes(first)
-    }
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Decompresses the code and the component that are in the program, and takes the memory image out of
+/// the component.
+fn unpack(source: &Source<'_>, code: &PackedCode<'_>) -> Result<Compiled, CompileError> {
+    let started = Instant::now();
+    let unpacked = unpack::component_and_code(source.compressed, code.compressed);
+    let (component, code) = unpacked.map_err(|error| CompileError::Decompress(error.into()))?;
+    let parts = image::take_apart(component).map_err(|error| CompileError::Decompress(error.into()))?;
+    let compiled = Compiled { code, image: parts.image.unwrap_or_default() };
+    drop(parts.component);
+    return_freed_memory();
+    tracing::debug!(took = ?started.elapsed(), "Python's machine code is unpacked");
+    Ok(compiled)
+}
+
 fn compile(
     engine: &Engine,
     source: &Source<'_>,
+    compiler: Compiler,
     on_progress: &dyn Fn(CompileProgress),
 ) -> Result<Compiled, CompileError> {
     on_progress(CompileProgress::Started);
     let started = Instant::now();
-    let component = decompress(source.compressed)?;
+    let component =
+        unpack::component(source.compressed).map_err(|error| CompileError::Decompress(error.into()))?;
     let Parts { component, image } =
         image::take_apart(component).map_err(|error| CompileError::Compile(error.into()))?;
-    let code = engine
-        .precompile_component(&component)
+    let code = (compiler.compile)(engine, &component)
         .map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
     drop(component);
     // Frees the compiler's memory, about 270 MB.
@@ -229,29 +311,21 @@ fn compile(
     Ok(Compiled { code, image: image.unwrap_or_default() })
 }
 
-fn decompress(compressed: &[u8]) -> Result<Vec<u8>, CompileError> {
-    let damaged = |error: io::Error| CompileError::Decompress(error.into());
-    let decoder = ruzstd::decoding::StreamingDecoder::new(compressed)
-        .map_err(|error| damaged(io::Error::other(error)))?;
-    let mut component = Vec::new();
-    decoder.take(MAX_COMPONENT + 1).read_to_end(&mut component).map_err(damaged)?;
-    if component.len() as u64 > MAX_COMPONENT {
-        return Err(damaged(io::Error::other(format!("it has more than {MAX_COMPONENT} bytes"))));
-    }
-    Ok(component)
-}
-
-/// Makes code runnable that this process has compiled or verified. The code stays in this process's
-/// memory.
-fn adopt(engine: &Engine, compiled: &Compiled) -> Result<Runnable, CompileError> {
+/// Makes code runnable that this process has made or verified. The code stays in this process's
+/// memory. The inner error is wasmtime's reason why it does not run this code.
+fn adopt(engine: &Engine, compiled: &Compiled) -> Result<wasmtime::Result<Runnable>, CompileError> {
     #[expect(unsafe_code, reason = "compiled code has no safe way in")]
-    // SAFETY: every caller has the code from `compile` of this process, or from a file that passed
-    // `Directory::open` and `check_file`: `Directory::write` wrote it, and only this user can write
-    // there.
+    // SAFETY: every caller has the code from the compiler, from the program itself, whose build script
+    // compiled it, or from a file that passed `Directory::open` and `check_file`: `Directory::write`
+    // wrote it, and only this user can write there.
     let component = unsafe { Component::deserialize(engine, &compiled.code) };
-    let component = component.map_err(|error| CompileError::Compile(error.into_boxed_dyn_error()))?;
+    let component = match component {
+        Ok(component) => component,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let image = (!compiled.image.is_empty()).then(|| Image::in_memory(&compiled.image)).transpose();
-    Ok(Runnable { component, image: image.map_err(|error| CompileError::Engine(error.into()))? })
+    let image = image.map_err(|error| CompileError::Engine(error.into()))?;
+    Ok(Ok(Runnable { component, image }))
 }
 
 /// The directory of compiled code.
@@ -275,7 +349,7 @@ impl Directory {
             Ok(runnable) => Some(runnable),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
-                tracing::warn!(file = name, %error, "compiled Python is not used and will be compiled again");
+                tracing::warn!(file = name, %error, "Python's machine code is not used and will be made again");
                 None
             }
         }
@@ -306,7 +380,8 @@ impl Directory {
         let mut compiled = Compiled { code: vec![0; lengths.code], image: vec![0; lengths.image] };
         file.read_exact_at(&mut compiled.code, 0)?;
         file.read_exact_at(&mut compiled.image, lengths.code as u64)?;
-        adopt(engine, &compiled).map_err(io::Error::other)
+        let adopted = adopt(engine, &compiled).map_err(io::Error::other)?;
+        adopted.map_err(|refusal| io::Error::other(refusal.into_boxed_dyn_error()))
     }
 
     /// Writes the complete file or nothing. Only the holder of the lock may call it.
@@ -325,15 +400,15 @@ impl Directory {
             file.write_all(&image.to_le_bytes())?;
             file.write_all(&digest)
         })?;
-        // If the new name is not durable, the code may have to be compiled again.
+        // If the new name is not durable, the code may have to be made again.
         let _ = self.0.sync();
         Ok(())
     }
 
-    /// Removes all code of other versions that no process has loaded for [`MAX_UNUSED`]. Processes
-    /// that have mapped it keep it.
-    fn remove_other_versions(&self, version: &str) {
-        let is_other = |name: &String| name.ends_with(SUFFIX) && !name.starts_with(version);
+    /// Removes all code, except this, that no process has loaded for [`MAX_UNUSED`]. Processes that
+    /// have mapped it keep it.
+    fn remove_unused(&self, except: &str) {
+        let is_other = |name: &String| name.ends_with(SUFFIX) && name != except;
         let removed = self.0.names().and_then(|names| {
             for name in names.iter().filter(|name| is_other(name)) {
                 if self.age(name)? > MAX_UNUSED {
@@ -343,7 +418,7 @@ impl Directory {
             Ok(())
         });
         if let Err(error) = removed {
-            tracing::debug!(%error, "compiled Python of other versions stays");
+            tracing::debug!(%error, "unused machine code stays");
         }
     }
 
@@ -354,9 +429,9 @@ impl Directory {
         Ok(modified.elapsed().unwrap_or_default())
     }
 
-    /// Acquires the lock for compiling; the kernel releases it when its holder dies. Returns `None`
-    /// after [`MAX_WAIT`], or if the file system has no locks. Then each process compiles for
-    /// itself and stores nothing.
+    /// Acquires the lock for making code; the kernel releases it when its holder dies. Returns `None`
+    /// after [`MAX_WAIT`], or if the file system has no locks. Then each process makes it for itself
+    /// and stores nothing.
     fn lock(&self, on_progress: &dyn Fn(CompileProgress)) -> Option<File> {
         let file = self.0.open(LOCK, OFlags::RDWR | OFlags::CREATE);
         let on_wait = || on_progress(CompileProgress::Waiting);
@@ -364,9 +439,9 @@ impl Directory {
         locked
             .inspect_err(|error| match error.kind() {
                 ErrorKind::WouldBlock => {
-                    tracing::warn!("another process has compiled Python for too long");
+                    tracing::warn!("another process has made Python's code for too long");
                 }
-                _ => tracing::warn!(%error, "compiled Python cannot be kept"),
+                _ => tracing::warn!(%error, "Python's machine code cannot be kept"),
             })
             .ok()
     }

@@ -9,8 +9,10 @@ use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
 
 use super::compiled::{self, CompileError, Runnable, Source};
+use super::compiler;
 use super::memories::Memories;
 use super::memory;
+use super::settings;
 use super::wasi::{self, State};
 use crate::engine::compile::CompileProgress;
 
@@ -39,7 +41,7 @@ const HOSTCALL_BYTES: usize = crate::run::limits::Limits::CEILING.result_bytes +
 /// Maximum number of resource handles that one guest may hold. CPython holds fewer than ten.
 const MAX_HANDLES: usize = 256;
 
-/// CPython, compiled for this machine. There is one per process.
+/// CPython as machine code. There is one per process.
 #[derive(Clone)]
 pub(crate) struct PythonEngine {
     engine: Engine,
@@ -54,13 +56,13 @@ impl std::fmt::Debug for PythonEngine {
 }
 
 impl PythonEngine {
-    /// Loads the compiled code from the cache directory, or compiles it first. Blocks for some
-    /// milliseconds, or for seconds when it compiles. Without a cache directory every process
-    /// compiles.
+    /// Loads the machine code from the cache directory, or unpacks it into that first. Blocks for some
+    /// milliseconds, for a part of a second when it unpacks, or for seconds if it has to compile.
+    /// Without a cache directory every process does that.
     ///
     /// # Errors
     ///
-    /// If the system has no memory for the engine, or if the component is not valid.
+    /// If the system has no memory for the engine, or if there is no code for it.
     pub(crate) fn load(
         source: &Source<'_>,
         cache: Option<&Path>,
@@ -69,7 +71,8 @@ impl PythonEngine {
         let memories = Memories::default();
         let config = config(address_space(), memories.clone());
         let engine = Engine::new(&config).map_err(CompileError::engine)?;
-        let Runnable { component, image } = compiled::load(&engine, source, cache, on_progress)?;
+        let Runnable { component, image } =
+            compiled::load(&engine, source, compiler::INCLUDED, cache, on_progress)?;
         if let Some(image) = image {
             memories.set_image(image);
         }
@@ -156,31 +159,16 @@ fn address_space() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::As).current.unwrap_or(u64::MAX)
 }
 
-/// The wasmtime settings. The compiled code depends on them.
-///
-/// Measured with two cores and `sum(i*i for i in range(10**6))`: 160 ms without interruption, 187
-/// ms with epochs, 206 ms with fuel.
-fn config(address_space: u64, memories: Memories) -> Config {
+/// The wasmtime settings. The machine code depends on those of `settings.rs`, and on whether address
+/// space is ample: the code in the program is for where it is.
+pub(super) fn config(address_space: u64, memories: Memories) -> Config {
     let mut config = Config::new();
+    settings::configure(&mut config);
     config
-        .wasm_component_model(true)
-        .epoch_interruption(true)
-        .consume_fuel(false)
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(ASYNC_STACK)
         .wasm_backtrace_max_frames(NonZeroUsize::new(20))
-        // Only wasmtime unwinds through the guest, and it has its own tables.
-        .native_unwind_info(false)
-        .generate_address_map(false)
-        // The guest starts from an initial memory image that is not part of the component.
-        .with_host_memory(Arc::new(memories))
-        .memory_init_cow(false)
-        // The component needs none of these features. Disabled features reduce the attack surface.
-        .concurrency_support(false)
-        .wasm_memory64(false)
-        .wasm_relaxed_simd(false)
-        .wasm_wide_arithmetic(false)
-        .shared_memory(false);
+        .with_host_memory(Arc::new(memories));
     if address_space < AMPLE_ADDRESS_SPACE {
         config
             .memory_reservation(SCARCE_RESERVATION)

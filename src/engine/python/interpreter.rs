@@ -8,7 +8,7 @@ use wasmtime::component::HasSelf;
 use wasmtime::{Store, UpdateDeadline};
 
 use super::bindings::{Guest, GuestPre, Script};
-use super::compiled::{CompileError, Source};
+use super::compiled::{CompileError, PackedCode, Source};
 use super::engine::PythonEngine;
 use super::host::Host;
 use super::memories::MemoryLocation;
@@ -24,8 +24,15 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::names::python_name;
 
 /// CPython and the guest half of the host interface, as built by `python-wasm/build.sh`.
-const COMPONENT: Source<'static> =
-    Source { compressed: cx_python_component::COMPRESSED, sha256: cx_python_component::SHA256 };
+const COMPONENT: Source<'static> = Source {
+    compressed: cx_python_component::COMPRESSED,
+    sha256: cx_python_component::SHA256,
+    code: if cx_python_component::CODE.is_empty() {
+        None
+    } else {
+        Some(PackedCode { compressed: cx_python_component::CODE, sha256: cx_python_component::CODE_SHA256 })
+    },
+};
 
 /// Bytes that a run's limit must allow beyond what an interpreter uses from its start. With less,
 /// not even the error message fits.
@@ -47,12 +54,12 @@ pub(crate) struct Interpreters {
 }
 
 impl Interpreters {
-    /// Loads the compiled component from the cache directory, or compiles it; see
-    /// [`PythonEngine::shared`]. Blocks.
+    /// Loads the machine code from the cache directory, or makes it; see [`PythonEngine::shared`].
+    /// Blocks.
     ///
     /// # Errors
     ///
-    /// If there is no memory for the engine, or if the component cannot be compiled or linked.
+    /// If there is no memory for the engine, no code for it, or if the component cannot be linked.
     pub(crate) fn load(
         cache: Option<&Path>,
         memory_bytes: usize,

@@ -2,7 +2,7 @@ use super::*;
 
 fn clock(most_paused: Duration) -> Arc<RunClock> {
     let wall_time = Duration::from_secs(10);
-    RunClock::start(&Limits { wall_time, paused_time: most_paused, ..Limits::default() })
+    RunClock::start(&Limits { wall_time, paused_time: most_paused, ..Limits::default() }, Duration::ZERO)
 }
 
 /// Lets some time pass; the amount does not matter.

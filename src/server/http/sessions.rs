@@ -21,9 +21,9 @@ use super::session::{HttpSession, SessionError, SessionTransport};
 use super::shares::{PeerKey, select_for_eviction};
 use crate::server::calls::CallsInFlight;
 use crate::server::metrics;
-use crate::server::random_name::random_name;
 use crate::server::session::McpSession;
 use crate::server::shared::Shared;
+use crate::text::ids::random_id;
 
 /// Maximum interval between two checks for expired sessions.
 const EXPIRY: Duration = Duration::from_secs(15);
@@ -132,7 +132,7 @@ impl SessionManager for Sessions {
     type Transport = SessionTransport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
-        let id = SessionId::from(random_name().ok_or(SessionError::NoId)?);
+        let id = SessionId::from(random_id().ok_or(SessionError::NoId)?);
         let peer = PEER.try_with(|&peer| peer).unwrap_or_default();
         let mut open = self.open.lock();
         if open.len() >= self.bounds.max

@@ -47,6 +47,29 @@ fn every_revision_with_a_handshake() {
     client.end();
 }
 
+/// An agent cannot trust a file, but it can tell the user what is missing.
+#[test]
+fn promise_103_an_untrusted_file_is_told_to_the_agent() {
+    let first = Start::new().spawn();
+    let entry = json!({ "mcpServers": { "x": { "command": "sh" } } });
+    std::fs::write(first.directory().join(".mcp.json"), entry.to_string()).unwrap();
+    let mut client = Start::new().config("strict", json!(false)).beside(&first).spawn();
+    let answer = client.initialize("2025-11-25");
+    let told = |text: &Value| {
+        let text = text.as_str().unwrap();
+        assert!(text.contains("`.mcp.json`") && text.contains("`cx trust .mcp.json`"), "{text}");
+    };
+    told(&answer["result"]["instructions"]);
+    told(&client.health()["hint"]);
+    let failed = client.run("await tools.x.y({})");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("there are no servers"), "{failed}");
+    told(&failed["error"]["message"]);
+    told(&client.run("return call_tool('x', 'y', {}).error.message")["value"]);
+    told(&client.run("return await callMCPTool('mcp__x__y', {}).catch((error) => error.message)")["value"]);
+    client.end();
+    first.end();
+}
+
 #[test]
 fn a_client_without_a_handshake() {
     let mut client = Start::new().spawn();

@@ -69,6 +69,7 @@ pub(crate) struct Start {
     arguments: Vec<String>,
     variables: Vec<(&'static str, &'static str)>,
     reads: bool,
+    has_empty_cache: bool,
     directory: Option<Arc<TempDir>>,
 }
 
@@ -80,6 +81,7 @@ impl Start {
             arguments: Vec::new(),
             variables: Vec::new(),
             reads: true,
+            has_empty_cache: false,
             directory: None,
         }
     }
@@ -112,6 +114,12 @@ impl Start {
         self
     }
 
+    /// On a machine that has never run Python: with a cache of its own.
+    pub(crate) fn with_empty_cache(mut self) -> Self {
+        self.has_empty_cache = true;
+        self
+    }
+
     /// The client does not read what it is told before [`Client::read`].
     pub(crate) fn without_reading(mut self) -> Self {
         self.reads = false;
@@ -121,6 +129,8 @@ impl Start {
     /// The command that starts it, with pipes for a client, and where its files are.
     pub(crate) fn command(&self) -> (Command, Arc<TempDir>) {
         let directory = self.directory.clone().unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
+        let cache =
+            if self.has_empty_cache { directory.path().join("cache") } else { super::python_cache() };
         let mut servers = serde_json::Map::new();
         for (name, server) in self.servers.as_object().unwrap() {
             let notes = directory.path().join(name);
@@ -138,7 +148,7 @@ impl Start {
             std::fs::write(&file, config.to_string()).unwrap();
             command.arg("--mcp-config").arg(&file);
         } else {
-            // A file that is named on the command line has servers only, and no other is read beside it.
+            // A file that is named on the command line has servers only.
             std::fs::create_dir(directory.path().join("cx")).unwrap();
             std::fs::write(directory.path().join("cx/config.json"), config.to_string()).unwrap();
         }
@@ -148,7 +158,7 @@ impl Start {
             .env("HOME", directory.path())
             .env("XDG_STATE_HOME", directory.path())
             .env("XDG_CONFIG_HOME", directory.path())
-            .env("XDG_CACHE_HOME", super::python_cache())
+            .env("XDG_CACHE_HOME", cache)
             .env_remove("CX_LOG")
             .env_remove("CX_HTTP_TOKEN")
             .stdin(Stdio::piped())

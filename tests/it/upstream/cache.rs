@@ -182,8 +182,7 @@ impl Directories {
         let description = |definition: &Option<ToolDefinition>| {
             definition.as_ref().map(|definition| definition.description.clone().unwrap())
         };
-        let accepted: Vec<String> =
-            changes.iter().filter_map(|change| description(&change.accepted)).collect();
+        let accepted: Vec<String> = changes.iter().filter_map(|change| description(&change.pinned)).collect();
         let current: Vec<String> = changes.iter().filter_map(|change| description(&change.current)).collect();
         if accepted.is_empty() {
             assert_eq!(round, 1, "from the second round on there are changes");

@@ -4,10 +4,15 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::sync::Barrier;
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use tempfile::TempDir;
 use wasmtime::Config;
 
 use super::*;
+use crate::engine::python::compiler::INCLUDED;
+use crate::engine::python::engine::config;
+use crate::engine::python::memories::Memories;
 
 /// An empty component, as a zstd frame with one raw block, which is how zstd stores what it cannot
 /// compress.
@@ -33,15 +38,34 @@ fn cache() -> TempDir {
         .unwrap()
 }
 
-/// Loads the component and returns how often it was compiled.
+/// Loads the component, for which the program has no code, and returns how often it was compiled.
 fn loads_with(sha256: &str, engine: &Engine, cache: Option<&Path>) -> usize {
-    let compressed = compressed();
+    let source = Source { compressed: &compressed(), sha256, code: None };
+    compilations(engine, &source, cache)
+}
+
+fn compilations(engine: &Engine, source: &Source<'_>, cache: Option<&Path>) -> usize {
     let started = RefCell::new(0);
-    let source = Source { compressed: &compressed, sha256 };
     let count = |progress| *started.borrow_mut() += usize::from(progress == CompileProgress::Started);
-    load(engine, &source, cache, &count).unwrap();
+    load(engine, source, INCLUDED, cache, &count).unwrap();
     started.into_inner()
 }
+
+/// Machine code of the empty component for an engine, as it is in a program.
+fn packed(engine: &Engine) -> Vec<u8> {
+    let code = engine.precompile_component(&unpack::component(&compressed()).unwrap()).unwrap();
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&code).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// An engine whose settings are others than those of [`engine`].
+fn engine_with_fuel() -> Engine {
+    Engine::new(Config::new().wasm_component_model(true).consume_fuel(true)).unwrap()
+}
+
+/// The digest of some code, which is never computed again.
+const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 fn loads(cache: &TempDir) -> usize {
     loads_with("abc", &engine(), Some(cache.path()))
@@ -97,7 +121,7 @@ fn another_component_is_other_code_and_the_old_stays_until_it_is_unused_for_long
 #[test]
 fn other_settings_are_other_code_and_stay_beside_it() {
     let cache = cache();
-    let fuel = Engine::new(Config::new().wasm_component_model(true).consume_fuel(true)).unwrap();
+    let fuel = engine_with_fuel();
     let loads_with_fuel = || loads_with("abc", &fuel, Some(cache.path()));
     assert_eq!((loads(&cache), loads_with_fuel()), (1, 1));
     assert_eq!((loads(&cache), loads_with_fuel()), (0, 0));
@@ -155,10 +179,10 @@ fn a_link_in_place_of_the_file_is_replaced_and_its_target_untouched() {
     let (cache, elsewhere) = (cache(), cache());
     loads(&cache);
     let target = elsewhere.path().join("code");
-    fs::rename(file(&cache), &target).unwrap();
+    let path = file(&cache);
+    fs::rename(&path, &target).unwrap();
     let before = fs::read(&target).unwrap();
-    let name = name(&engine(), &Source { compressed: &[], sha256: "abc" });
-    symlink(&target, cache.path().join(DIRECTORY).join(name)).unwrap();
+    symlink(&target, &path).unwrap();
     assert_eq!((loads(&cache), loads(&cache)), (1, 0));
     assert!(!file(&cache).is_symlink());
     assert_eq!(fs::read(&target).unwrap(), before);
@@ -258,13 +282,100 @@ fn clearing_removes_the_code_and_is_no_error_without() {
 
 #[test]
 fn a_damaged_component_is_an_error() {
-    let source = |compressed| Source { compressed, sha256: "abc" };
+    let load = |compressed: &[u8]| {
+        let source = Source { compressed, sha256: "abc", code: None };
+        super::load(&engine(), &source, INCLUDED, None, &|_| ()).err().unwrap()
+    };
     let mut cut = compressed();
     cut.truncate(cut.len() - 3);
-    let error = load(&engine(), &source(&cut), None, &|_| ()).err().unwrap();
+    let error = load(&cut);
     assert!(matches!(error, CompileError::Decompress(_)), "{error:?}");
     let mut other = compressed();
     *other.last_mut().unwrap() = 7;
-    let error = load(&engine(), &source(&other), None, &|_| ()).err().unwrap();
+    let error = load(&other);
     assert!(matches!(error, CompileError::Compile(_)), "{error:?}");
+}
+
+#[test]
+fn code_in_the_program_is_unpacked_once_and_not_compiled() {
+    let (cache, engine) = (cache(), engine());
+    let (component, packed) = (compressed(), packed(&engine));
+    let source = |compressed| Source {
+        compressed: &component,
+        sha256: "abc",
+        code: Some(PackedCode { compressed, sha256: DIGEST }),
+    };
+    assert_eq!(compilations(&engine, &source(&packed), Some(cache.path())), 0);
+    let name = file(&cache).file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(name.ends_with(&format!("-{}.cwasm", &DIGEST[..32])), "{name}");
+    assert_eq!(file(&cache).metadata().unwrap().mode() & 0o777, 0o600);
+    // What is in the program is not looked at again.
+    assert_eq!(compilations(&engine, &source(b"damaged"), Some(cache.path())), 0);
+    // The file is checked as that of a compilation.
+    fs::set_permissions(file(&cache), Permissions::from_mode(0o602)).unwrap();
+    assert_eq!(compilations(&engine, &source(&packed), Some(cache.path())), 0);
+    assert_eq!(file(&cache).metadata().unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn without_a_cache_code_is_unpacked_into_memory() {
+    let engine = engine();
+    let (component, packed) = (compressed(), packed(&engine));
+    let code = Some(PackedCode { compressed: &packed, sha256: DIGEST });
+    let source = Source { compressed: &component, sha256: "abc", code };
+    assert_eq!(compilations(&engine, &source, None), 0);
+}
+
+#[test]
+fn code_that_cannot_be_used_is_compiled_for_this_machine_once() {
+    let cache = cache();
+    let (component, packed) = (compressed(), packed(&engine_with_fuel()));
+    let code = Some(PackedCode { compressed: &packed, sha256: DIGEST });
+    let source = Source { compressed: &component, sha256: "abc", code };
+    let compilations = || compilations(&engine(), &source, Some(cache.path()));
+    assert_eq!((compilations(), compilations()), (1, 0));
+    // The code of the program is not kept beside it.
+    assert!(!file(&cache).to_str().unwrap().contains(&DIGEST[..32]));
+}
+
+#[test]
+fn without_a_compiler_the_reason_is_told() {
+    let cache = cache();
+    let component = compressed();
+    let load = |code| {
+        let source = Source { compressed: &component, sha256: "abc", code };
+        load(&engine(), &source, None, Some(cache.path()), &|_| ()).err().unwrap()
+    };
+    let none = load(None).to_string();
+    assert!(none.contains("none for this kind of processor") && none.contains("`compile`"), "{none}");
+    let packed = packed(&engine_with_fuel());
+    let other = load(Some(PackedCode { compressed: &packed, sha256: DIGEST })).to_string();
+    assert!(other.contains("fuel") && other.contains("`compile`"), "{other}");
+    let damaged = load(Some(PackedCode { compressed: &packed[..packed.len() / 2], sha256: DIGEST }));
+    assert!(matches!(damaged, CompileError::Decompress(_)), "{damaged:?}");
+    assert_eq!(files(&cache), Vec::<PathBuf>::new());
+}
+
+/// Loads the real code into an engine that is told that its processor has only these features.
+fn load_real(has: fn(&str) -> Option<bool>) -> Result<Runnable, CompileError> {
+    let mut config = config(u64::MAX, Memories::default());
+    #[expect(unsafe_code, reason = "it decides which code is run")]
+    // SAFETY: nothing of the code is run here.
+    unsafe {
+        config.detect_host_feature(has)
+    };
+    let code = PackedCode { compressed: cx_python_component::CODE, sha256: cx_python_component::CODE_SHA256 };
+    let component = (cx_python_component::COMPRESSED, cx_python_component::SHA256);
+    let source = Source { compressed: component.0, sha256: component.1, code: Some(code) };
+    load(&Engine::new(&config).unwrap(), &source, None, None, &|_| ())
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_code_of_the_program_needs_what_processors_of_2009_have_and_says_so() {
+    const BASELINE: &[&str] = &["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cmpxchg16b"];
+    let runnable = load_real(|feature| Some(BASELINE.contains(&feature)));
+    assert!(runnable.unwrap().image.is_some());
+    let error = load_real(|feature| Some(feature != "sse4.2")).err().unwrap().to_string();
+    assert!(error.contains("has_sse42") && error.contains("`compile`"), "{error}");
 }

@@ -1,0 +1,1 @@
+../../src/engine/python/settings.rs
