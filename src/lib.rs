@@ -102,6 +102,12 @@
 //! is shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
 //! anything and lists the calls that it would have made.
 //!
+//! # Servers that ask the user
+//!
+//! A server can ask the user during a call, with a form or an address to open. The questions go to
+//! [`ExecutorBuilder::elicitor`] or [`Script::elicitor`], within the same bounds as approvals. Without
+//! either, and for a server with [`McpServer::elicitation`] off, they are refused.
+//!
 //! # State between runs
 //!
 //! Nothing of the script's memory is kept. With [`ExecutorBuilder::state`] scripts store JSON in a
@@ -188,7 +194,7 @@ pub use json::Json;
 pub use mcp::oauth as auth;
 #[cfg(feature = "mcp")]
 pub use mcp::{
-    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
+    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, Root, ServerState, ServerStats,
     StdioTransport,
 };
 pub use run::history::{History, HistoryLimits, RunRecord};
@@ -204,7 +210,8 @@ pub use storage::state::{StateScope, StateStore, StateUsage};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{
-    Approval, ApprovalRequest, AskAnnotation, AskReason, KnownServer, Progress, ProgressListener, Schema,
-    ServerDetails, ServerRequest, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode,
-    ToolList, ToolRequest, ToolResult, ToolRules,
+    Approval, ApprovalRequest, AskAnnotation, AskReason, ElicitationAnswer, ElicitationHandler,
+    ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError, FormField,
+    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool, ToolChange,
+    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult, ToolRules,
 };

@@ -28,6 +28,8 @@ pub(super) struct ServerEntry {
     pub(super) max_queued: Option<usize>,
     pub(super) queue_timeout: Option<Duration>,
     pub(super) rate_limit: Option<RateLimit>,
+    pub(super) elicitation: Option<bool>,
+    pub(super) roots: Vec<Text>,
 }
 
 impl ServerEntry {
@@ -49,6 +51,7 @@ impl ServerEntry {
         self.enabled.is_some()
             || self.allow.is_some()
             || self.read_only.is_some()
+            || self.elicitation.is_some()
             || !self.deny.is_empty()
             || !self.ask.is_empty()
     }
@@ -83,6 +86,7 @@ pub(super) struct HttpTarget {
 #[derive(Clone, Debug)]
 pub(super) struct OAuthEntry {
     pub(super) client_id: Option<Text>,
+    pub(super) client_metadata_url: Option<Text>,
     pub(super) client_secret: Option<Text>,
     pub(super) issuer: Option<Text>,
     pub(super) scopes: Vec<String>,

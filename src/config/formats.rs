@@ -52,10 +52,13 @@ pub(super) const SERVER_KEYS: &[&str] = &[
     "idleMs",
     "maxConcurrent",
     "rateLimit",
+    "elicitation",
+    "roots",
 ];
 
 /// Every key of `oauth`.
-pub(super) const OAUTH_KEYS: &[&str] = &["clientId", "clientSecret", "issuer", "scopes", "clientCredentials"];
+pub(super) const OAUTH_KEYS: &[&str] =
+    &["clientId", "clientMetadataUrl", "clientSecret", "issuer", "scopes", "clientCredentials"];
 
 /// Every key of `rateLimit`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];
@@ -219,6 +222,8 @@ fn own_rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
             .read(&["maxConcurrent"], |at| at.number(1, MAX_CONCURRENT, "calls"))
             .and_then(|calls| usize::try_from(calls).ok()),
         rate_limit: rate_limit(fields),
+        elicitation: fields.read(&["elicitation"], At::boolean),
+        roots: fields.read(&["roots"], At::texts).unwrap_or_default(),
         ..ServerEntry::default()
     }
 }
@@ -423,6 +428,7 @@ fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
     }
     Some(OAuthEntry {
         client_id: section.read(&["clientId"], At::text),
+        client_metadata_url: section.read(&["clientMetadataUrl"], At::text),
         client_secret: section.read(&["clientSecret"], At::text),
         issuer: section.read(&["issuer"], At::text),
         scopes: section.read(&["scopes"], At::strings).unwrap_or_default(),

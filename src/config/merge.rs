@@ -168,6 +168,7 @@ fn use_server(config: &mut Config, selected: Selected<'_>, scope: Scope<'_>) -> 
             return Ok(());
         }
     };
+    server.elicitation &= config.elicitation;
     // Lowest precedence first, so that the highest decides which tools are read-only.
     for restriction in restrictions.iter().rev() {
         restrict(&mut server, restriction);
@@ -199,6 +200,7 @@ fn restrict(server: &mut McpServer, Restriction { layer, entry }: &Restriction<'
     }
     server.rules.deny.extend_from_slice(&entry.deny);
     server.rules.ask.extend_from_slice(&entry.ask);
+    server.elicitation &= entry.elicitation.unwrap_or(true);
     // A tool that counts as read-only needs no approval.
     if layer.source.is_trusted() && entry.read_only.is_some() {
         server.rules.read_only = entry.read_only.iter().cloned().collect();

@@ -17,8 +17,19 @@ use crate::tools::AskAnnotation;
 use crate::tools::policy::is_pattern;
 
 /// Every key of the file.
-pub(super) const FILE_KEYS: &[&str] =
-    &["$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "limits", "cache"];
+pub(super) const FILE_KEYS: &[&str] = &[
+    "$schema",
+    "mcpServers",
+    "import",
+    "allow",
+    "deny",
+    "ask",
+    "readOnly",
+    "strict",
+    "elicitation",
+    "limits",
+    "cache",
+];
 
 /// The keys of a file of servers that is named on the command line.
 const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
@@ -116,6 +127,7 @@ fn own_fields(
     settings.ask = fields.read(&["ask"], |at| patterns_or_keywords(at, &AskAnnotation::ALL));
     settings.read_only = fields.read(&["readOnly"], |at| patterns_or_keywords(at, &[]));
     settings.strict = fields.read(&["strict"], At::boolean).or(settings.strict);
+    settings.elicitation = fields.read(&["elicitation"], At::boolean);
     if let Some(mut section) = fields.section("limits") {
         settings.limits.extend(limits(&mut section));
     }

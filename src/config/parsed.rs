@@ -16,6 +16,7 @@ pub(super) struct Settings {
     pub(super) ask: Option<Vec<String>>,
     pub(super) read_only: Option<Vec<String>>,
     pub(super) strict: Option<bool>,
+    pub(super) elicitation: Option<bool>,
     /// Of several for one limit the last one counts.
     pub(super) limits: Vec<LimitSetting>,
     pub(super) cache_enabled: Option<bool>,

@@ -59,6 +59,8 @@ pub struct Config {
     /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
     /// it.
     pub strict: bool,
+    /// Whether servers may ask the user questions during calls, those for which it is off aside.
+    pub elicitation: bool,
     /// Whether tool lists are cached on disk between processes.
     pub cache_enabled: bool,
     /// The cache directory, if it is not [`Directories::cache`](crate::Directories::cache).
@@ -211,6 +213,7 @@ impl Default for Config {
             max_limits: Limits::CEILING,
             max_runs: None,
             strict: false,
+            elicitation: true,
             cache_enabled: true,
             cache_directory: None,
             warnings: Vec::new(),

@@ -53,6 +53,10 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "strict");
         config.strict = strict;
     }
+    if let Some(elicitation) = settings.elicitation {
+        origin(config, "elicitation");
+        config.elicitation = elicitation;
+    }
     settings.limits.iter().for_each(|limit| set_limit(config, path, limit));
     if settings.max_runs.is_some() {
         origin(config, "maxRuns");
@@ -109,6 +113,14 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
             config.strict = true;
         }
         Some(false) if config.strict => ignore(config, "strict", ""),
+        _ => {}
+    }
+    match settings.elicitation {
+        Some(false) => {
+            config.add_origin("elicitation", path, file.locate("elicitation"));
+            config.elicitation = false;
+        }
+        Some(true) if !config.elicitation => ignore(config, "elicitation", ""),
         _ => {}
     }
     for limit in &settings.limits {

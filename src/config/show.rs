@@ -28,6 +28,7 @@ impl Config {
             // One list at most: that of all trusted files.
             "readOnly": self.rules.read_only.concat(),
             "strict": self.strict,
+            "elicitation": self.elicitation,
             "limits": limits(&self.limits),
             "maxLimits": limits(&self.max_limits),
             "maxRuns": self.max_runs,
@@ -74,6 +75,7 @@ impl Config {
                 "headers": masked(http.headers.keys()),
                 "oauth": http.oauth.as_ref().map(|oauth| json!({
                     "clientId": oauth.client_id.as_ref().map(|_| mask::MASK),
+                    "clientMetadataUrl": oauth.client_metadata_url,
                     "clientSecret": oauth.client_secret.as_ref().map(|_| mask::MASK),
                     "issuer": oauth.issuer,
                     "scopes": oauth.scopes,
@@ -91,6 +93,8 @@ impl Config {
             "connectTimeoutMs": milliseconds(server.connect_timeout),
             "idleMs": server.idle_timeout.map(milliseconds),
             "maxConcurrent": server.max_concurrent,
+            "elicitation": server.elicitation,
+            "roots": server.roots.iter().map(|root| &root.uri).collect::<Vec<_>>(),
             "maxQueued": server.max_queued,
             "queueTimeoutMs": milliseconds(server.queue_timeout),
             "rateLimit": server.rate_limit.map(|limit| json!({

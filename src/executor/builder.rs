@@ -34,7 +34,10 @@ use crate::tools::native::{self, NativeTools};
 use crate::tools::observed::Observed;
 use crate::tools::pins::Pins;
 use crate::tools::policy::Policy;
-use crate::tools::{Approval, ApprovalRequest, ToolDefinition, ToolDispatcher, ToolRules};
+use crate::tools::{
+    Approval, ApprovalRequest, ElicitationAnswer, ElicitationRequest, Elicitor, ToolDefinition,
+    ToolDispatcher, ToolRules,
+};
 
 /// How long engines are idle before their idle trim: longer than an agent pauses between two
 /// scripts.
@@ -47,6 +50,7 @@ pub struct ExecutorBuilder {
     pub(super) max_limits: Option<Limits>,
     rules: ToolRules,
     approver: Option<Approver>,
+    elicitor: Option<Elicitor>,
     hooks: Vec<Arc<dyn CallHook>>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
@@ -161,6 +165,23 @@ impl ExecutorBuilder {
         Answer: Future<Output = Approval> + Send + 'static,
     {
         self.approver = Some(Arc::new(move |request| approver(request).boxed()));
+        self
+    }
+
+    /// Sets what shows the questions of servers (elicitation) to the user: [`ElicitationRequest`]. An
+    /// MCP server asks only if [`McpServer::elicitation`](crate::McpServer::elicitation) is on.
+    ///
+    /// Questions and approval prompts share their bounds, and the future is polled in the same way:
+    /// [`approver`](Self::approver). A panic counts as [`ElicitationAnswer::Unavailable`].
+    #[must_use]
+    pub fn elicitor<Answer>(
+        mut self,
+        elicitor: impl Fn(ElicitationRequest) -> Answer + Send + Sync + 'static,
+    ) -> Self
+    where
+        Answer: Future<Output = ElicitationAnswer> + Send + 'static,
+    {
+        self.elicitor = Some(Arc::new(move |request| elicitor(request).boxed()));
         self
     }
 
@@ -371,6 +392,7 @@ impl ExecutorBuilder {
                 limits: self.limits,
                 max_limits,
                 approver: self.approver,
+                elicitor: self.elicitor,
                 hooks: self.hooks.into(),
                 servers: RwLock::new(Arc::new(set)),
                 server_options,

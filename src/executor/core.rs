@@ -30,7 +30,7 @@ use crate::storage::state::{DefaultScope, RunState, StateScope, StateStore};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::native::{self, NativeTools};
-use crate::tools::{KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
+use crate::tools::{Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
@@ -46,6 +46,7 @@ pub(super) struct Inner {
     pub(super) limits: Limits,
     pub(super) max_limits: Limits,
     pub(super) approver: Option<Approver>,
+    pub(super) elicitor: Option<Elicitor>,
     pub(super) hooks: Hooks,
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
@@ -214,6 +215,7 @@ impl Executor {
                 catalog: Arc::clone(&servers.catalog),
                 policies: [Arc::clone(&servers.policy), Arc::new(policy)],
                 approver: self.inner.approver.clone(),
+                elicitor: self.inner.elicitor.clone(),
                 hooks: Arc::clone(&self.inner.hooks),
                 state,
                 history: self.inner.history.clone(),

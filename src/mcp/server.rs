@@ -22,6 +22,7 @@ use super::limiter::Limiter;
 use super::lists::LIST_TIMEOUT;
 use super::notifications::Notifications;
 use super::oauth::Authorization;
+use super::questions::Questions;
 use super::settings::{McpServer, McpTransport};
 use super::start::{self, StartFailure};
 use super::stats::{CallTimes, ServerState, ServerStats};
@@ -235,7 +236,7 @@ impl UpstreamServer {
         let start = Start {
             server: Arc::clone(&self.name),
             handle: &self.handle,
-            notifications: Notifications::new(Arc::clone(&self.generation)),
+            notifications: Notifications::new(Arc::clone(&self.generation), Questions::new(&self.settings)),
             deadline,
             connect_timeout: self.settings.connect_timeout,
             revisions,

@@ -4,7 +4,7 @@ use crate::tools::rules::ToolRules;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
@@ -40,6 +40,22 @@ pub struct McpServer {
     pub rate_limit: Option<RateLimit>,
     /// Time without a call after which the connection is closed; `None` for never.
     pub idle_timeout: Option<Duration>,
+    /// Whether it may ask the user questions during calls (elicitation). They are passed to the run's
+    /// [`elicitor`](crate::Script::elicitor); a run without one refuses them. If this is off, the
+    /// server is told that this client has no elicitation. Default: on.
+    pub elicitation: bool,
+    /// The directories that it is told if it asks for roots. If there are none, it is told that this
+    /// client has no roots. Nothing else follows from them: a server can ignore them.
+    pub roots: Vec<Root>,
+}
+
+/// A directory that a server is told of as a root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its `file:` URI.
+    pub uri: String,
+    /// Its name for users.
+    pub name: String,
 }
 
 /// How a server is reached.
@@ -106,6 +122,10 @@ pub struct OAuth {
     /// The id of a client that was registered manually. Without it a client is registered
     /// dynamically.
     pub client_id: Option<String>,
+    /// The address of a client id metadata document: an `https` URL with a path, which is this client's
+    /// id at authorization servers that take such ids. It is preferred to registering dynamically. The
+    /// document must allow redirects to `http://127.0.0.1/callback` on any port.
+    pub client_metadata_url: Option<String>,
     /// The client's secret, if it has one. Requires [`issuer`](Self::issuer), so that the secret is
     /// sent to no other server.
     pub client_secret: Option<String>,
@@ -126,6 +146,16 @@ pub struct RateLimit {
     pub calls: NonZeroU32,
     /// The period.
     pub period: Duration,
+}
+
+impl Root {
+    /// The root of an absolute path, with the path's last part as its name. `None` for a relative path.
+    pub fn from_directory(path: impl AsRef<Path>) -> Option<Self> {
+        let path = path.as_ref();
+        let uri = Url::from_file_path(path).ok()?.into();
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Some(Self { uri, name })
+    }
 }
 
 impl McpServer {
@@ -173,6 +203,8 @@ impl McpServer {
             queue_timeout: Self::DEFAULT_QUEUE_TIMEOUT,
             rate_limit: None,
             idle_timeout: None,
+            elicitation: true,
+            roots: Vec::new(),
         }
     }
 
@@ -237,6 +269,20 @@ impl McpServer {
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets whether it may ask the user questions during calls.
+    #[must_use]
+    pub fn elicitation(mut self, is_on: bool) -> Self {
+        self.elicitation = is_on;
+        self
+    }
+
+    /// Adds a directory that it is told if it asks for roots.
+    #[must_use]
+    pub fn root(mut self, root: Root) -> Self {
+        self.roots.push(root);
         self
     }
 
@@ -306,6 +352,7 @@ impl fmt::Debug for OAuth {
         formatter
             .debug_struct("OAuth")
             .field("client_id", &self.client_id)
+            .field("client_metadata_url", &self.client_metadata_url)
             .field("client_secret", &self.client_secret.as_ref().map(|_| "hidden"))
             .field("issuer", &self.issuer)
             .field("scopes", &self.scopes)

@@ -90,6 +90,7 @@ fn request(server: &str, tool: &str, arguments: Value) -> ToolRequest {
         deadline: Instant::now() + Duration::from_secs(30),
         cancel: CancellationToken::new(),
         on_progress: None,
+        on_elicitation: None,
     }
 }
 
@@ -133,6 +134,14 @@ async fn one_process_serves_all_calls() {
     }
     assert!(upstream.tool_names().await.unwrap().starts_with(&["echo".to_owned()]));
     assert_eq!(upstream.notes().matches("started").count(), 1);
+    let declared = r#"capabilities {"elicitation": {"form": {}, "url": {}}}"#;
+    assert!(upstream.notes().contains(declared), "{}", upstream.notes());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_switched_off_is_not_declared() {
+    let upstream = Upstream::with("well", |server| server.elicitation(false));
+    upstream.tool_names().await.unwrap();
     assert!(upstream.notes().contains("capabilities {}"), "{}", upstream.notes());
 }
 

@@ -354,6 +354,7 @@ impl ExecutionContext {
             deadline: self.call_deadline(),
             cancel: self.cancel.clone(),
             on_progress: self.progress_listener(resolved),
+            on_elicitation: self.on_elicitation.clone(),
         };
         let result = resolved.dispatcher().call(request).await?;
         // A stored list may be older than the server's output schema, and the value must not depend

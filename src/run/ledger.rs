@@ -46,8 +46,6 @@ pub(crate) struct Ledger {
     output_bytes: usize,
     output_bytes_dropped: u64,
     emitted_bytes: usize,
-    /// Number of approval prompts that were shown or wait to be shown.
-    questions: u32,
     planned: Vec<PlannedCall>,
     planned_bytes: usize,
     planned_dropped: u64,
@@ -212,13 +210,6 @@ impl Ledger {
             has_returned: !self.returned.is_empty(),
             last_failure: self.records.iter().rev().find_map(failure),
         }
-    }
-
-    /// Takes one of the run's approval prompts; `false` if none is left.
-    pub(crate) fn reserve_question(&mut self, limits: &Limits) -> bool {
-        let is_free = self.questions < limits.questions;
-        self.questions += u32::from(is_free);
-        is_free
     }
 
     /// Keeps a call that a dry run does not make, or counts it if there is no space.

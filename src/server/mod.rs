@@ -43,8 +43,10 @@ mod tasks;
 
 mod approval;
 mod arguments;
+mod elicitation;
 mod incoming;
 mod notifications;
+mod prompt;
 
 mod answer;
 mod guide;

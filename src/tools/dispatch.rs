@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::elicitation::ElicitationHandler;
 use super::error::{ToolError, ToolErrorCode};
 use super::result::ToolResult;
 use super::schema::Schema;
@@ -117,10 +118,14 @@ pub struct ToolRequest {
     pub cancel: CancellationToken,
     /// Receives the call's progress notifications, if anything listens.
     pub on_progress: Option<ProgressListener>,
+    /// Answers what the server asks the user during the call; `None` if nobody can be asked. While it
+    /// waits, the time limits of the call stand still.
+    pub on_elicitation: Option<ElicitationHandler>,
 }
 
 impl ToolRequest {
-    /// A call that nothing cancels and whose progress nobody follows; both can be set.
+    /// A call that nothing cancels, whose progress nobody follows, and during which nobody is asked;
+    /// all three can be set.
     pub fn new(
         server: impl Into<Arc<str>>,
         tool: impl Into<Arc<str>>,
@@ -134,6 +139,7 @@ impl ToolRequest {
             deadline,
             cancel: CancellationToken::new(),
             on_progress: None,
+            on_elicitation: None,
         }
     }
 }

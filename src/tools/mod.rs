@@ -4,7 +4,9 @@
 //! leaves through a [`ToolDispatcher`]: one for native tools, one for MCP servers.
 
 mod dispatch;
+mod elicitation;
 mod error;
+mod form;
 mod result;
 mod schema;
 mod tool;
@@ -29,7 +31,12 @@ pub use dispatch::{
     Progress, ProgressListener, ServerDetails, ServerRequest, ToolDefinition, ToolDispatcher, ToolList,
     ToolRequest,
 };
+pub(crate) use elicitation::Elicitor;
+pub use elicitation::{
+    ElicitationAnswer, ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest,
+};
 pub use error::{ToolError, ToolErrorCode};
+pub use form::{FieldKind, Form, FormError, FormField, FormOption};
 pub use pins::ToolChange;
 pub use result::ToolResult;
 pub use rules::ToolRules;

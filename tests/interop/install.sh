@@ -76,6 +76,10 @@ frameworks() {
     install_python python frameworks/first.txt
 }
 
+conformance_suite() {
+    install_node conformance
+}
+
 more_frameworks() {
     # One framework's optional packages are another JavaScript engine.
     install_node frameworks --omit=optional
@@ -85,6 +89,7 @@ more_frameworks() {
 
 part servers_and_clients "$directory" package-lock.json requirements.txt requirements-old.txt
 part frameworks "$directory/frameworks" frameworks/first.txt
+part conformance_suite "$directory/conformance" conformance/package-lock.json
 if [ "${2:-}" = all ]; then
     part more_frameworks "$directory/more-frameworks" frameworks/package-lock.json frameworks/sdk-1.txt frameworks/sdk-2.txt
 fi

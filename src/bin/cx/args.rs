@@ -301,6 +301,10 @@ pub(crate) enum AuthCommand {
         #[command(flatten)]
         server: AuthServer,
 
+        /// Ask for this scope too, with those that were granted before
+        #[arg(long, value_name = "SCOPE")]
+        scope: Vec<String>,
+
         /// Only print the URL to open
         #[arg(long)]
         no_browser: bool,

@@ -12,6 +12,7 @@ mod http;
 mod logging;
 mod output;
 mod pins;
+mod question;
 mod run;
 mod serve;
 mod setup;

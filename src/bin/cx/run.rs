@@ -27,8 +27,13 @@ const MAX_CLOSE: Duration = Duration::from_secs(12);
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let (source, name, language) = read_source(&arguments)?;
-    let config = setup::load(arguments.script.mcp_config.clone())?;
+    let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
+    let has_terminal = Console::has_terminal();
+    if !has_terminal {
+        // Servers do without questions if they know that nobody can be asked.
+        config.servers.iter_mut().for_each(|server| server.elicitation = false);
+    }
     let limits = arguments.script.limits(config.limits);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
     let executor = setup::builder(config)
@@ -67,9 +72,10 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         let console = Arc::clone(&console);
         script = script.on_progress(move |progress| console.print_progress(progress));
     }
-    if Console::has_terminal() {
-        let console = Arc::clone(&console);
-        script = script.approver(move |request| Arc::clone(&console).ask(request));
+    if has_terminal {
+        let (approvals, questions) = (Arc::clone(&console), Arc::clone(&console));
+        script = script.approver(move |request| Arc::clone(&approvals).ask(request));
+        script = script.elicitor(move |request| Arc::clone(&questions).elicit(request));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {

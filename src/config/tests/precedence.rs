@@ -247,6 +247,27 @@ fn an_entry_may_narrow_a_server_from_elsewhere() {
 }
 
 #[test]
+fn questions_and_roots_are_set_for_each_server() {
+    let entries = r#"{"mcpServers": {
+        "a": {"command": "a", "roots": ["~/my work", "file:///srv/data"]},
+        "b": {"command": "b", "elicitation": false},
+        "c": {"command": "c", "roots": ["relative"]}
+    }}"#;
+    let place = Place::new().file("home/.config/cx/config.json", entries);
+    let config = place.load();
+    let [a, b] = &config.servers[..] else { panic!("{:?}", config.servers) };
+    assert!(config.elicitation && a.elicitation && !b.elicitation);
+    let work = place.path("home/my work").display().to_string().replace(' ', "%20");
+    let roots: Vec<&str> = a.roots.iter().map(|root| root.uri.as_str()).collect();
+    assert_eq!(roots, [format!("file://{work}").as_str(), "file:///srv/data"]);
+    assert_eq!(a.roots[0].name, "my work");
+    assert!(config.skipped[0].reason.contains("`mcpServers.c.roots[0]`"), "{:?}", config.skipped);
+    // For all servers at once.
+    let place = place.file("work/.cx.json", r#"{"elicitation": false}"#).trust("work/.cx.json");
+    assert!(place.load().servers.iter().all(|server| !server.elicitation));
+}
+
+#[test]
 fn a_missing_variable_stops_one_server_only() {
     let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"T": "${NOPE}"}}, "b": {"command": "y"}}}"#;
     let place = Place::new().file("home/.config/cx/config.json", text).file("named.json", text);

@@ -160,6 +160,23 @@ fn cf_181_a_workspace_only_adds_questions() {
 }
 
 #[test]
+fn cf_181_a_workspace_switches_questions_of_servers_off_and_not_on() {
+    let user = r#"{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b", "elicitation": false}}}"#;
+    let place = Place::new().file("home/.config/cx/config.json", user);
+    let asks = |place: &Place| -> Vec<bool> {
+        place.load().servers.iter().map(|server| server.elicitation).collect()
+    };
+    let place = place.file("work/.cx.json", r#"{"mcpServers": {"a": {"elicitation": false}}}"#);
+    assert_eq!(asks(&place), [false, false]);
+    let on = r#"{"elicitation": true, "mcpServers": {"b": {"elicitation": true, "roots": ["/"]}}}"#;
+    let place = place.file("work/.cx.json", on);
+    assert_eq!(asks(&place), [true, false]);
+    assert!(place.load().servers.iter().all(|server| server.roots.is_empty()));
+    let place = place.file("work/.cx.json", r#"{"elicitation": false}"#);
+    assert_eq!(asks(&place), [false, false]);
+}
+
+#[test]
 fn cf_181_a_broken_file_does_not_drop_what_it_denies() {
     let place = Place::new().file("work/.cx.json", r#"{"deny": ["git.*"], "allow": 5}"#);
     assert!(place.load_with(&[]).unwrap_err().to_string().contains("`allow`"));

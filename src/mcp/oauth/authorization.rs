@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::address::is_private;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
 use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
+use crate::mcp::address::is_private;
 use crate::mcp::errors::{closed, sign_in};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
@@ -145,6 +145,27 @@ impl Authorization {
     ) -> Result<T, ToolError> {
         let ended = tokio::spawn(work).await;
         ended.unwrap_or_else(|_runtime_ends| Err(self.unavailable("did not renew the sign-in")))
+    }
+
+    /// Returns the stored token instead of one that lacks a scope, if the user has signed in again.
+    ///
+    /// # Errors
+    ///
+    /// If it would be sent unencrypted.
+    pub(crate) async fn reload(
+        &self,
+        url: &Url,
+        lacking: Option<&Token>,
+    ) -> Result<Option<Token>, ToolError> {
+        let _one_at_a_time = self.renewing.lock().await;
+        let secret = self.stored().await.as_ref().and_then(secret);
+        let is_valid = |secret: &Secret| secret.remaining.is_none_or(|remaining| remaining > EARLY);
+        let is_other = |secret: &Secret| {
+            Token::new(&secret.access_token)
+                .is_some_and(|token| lacking.is_none_or(|lacking| lacking.0 != token.0))
+        };
+        let other = secret.filter(|secret| is_valid(secret) && is_other(secret));
+        self.check_address(url, other.and_then(|secret| self.store_in_cache(&secret)))
     }
 
     /// Replaces a token that the server did not accept. `None` if the user has to sign in.

@@ -4,6 +4,8 @@
 mod clients;
 /// Agent frameworks over stdio.
 mod frameworks;
+/// The official conformance suite, with cx as its client and as its server.
+mod conformance;
 /// Servers over HTTP, with and without a token.
 mod http;
 /// Servers in Python: one SDK of before, one of now.
