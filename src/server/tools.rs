@@ -99,8 +99,9 @@ fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
         let mut schema = match parameter {
             RunParameter::Code => json!({ "type": "string" }),
             // Any JSON is taken, but some clients cannot load a parameter that has not one type, and
-            // some take a list of types for text. Models mostly send an object.
-            RunParameter::Input => json!({ "type": "object" }),
+            // some take a list of types for text. Models mostly send an object. Some clients would
+            // refuse its fields if the schema did not allow them.
+            RunParameter::Input => json!({ "type": "object", "additionalProperties": true }),
             RunParameter::AllowedTools => {
                 json!({ "type": "array", "items": { "type": "string" }, "description": "e.g. server.*" })
             }
