@@ -8,7 +8,7 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 CX = $(CARGO_TARGET_DIR)/release/cx
 
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc deny bench picture component
-.PHONY: v8 interop
+.PHONY: v8 interop frameworks
 .PHONY: fuzz growth differential
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
@@ -115,6 +115,11 @@ v8:
 
 interop:
 	@tests/interop/install.sh $(CX_INTEROP_DIR)
+
+## Load and call the tools with every agent framework that the tests know. Two of them are part of `test`.
+frameworks: v8
+	@tests/interop/install.sh $(CX_INTEROP_DIR) all
+	CX_FRAMEWORKS=all cargo test --locked --test it frameworks:: -- --nocapture --test-threads 1
 
 ## Run each fuzz target for so long, from its seeds and from what earlier runs found. Needs a nightly toolchain and
 ## `cargo install cargo-fuzz`. A short form of each is part of `test`.

@@ -2,6 +2,8 @@
 
 /// Clients over stdio and HTTP.
 mod clients;
+/// Agent frameworks over stdio.
+mod frameworks;
 /// Servers over HTTP, with and without a token.
 mod http;
 /// Servers in Python: one SDK of before, one of now.
