@@ -3,6 +3,7 @@
 import { core, primordials } from "ext:core/mod.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { McpToolError, toolError } from "ext:cx/40_errors.js";
+import { remember } from "ext:cx/42_answers.js";
 
 const {
   ArrayIsArray,
@@ -88,12 +89,12 @@ export function name(what, value) {
 }
 
 async function callPair(server, tool, args) {
-  return decode(await ops.op_cx_call(server, tool, argumentsOf(server, tool, args)));
+  return remember(decode(await ops.op_cx_call(server, tool, argumentsOf(server, tool, args))));
 }
 
 async function callMCPTool(fullName, args) {
   const tool = name("the tool's name", fullName);
-  return decode(await ops.op_cx_call_full(tool, argumentsOf(undefined, tool, args)));
+  return remember(decode(await ops.op_cx_call_full(tool, argumentsOf(undefined, tool, args))));
 }
 
 // --- tools.<server>.<tool> -------------------------------------------------------------------
@@ -299,7 +300,11 @@ function call_tools(calls) {
   const results = [];
   let next = 0;
   for (let index = 0; index < requests.length; index++) {
-    append(results, ObjectHasOwn(requests[index], "ok") ? requests[index] : answers[next++]);
+    const result = ObjectHasOwn(requests[index], "ok") ? requests[index] : answers[next++];
+    if (ObjectHasOwn(result, "result")) {
+      remember(result.result);
+    }
+    append(results, result);
   }
   return results;
 }

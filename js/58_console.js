@@ -15,7 +15,7 @@ import {
   read,
 } from "ext:cx/32_objects.js";
 import { beginInspection, inspectIn, isSpentIn } from "ext:cx/35_inspect.js";
-import { toJson } from "ext:cx/30_json.js";
+import { toLooseJson } from "ext:cx/30_json.js";
 
 const {
   ErrorCaptureStackTrace,
@@ -132,7 +132,7 @@ function textOf(context, value) {
 
 function jsonOf(context, value) {
   try {
-    return toJson("value", value);
+    return toLooseJson("value", value);
   } catch {
     return inspectIn(context, value);
   }

@@ -3,6 +3,7 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import { setReportError } from "ext:cx/10_web.js";
+import "ext:cx/12_temporal.js";
 import { guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
 import "ext:cx/22_buffer_guards.js";
@@ -80,6 +81,7 @@ async function warmUp() {
   const { callMCPTool, call_tool, console, searchTools, tools } = globalThis;
   await run(async () => {
     call_tool("a-b", "c", { d: 1 });
+    JSON.parse("1");
     await searchTools("c");
     await callMCPTool("mcp__a-b__c");
     console.log("a");

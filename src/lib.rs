@@ -201,8 +201,8 @@ pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
 pub use run::limits::Limits;
 pub use run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ScriptError, ToolCallRecord,
-    ToolCallStatus, Usage,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ReturnedShape, ScriptError,
+    ToolCallRecord, ToolCallStatus, Usage,
 };
 pub use run::script::{CallProgress, Language, Script};
 #[cfg(feature = "state")]
@@ -212,6 +212,6 @@ pub use tokio_util::sync::CancellationToken;
 pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, ElicitationAnswer, ElicitationHandler,
     ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError, FormField,
-    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerRequest, Tool, ToolChange,
+    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool, ToolChange,
     ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult, ToolRules,
 };

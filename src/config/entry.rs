@@ -13,6 +13,7 @@ pub(super) struct ServerEntry {
     pub(super) name: String,
     pub(super) key: Key,
     pub(super) location: Option<Location>,
+    pub(super) description: Option<String>,
     pub(super) enabled: Option<bool>,
     pub(super) allow: Option<Vec<String>>,
     pub(super) deny: Vec<String>,

@@ -33,6 +33,7 @@ const MAX_CONCURRENT: u64 = 1_024;
 
 /// Every key of a server in cx's own file.
 pub(super) const SERVER_KEYS: &[&str] = &[
+    "description",
     "type",
     "command",
     "args",
@@ -195,6 +196,7 @@ pub(super) fn server(
     };
     entry.allow = fields.read(dialect.names().allow, At::strings);
     entry.deny = fields.read(dialect.names().deny, At::strings).unwrap_or_default();
+    entry.description = description(&mut fields, dialect);
     entry.target = target(&mut fields, dialect);
     (entry.name, entry.key, entry.location) = (name.to_owned(), key.clone(), node.location);
     let is_usable = entry.target.is_some() || entry.restricts();
@@ -245,6 +247,15 @@ fn foreign_rules(fields: &mut Fields<'_, '_>, dialect: Dialect) -> ServerEntry {
         connect_timeout: time("startup_timeout_sec", 1, MAX_CONNECT_TIMEOUT),
         ..ServerEntry::default()
     }
+}
+
+/// What the server is for. In other clients' files, where other programs use the key, a value that
+/// is not a string is ignored.
+fn description(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<String> {
+    if dialect.is_own() {
+        return fields.read(&["description"], At::string);
+    }
+    fields.find(&["description"]).and_then(|(_, node)| node.as_str()).map(str::to_owned)
 }
 
 fn rate_limit(fields: &mut Fields<'_, '_>) -> Option<RateLimit> {

@@ -27,6 +27,7 @@ pub(super) fn resolve(entry: &ServerEntry, scope: Scope<'_>) -> Result<McpServer
     if !expander.findings.is_empty() {
         return Err(expander.findings);
     }
+    server.description.clone_from(&entry.description);
     server.rules = entry.rules();
     server.call_timeout = entry.call_timeout.unwrap_or(server.call_timeout);
     server.connect_timeout = entry.connect_timeout.unwrap_or(server.connect_timeout);

@@ -84,6 +84,7 @@ impl Config {
             }),
         };
         let rules = json!({
+            "description": server.description,
             "allow": lists(&server.rules.allow),
             "deny": server.rules.deny,
             "ask": server.rules.ask,

@@ -46,7 +46,7 @@ fn an_entry_with_everything() {
         r#"{"mcpServers": {
             "fs": {"type": "stdio", "command": "${HOME}/bin/fs",
                    "args": ["-v", "${NOPE:-x}${EMPTY:-y}${EMPTY}", "$HOME", "${TRICKY}"],
-                   "env": {"A": "env:HOME", "B": "a ${HOME} b"}, "cwd": "${HOME}", "timeoutMs": 1500},
+                   "env": {"A": "env:HOME", "B": "a ${HOME} b"}, "cwd": "${HOME}", "timeoutMs": 1500, "description": "Files of ${HOME}"},
             "off": {"command": "${NOPE}", "env": {"A": "env:NOPE"}, "enabled": false},
             "plain.name-2": {"command": "plain", "enabled": true}
         }}"#,
@@ -57,6 +57,7 @@ fn an_entry_with_everything() {
         .env("A", "/home/ada")
         .env("B", "a /home/ada b")
         .cwd("/home/ada")
+        .description("Files of ${HOME}")
         .call_timeout(Duration::from_millis(1500));
     assert_eq!(servers, [expected, McpServer::stdio("plain.name-2", "plain")]);
     assert!(parse(r#"{"mcpServers": {}}"#).unwrap().is_empty());
@@ -112,7 +113,7 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         (r#"{"command": "x", "disabled": true}"#, "`.disabled`: unknown key | write `\"enabled\": false`"),
         (
             r#"{"command": "x", "autoApprove": ["*"]}"#,
-            "`.autoApprove`: unknown key | known keys: type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, ask, readOnly, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, rateLimit",
+            "`.autoApprove`: unknown key | known keys: description, type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, ask, readOnly, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, rateLimit",
         ),
         (
             r#"{"command": "x", "type": "pigeon"}"#,

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use tokio::sync::oneshot;
 
-use crate::engine::failure;
 use crate::engine::resident;
 use crate::engine::stop::{Stop, StopReason};
 use crate::engine::watchdog::{CpuMeter, Progress, Watchdog, Watched};
+use crate::engine::{failure, hints};
 use crate::error::Error;
 use crate::run::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
@@ -722,7 +722,10 @@ impl<E: Engine> Shared<E> {
         context.turn.end();
         if let Some((reply, permit)) = answered {
             let result = match run {
-                Ok(outcome) => Ok(context.finish(outcome, measured)),
+                Ok(outcome) => {
+                    hints::warn_of_null(&outcome, &context);
+                    Ok(context.finish(outcome, measured))
+                }
                 Err(panic) => {
                     context.cancel.cancel();
                     Err(Error::WorkerLost { message: panic_message(&panic) })

@@ -547,6 +547,7 @@ fn not_run(error: ScriptError, usage: Usage) -> ExecuteResult {
         outcome: Outcome::Failed(error),
         logs: Vec::new(),
         tool_calls: Vec::new(),
+        returned: Vec::new(),
         planned_calls: None,
         usage,
     }

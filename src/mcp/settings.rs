@@ -18,6 +18,9 @@ use url::Url;
 pub struct McpServer {
     /// The server's name in scripts: `tools.<name>`.
     pub name: String,
+    /// What it is for, in one sentence or a few. Scripts can read it before the server is started;
+    /// nothing else uses it.
+    pub description: Option<String>,
     /// How to reach it.
     pub transport: McpTransport,
     /// Which of its tools may be called, which calls need approval, and which tools only read.
@@ -190,6 +193,7 @@ impl McpServer {
     fn new(name: impl Into<String>, transport: McpTransport) -> Self {
         Self {
             name: name.into(),
+            description: None,
             transport,
             rules: ToolRules::new(),
             connect_timeout: Self::DEFAULT_CONNECT_TIMEOUT,
@@ -202,6 +206,13 @@ impl McpServer {
             elicitation: true,
             roots: Vec::new(),
         }
+    }
+
+    /// Sets what the server is for.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
     }
 
     /// Adds arguments for the program. No effect on an HTTP server.

@@ -9,12 +9,13 @@ use crate::json::{self, Json, TreeError};
 use crate::run::approval::Question;
 use crate::run::context::{ExecutionContext, denied, over};
 use crate::run::hooks::{self, HookedCall};
-use crate::run::ledger::{Call, Ledger, RecordId};
+use crate::run::ledger::{Call, CallFacts, Ledger, RecordId};
 use crate::run::result::{PlannedCall, ToolCallStatus};
 use crate::run::script::CallProgress;
 use crate::tools::approval::Effects;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::names::kind;
+use crate::tools::shape::Shape;
 use crate::tools::{ProgressListener, ServerRequest, ToolError, ToolErrorCode, ToolRequest};
 
 /// Maximum bytes of a tool's error message that are kept if it is larger than a script may receive.
@@ -163,7 +164,9 @@ impl ExecutionContext {
     ) -> Result<Json, ToolError> {
         let hooks = &self.environment.hooks;
         if hooks.is_empty() {
-            return send(arguments).await;
+            let value = send(arguments).await?;
+            self.note_returned(call, &value, None);
+            return Ok(value);
         }
         let mut hooked = HookedCall {
             server: call.server.to_owned(),
@@ -182,7 +185,35 @@ impl ExecutionContext {
         hooks::after(hooks, called, &hooked, &mut result).await;
         let value = result.map_err(|error| error.for_tool(call.server, call.tool))?;
         self.check_result_bytes("the result", value.text().len())?;
+        self.note_returned(call, &value, None);
         Ok(value)
+    }
+
+    /// Keeps the shape of a value that the script receives. `shape` is its shape, if it is known.
+    fn note_returned(&self, call: Call<'_>, value: &Json, shape: Option<Shape>) {
+        let is_wanted = self.ledger.lock().wants_shape(call.server, call.tool);
+        if is_wanted {
+            let shape = shape.unwrap_or_else(|| Shape::from_text(value));
+            self.ledger.lock().add_shape(call.server, call.tool, shape);
+        }
+    }
+
+    /// The same for the result of a tool, unless there are hooks: they may change what the script
+    /// receives, so it is noted after them.
+    fn note_result(&self, call: Call<'_>, value: &Json, shape: Option<Shape>) {
+        if self.environment.hooks.is_empty() {
+            self.note_returned(call, value, shape);
+        }
+    }
+
+    /// What the calls have come to so far.
+    pub(crate) fn call_facts(&self) -> CallFacts {
+        self.ledger.lock().facts()
+    }
+
+    /// Whether a value that the script received has a field of this name, at any level.
+    pub(crate) fn has_returned_field(&self, name: &str) -> bool {
+        self.ledger.lock().has_returned_field(name)
     }
 
     /// Checks the arguments, then sends the call, or plans it in a dry run.
@@ -212,7 +243,7 @@ impl ExecutionContext {
             arguments,
             reason: reason.clone(),
         });
-        self.send(call, question, self.dispatch(&resolved, arguments)).await
+        self.send(call, question, self.dispatch(call, &resolved, arguments)).await
     }
 
     /// Requests approval if the call needs it, waits for a slot, and records the call and what
@@ -235,10 +266,21 @@ impl ExecutionContext {
         result.map_err(|error| error.for_tool(call.server, call.tool))
     }
 
+    /// The permitted tool with this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Catalog::resolve`](crate::tools::catalog::Catalog::resolve); `ToolDenied` for a tool
+    /// that the run may not call.
+    pub(crate) async fn permitted_tool(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
+        let tool = self.resolve(name).await?;
+        if self.permits(&tool.server, &tool.tool) { Ok(tool) } else { Err(denied(&tool.server, &tool.tool)) }
+    }
+
     /// The permitted tool with this name, or `None` if there is none.
     pub(crate) async fn tool(&self, name: ToolName) -> Result<Option<ResolvedTool>, ToolError> {
-        match self.resolve(name).await {
-            Ok(tool) => Ok(self.permits(&tool.server, &tool.tool).then_some(tool)),
+        match self.permitted_tool(name).await {
+            Ok(tool) => Ok(Some(tool)),
             Err(error) if matches!(error.code, ToolErrorCode::ToolNotFound | ToolErrorCode::ToolDenied) => {
                 Ok(None)
             }
@@ -301,6 +343,7 @@ impl ExecutionContext {
 
     async fn dispatch(
         &self,
+        call: Call<'_>,
         resolved: &ResolvedTool,
         arguments: Map<String, Value>,
     ) -> Result<Json, ToolError> {
@@ -314,10 +357,18 @@ impl ExecutionContext {
             on_elicitation: self.on_elicitation.clone(),
         };
         let result = resolved.dispatcher().call(request).await?;
+        // A stored list may be older than the server's output schema, and the value must not depend
+        // on its age. An error leaves the list that is there.
+        let again = if result.may_be_wrapped() {
+            self.environment.catalog.resolve_again(resolved, self.latest_deadline()).await.ok().flatten()
+        } else {
+            None
+        };
+        let resolved = again.as_ref().unwrap_or(resolved);
         let value = result.into_value(resolved.definition().output_schema.as_ref());
         let value = value.map_err(|error| self.bounded(error))?;
         self.check_result_bytes("the result", value.text().len())?;
-        resolved.observe(&value);
+        self.note_result(call, &value, resolved.observe(&value));
         Ok(value)
     }
 
@@ -358,6 +409,7 @@ impl ExecutionContext {
             // As they would be sent, which differs from how the script wrote them.
             arguments: Json::from(Value::Object(arguments)),
         });
+        self.note_result(call, &sample, None);
         Ok(sample)
     }
 

@@ -24,7 +24,7 @@ use crate::storage::state::StateCall;
 use crate::tools::approval::Approver;
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::policy::Policy;
-use crate::tools::{ElicitationHandler, Elicitor, ToolError, ToolErrorCode};
+use crate::tools::{ElicitationHandler, Elicitor, ServerDetails, ToolError, ToolErrorCode};
 
 /// The host's state of one run. Shared by the script's thread, the watchdog and the waiting caller.
 /// Every decision about a call is made here, so no engine can omit one.
@@ -225,6 +225,21 @@ impl ExecutionContext {
             self.log(LogLevel::Warn, format!("the tools of `{server}` are missing: {failure}"));
         }
         Ok(tools)
+    }
+
+    /// The canonical name of a server that the run may see, and what is known of it without asking
+    /// it.
+    pub(crate) fn server_details(&self, server: &str) -> Result<(&Arc<str>, ServerDetails), ToolError> {
+        let (name, dispatcher) = self.environment.catalog.dispatcher(server)?;
+        if !self.may_permit_server(name) {
+            return Err(denied(name, "*"));
+        }
+        Ok((name, dispatcher.details(name)))
+    }
+
+    /// The name of a server in Python scripts.
+    pub(crate) fn python_alias(&self, server: &str) -> String {
+        self.environment.catalog.python_alias(server)
     }
 
     /// The permitted tools of one server, in its order.

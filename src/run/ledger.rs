@@ -7,6 +7,8 @@ use crate::run::limits::Limits;
 use crate::run::result::{
     ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
+use crate::run::returned::Returned;
+use crate::tools::shape::Shape;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of calls that wait for a free slot at once. Reached only with a large call limit
@@ -38,6 +40,7 @@ pub(crate) struct Ledger {
     unfinished_calls: u32,
     unfinished_argument_bytes: usize,
     records: Vec<OpenRecord>,
+    returned: Returned,
     result_bytes: u64,
     output: Vec<Output>,
     output_bytes: usize,
@@ -61,6 +64,18 @@ pub(crate) struct Call<'a> {
     pub(crate) tool: &'a str,
     /// Bytes of the arguments as the script wrote them.
     pub(crate) argument_bytes: usize,
+}
+
+/// What the calls of a run have come to so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallFacts {
+    /// Whether calls are unfinished. While a script is at an error these are the calls that it does
+    /// not await.
+    pub(crate) has_unfinished: bool,
+    /// Whether a call has returned a value.
+    pub(crate) has_returned: bool,
+    /// The code of the last call that failed after it was sent.
+    pub(crate) last_failure: Option<ToolErrorCode>,
 }
 
 /// Identifies the record of a call. It refers to none if the run has [`ToolCallRecord::KEPT`]
@@ -169,6 +184,34 @@ impl Ledger {
         self.result_bytes += bytes as u64;
     }
 
+    /// Whether the shape of another result of the tool is wanted.
+    pub(crate) fn wants_shape(&self, server: &str, tool: &str) -> bool {
+        !self.is_over && self.returned.wants(server, tool)
+    }
+
+    /// Adds the shape of a value that the script received.
+    pub(crate) fn add_shape(&mut self, server: &str, tool: &str, shape: Shape) {
+        self.returned.add(server, tool, shape);
+    }
+
+    /// Whether a value that the script received has a field of this name, at any level.
+    pub(crate) fn has_returned_field(&self, name: &str) -> bool {
+        self.returned.has_field(name)
+    }
+
+    /// What the calls have come to so far.
+    pub(crate) fn facts(&self) -> CallFacts {
+        let failure = |open: &OpenRecord| match open.record.status {
+            ToolCallStatus::Failed(code) => Some(code),
+            _ => None,
+        };
+        CallFacts {
+            has_unfinished: self.unfinished_calls > 0,
+            has_returned: !self.returned.is_empty(),
+            last_failure: self.records.iter().rev().find_map(failure),
+        }
+    }
+
     /// Keeps a call that a dry run does not make, or counts it if there is no space.
     pub(crate) fn plan(&mut self, planned: PlannedCall) {
         let bytes = planned.arguments.text().len();
@@ -247,10 +290,12 @@ impl Ledger {
                 record
             })
             .collect();
+        let failed = matches!(outcome, Outcome::Failed(_));
         ExecuteResult {
             outcome,
             logs: std::mem::take(&mut self.output),
             tool_calls,
+            returned: if failed { self.returned.shapes() } else { Vec::new() },
             planned_calls: is_dry_run.then(|| std::mem::take(&mut self.planned)),
             usage: Usage {
                 tool_calls: self.calls,

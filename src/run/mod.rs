@@ -14,5 +14,6 @@ pub(crate) mod limits;
 mod prompts;
 pub(crate) mod result;
 pub(crate) mod result_json;
+mod returned;
 pub(crate) mod script;
 pub(crate) mod state;

@@ -22,6 +22,9 @@ pub struct ExecuteResult {
     /// Every tool call, in the order in which the calls were made. Calls beyond the first
     /// [`ToolCallRecord::KEPT`] are only counted in [`Usage::tool_calls`].
     pub tool_calls: Vec<ToolCallRecord>,
+    /// If the script failed, the shapes of what its tools had returned: of the first results of the
+    /// first 50 tools, at most 4,000 characters together. Else empty.
+    pub returned: Vec<ReturnedShape>,
     /// The calls that a [dry run](crate::Script::dry_run) would have made, in order; `None` if this was
     /// not a dry run. Calls beyond the first [`PlannedCall::KEPT`], or beyond
     /// [`PlannedCall::KEPT_BYTES`] of arguments, are only counted in
@@ -308,6 +311,20 @@ pub enum Refusal {
     TooLong,
     /// The tool's definition at the server changed after it was shown for approval.
     Changed,
+}
+
+/// The shape of what a tool returned to a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReturnedShape {
+    /// The server's name as configured.
+    pub server: String,
+    /// The tool's name on that server, or the method of a request for resources or prompts.
+    pub tool: String,
+    /// Field names and types in the notation of TypeScript, such as `{content: string}`, in at most
+    /// 300 characters; if that is too little, inner levels are left out. Never a value. The keys of
+    /// an object that look like data are left out too.
+    pub shape: String,
 }
 
 /// A call that a dry run would have made.

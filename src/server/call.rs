@@ -86,8 +86,9 @@ fn start(
     let elicitation = Elicitation::from_context(context);
     let asks_in_results = elicitation.as_ref().is_some_and(|client| client.in_results.is_some());
     let call = asks_in_results.then(|| Fingerprint::new(tool, &arguments, input.as_ref()));
-    let arguments = RunArguments::read(arguments, input).map_err(|problem| {
-        answer::refusal(session.shared.options.format, INVALID_ARGUMENTS, &problem, None)
+    let arguments = RunArguments::read(arguments, input).map_err(|problems| {
+        let format = session.shared.options.format;
+        answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
     })?;
     let limits = arguments.limits(executor.limits(), &executor.max_limits());
     let cancel = session.runs.child_token();

@@ -52,6 +52,7 @@ mod answer;
 mod guide;
 mod health;
 mod metrics;
+mod output_schemas;
 mod resources;
 mod tools;
 

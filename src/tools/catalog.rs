@@ -109,6 +109,14 @@ impl Catalog {
         self.server(name).map(|server| (&server.name, &server.dispatcher))
     }
 
+    /// The name of a server in Python scripts: its identifier, or the exact name if the identifier
+    /// refers to another server.
+    pub(crate) fn python_alias(&self, server: &str) -> String {
+        let identifier = python_name(server);
+        let is_own = self.server_name(&identifier).is_ok_and(|name| **name == *server);
+        if is_own { identifier } else { server.to_owned() }
+    }
+
     /// All tools of one server, in the server's order.
     pub(crate) async fn tools(
         &self,

@@ -1,6 +1,7 @@
 //! The trait that lists and calls the tools of one or more servers.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,17 @@ impl ToolList {
     pub fn new(tools: Vec<ToolDefinition>) -> Self {
         Self { tools, ttl: None }
     }
+}
+
+/// What is known of a server without asking it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerDetails {
+    /// What the server is for, in the words of whoever configured it. Scripts can read it.
+    pub description: Option<String>,
+    /// The working directory that was configured for the server's process. Scripts can read it:
+    /// they need it to write paths that the server understands.
+    pub directory: Option<PathBuf>,
 }
 
 /// Receives the progress notifications of a call.
@@ -253,6 +265,11 @@ pub trait ToolDispatcher: Send + Sync + 'static {
     /// sent a notification, or it was restarted. Must not block.
     fn generation(&self, _server: &str) -> u64 {
         0
+    }
+
+    /// What is known of `server` besides its tools. Must not block, and starts nothing.
+    fn details(&self, _server: &str) -> ServerDetails {
+        ServerDetails::default()
     }
 
     /// Calls a tool once. Never retries, because a call may have had effects.

@@ -28,7 +28,8 @@ pub(crate) mod shape;
 
 pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
 pub use dispatch::{
-    Progress, ProgressListener, ServerRequest, ToolDefinition, ToolDispatcher, ToolList, ToolRequest,
+    Progress, ProgressListener, ServerDetails, ServerRequest, ToolDefinition, ToolDispatcher, ToolList,
+    ToolRequest,
 };
 pub(crate) use elicitation::Elicitor;
 pub use elicitation::{

@@ -39,7 +39,6 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("swc_ecma_codegen", One("engine/typescript/transpile")),
     ("swc_ecma_parser", One("engine/typescript/transpile")),
     ("swc_ecma_transforms_base", One("engine/typescript/transpile")),
-    ("swc_ecma_transforms_proposal", One("engine/typescript/transpile")),
     ("swc_ecma_transforms_typescript", One("engine/typescript/transpile")),
     ("swc_ecma_visit", One("engine/typescript/transpile")),
     // Python.

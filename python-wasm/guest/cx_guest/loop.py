@@ -170,7 +170,7 @@ class EventLoop(base_events.BaseEventLoop):
         handle = None
 
     def _stuck(self) -> RuntimeError:
-        """The error of a script that waits for ever, with the place where it waits."""
+        """Returns the error of a script that waits for ever, with the location where it waits."""
         error = RuntimeError("the script waits for something that nothing can bring about")
         error.add_note("no timer and no tool call is left that could end the wait")
         frames = []

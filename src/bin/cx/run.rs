@@ -107,7 +107,7 @@ fn print_result(result: &ExecuteResult, name: &str, json: bool) -> io::Result<()
     match (result.value_json(), result.error()) {
         (Some(value), _) => output::print_value(value),
         (None, Some(error)) => {
-            diagnostic::print_script_error(error, name);
+            diagnostic::print_script_error(error, &result.returned, name);
             Ok(())
         }
         (None, None) => Ok(()),

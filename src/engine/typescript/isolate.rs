@@ -33,6 +33,7 @@ const ALLOWED_OPS: &[&str] = &[
     "op_cx_emit",
     "op_cx_random",
     "op_cx_refused",
+    "op_cx_temporal",
     // the event loop's own JavaScript
     "op_run_microtasks",
     "op_drain_pending_rejections",

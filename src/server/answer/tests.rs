@@ -1,12 +1,16 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
+use crate::json::Json;
 use crate::run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError, ToolCallRecord,
+    ToolCallStatus, Usage,
 };
+use crate::server::output_schemas;
 use crate::tools::ToolErrorCode;
 
 fn returned(value: Value) -> ExecuteResult {
@@ -15,6 +19,7 @@ fn returned(value: Value) -> ExecuteResult {
         outcome: Outcome::Returned(value.into()),
         logs: Vec::new(),
         tool_calls: Vec::new(),
+        returned: Vec::new(),
         planned_calls: None,
         usage,
     }
@@ -114,6 +119,35 @@ fn a_failure_has_its_code_its_place_and_what_was_done() {
     assert_eq!(answer.structured["error"]["code"], "RUNTIME_ERROR");
 }
 
+/// What the next attempt needs to know.
+#[test]
+fn a_failure_says_what_its_tools_returned() {
+    let error = ScriptError { message: "dirs.split is not a function".to_owned(), ..ScriptError::default() };
+    let mut result = failed(error);
+    let returned = |tool: &str, shape: &str| ReturnedShape {
+        server: "fs".to_owned(),
+        tool: tool.to_owned(),
+        shape: shape.to_owned(),
+    };
+    result.tool_calls = vec![call("list", ToolCallStatus::Ok)];
+    result.returned = vec![returned("list", "{content: string}")];
+    result.usage.tool_calls = 1;
+    let shown = answer(&result);
+    assert!(
+        text(&shown).ends_with("\n[calls] mcp__fs__list ×1 (2.0 ms) → {content: string}"),
+        "{}",
+        text(&shown)
+    );
+    assert_eq!(shown.structured["toolCallSummary"][0]["returned"], "{content: string}");
+    result.tool_calls.push(call("read", ToolCallStatus::Ok));
+    result.tool_calls.push(call("write", ToolCallStatus::Failed(ToolErrorCode::ToolError)));
+    result.returned.push(returned("read", "{id: number, text?: string}[]"));
+    let shown = answer(&result);
+    let expected = "\n[calls]\nmcp__fs__list ×1 (2.0 ms) → {content: string}\n\
+        mcp__fs__read ×1 (2.0 ms) → {id: number, text?: string}[]\nmcp__fs__write ×1 (1 failed, 2.0 ms)";
+    assert!(text(&shown).ends_with(expected), "{}", text(&shown));
+}
+
 #[test]
 fn output_keeps_head_and_tail_within_25_000_characters() {
     let line = "ü".repeat(99);
@@ -203,6 +237,49 @@ fn emitted_blocks_follow_the_text() {
     let answer = self::answer(&many);
     assert_eq!(answer.content.len(), 102);
     assert_eq!(serde_json::to_value(&answer.content[101]).unwrap()["text"], "200 more blocks were emitted");
+}
+
+/// The names of the fields of an object, or of the `properties` of a schema.
+fn names(object: &Value) -> BTreeSet<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// No field is sent that the schema does not name, and it names none that is never sent.
+#[test]
+fn the_output_schema_names_the_fields_that_are_sent() {
+    let error = ScriptError {
+        code: ErrorCode::RuntimeError,
+        message: "no".to_owned(),
+        name: Some("TypeError".to_owned()),
+        stack: Some("TypeError: no".to_owned()),
+        line: Some(1),
+        column: Some(1),
+        source_line: Some("no()".to_owned()),
+        hint: Some("yes()".to_owned()),
+        tool_code: Some(ToolErrorCode::RateLimited),
+        retry_after: Some(Duration::from_secs(1)),
+    };
+    let mut failed = printing(failed(error), &[&"x".repeat(30_000)]);
+    failed.tool_calls = (0..60).map(|tool| call(&format!("tool{tool}"), ToolCallStatus::Ok)).collect();
+    let arguments = Json::from(json!({ "text": "x".repeat(20_000) }));
+    let planned = PlannedCall { server: "fs".to_owned(), tool: "write".to_owned(), arguments };
+    failed.planned_calls = Some(vec![planned; 2]);
+    failed.usage = Usage {
+        wall_time: Duration::from_millis(2),
+        approval_time: Duration::from_millis(1),
+        tool_calls: 60,
+        output_bytes_dropped: 1,
+        planned_calls_dropped: 1,
+        ..Usage::default()
+    };
+    let short = emitting(returned(json!(1)), vec![json!({ "type": "text", "text": "x" })]);
+    let long = returned(json!("x".repeat(30_000)));
+    let answers = [&failed, &short, &long]
+        .map(|result| Draft::new(result).answer(Format::Text, Some("abc")).structured);
+    let sent: BTreeSet<&str> = answers.iter().flat_map(names).collect();
+    let schema = output_schemas::run();
+    assert_eq!(sent, names(&schema["properties"]));
+    assert_eq!(names(&answers[0]["error"]), names(&schema["properties"]["error"]["properties"]));
 }
 
 /// Examples from section 4.4 of the TOON specification.

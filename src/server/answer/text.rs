@@ -76,7 +76,8 @@ fn push_section(text: &mut String, name: &str, content: &str) {
     let _ = write!(text, "[{name}]{separator}{content}");
 }
 
-/// Summarizes the calls of each tool: `mcp__files__read ×2 (1 failed, 12 ms)`.
+/// Summarizes the calls of each tool: `mcp__files__read ×2 (1 failed, 12 ms)`, and after a failure
+/// what it returned: ` → {content: string}`.
 fn render_calls(structured: &Value) -> Option<String> {
     let tools = structured["toolCallSummary"].as_array()?;
     let tool = |summary: &Value| {
@@ -93,11 +94,17 @@ fn render_calls(structured: &Value) -> Option<String> {
             }
         }
         let _ = write!(text, "{} ms)", summary["totalMs"]);
+        if let Some(shape) = summary["returned"].as_str() {
+            let _ = write!(text, " → {shape}");
+        }
         text
     };
-    let mut text = tools.iter().map(tool).collect::<Vec<_>>().join(", ");
+    // A shape has commas of its own.
+    let separator = if tools.iter().any(|tool| tool["returned"].is_string()) { "\n" } else { ", " };
+    let mut text = tools.iter().map(tool).collect::<Vec<_>>().join(separator);
     if let Some(more) = structured["toolCallSummaryOmitted"].as_u64() {
-        let _ = write!(text, " and {more} more tools");
+        let separator = if text.contains('\n') { "\n" } else { " " };
+        let _ = write!(text, "{separator}and {more} more tools");
     }
     // All calls may have been refused before they were recorded.
     if text.is_empty() { None } else { Some(text) }

@@ -874,7 +874,7 @@ fn bv_090_symbols() {
         report["hostile"]["value"],
         json!(["TypeError", "McpToolError", "TypeError", { "ok": false, "error": {
             "code": "INVALID_ARGUMENTS", "message": "`server` and `tool` must be strings",
-        } }, {}]),
+        } }, "McpToolError"]),
         "{report:#}"
     );
 }

@@ -14,6 +14,8 @@ mod library;
 mod limits;
 /// Memory that no engine's meter sees, by number.
 mod memory_threats;
+/// Scripts that were written for another host with Python.
+mod python_bridge;
 /// Attacks of THREATS group PX: out of the interpreter, and through the host functions.
 mod python_escape;
 /// The first Python run of a machine.

@@ -2,6 +2,8 @@
 
 /// Clients over stdio and HTTP.
 mod clients;
+/// Agent frameworks over stdio.
+mod frameworks;
 /// The official conformance suite, with cx as its client and as its server.
 mod conformance;
 /// Servers over HTTP, with and without a token.

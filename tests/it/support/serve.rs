@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::answers::check_fields;
 use super::chaos;
 
 /// What fails a test that would hang. Python may have to be compiled first.
@@ -297,10 +298,11 @@ impl Client {
         self.answer(&id)
     }
 
-    /// What the call of a tool comes to.
+    /// What the call of a tool comes to. Its fields must be those of the tool's output schema.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         assert!(answer.get("result").is_some(), "{tool}: {answer}");
+        check_fields(tool, &answer["result"]);
         answer["result"].clone()
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::answers::check_fields;
 use super::serve::{Start, meta, wait_for_end};
 
 /// What fails a test that would hang.
@@ -285,7 +286,9 @@ impl Session<'_> {
     }
 
     pub(crate) fn run(&self, source: &str) -> Value {
-        self.begin_run(7, source).result()["structuredContent"].clone()
+        let result = self.begin_run(7, source).result();
+        check_fields("executeTypescript", &result);
+        result["structuredContent"].clone()
     }
 
     pub(crate) fn listen(&self) -> Reply {

@@ -1,0 +1,1 @@
+return Temporal.Now.instant();
