@@ -34,7 +34,12 @@ const BLOCK_OVERHEAD_BYTES: usize = 256;
 #[derive(Default)]
 pub(crate) struct Ledger {
     is_over: bool,
+    /// Calls that were requested, whatever became of them.
     calls: u64,
+    /// Calls that were sent to their server.
+    sent: u64,
+    /// Calls that failed before they were sent.
+    refused: u64,
     unfinished_calls: u32,
     unfinished_argument_bytes: usize,
     records: Vec<OpenRecord>,
@@ -120,8 +125,9 @@ impl Ledger {
         self.unfinished_argument_bytes -= argument_bytes;
     }
 
-    /// Starts the record of a call.
+    /// Starts the record of a call. With the status `InFlight` it counts as sent.
     pub(crate) fn begin(&mut self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
+        self.sent += u64::from(status == ToolCallStatus::InFlight);
         if self.records.len() >= ToolCallRecord::KEPT {
             return RecordId(None);
         }
@@ -142,6 +148,7 @@ impl Ledger {
 
     /// Records that an approved call is sent now.
     pub(crate) fn send_approved(&mut self, id: RecordId) {
+        self.sent += 1;
         let Some(open) = self.open(id) else { return };
         open.record.status = ToolCallStatus::InFlight;
         open.record.approved = true;
@@ -164,6 +171,16 @@ impl Ledger {
 
     fn open(&mut self, id: RecordId) -> Option<&mut OpenRecord> {
         self.records.get_mut(id.0?)
+    }
+
+    /// Takes back that a call counts as sent: the limits of its server refused it.
+    pub(crate) fn uncount_sent(&mut self) {
+        self.sent = self.sent.saturating_sub(1);
+    }
+
+    /// Counts a call that failed before it was sent.
+    pub(crate) fn count_refused(&mut self) {
+        self.refused += 1;
     }
 
     /// Counts the bytes of a result that the script received.
@@ -262,7 +279,8 @@ impl Ledger {
             tool_calls,
             planned_calls: is_dry_run.then(|| std::mem::take(&mut self.planned)),
             usage: Usage {
-                tool_calls: self.calls,
+                tool_calls: self.sent,
+                tool_calls_refused: self.refused,
                 tool_result_bytes: self.result_bytes,
                 output_bytes_dropped: self.output_bytes_dropped,
                 planned_calls_dropped: self.planned_dropped,

@@ -19,8 +19,9 @@ pub struct ExecuteResult {
     /// [`Limits::output_bytes`](crate::Limits::output_bytes). Beyond the first 10,000 entries,
     /// consecutive lines of one level are merged into one entry, separated by newlines.
     pub logs: Vec<Output>,
-    /// Every tool call, in the order in which the calls were made. Calls beyond the first
-    /// [`ToolCallRecord::KEPT`] are only counted in [`Usage::tool_calls`].
+    /// The tool calls, in the order in which the calls were made. Calls beyond the first
+    /// [`ToolCallRecord::KEPT`], and those that were refused before they were recorded, are only
+    /// counted in [`Usage`].
     pub tool_calls: Vec<ToolCallRecord>,
     /// The calls that a [dry run](crate::Script::dry_run) would have made, in order; `None` if this was
     /// not a dry run. Calls beyond the first [`PlannedCall::KEPT`], or beyond
@@ -351,8 +352,12 @@ pub struct Usage {
     /// Bytes of V8 heap and array buffers when the script ended; for Python all of the
     /// interpreter's memory, including its own part.
     pub memory_bytes: usize,
-    /// Number of tool calls, including refused ones.
+    /// Number of calls that were sent to a server or a native tool, whether or not they succeeded.
     pub tool_calls: u64,
+    /// Number of calls that failed before they were sent: unknown or denied tools, wrong arguments,
+    /// calls beyond a limit, and calls that were not approved. Calls that a dry run simulates are in
+    /// neither number.
+    pub tool_calls_refused: u64,
     /// Bytes of all tool results that the script received. They would have gone to the model if it
     /// had called the tools itself.
     pub tool_result_bytes: u64,

@@ -102,16 +102,47 @@ fn a_failure_has_its_code_its_place_and_what_was_done() {
         call("write", ToolCallStatus::InFlight),
     ];
     result.usage.tool_calls = 3;
+    result.usage.tool_calls_refused = 1;
     assert!(Draft::new(&result).leaves_out(), "the single calls can be read");
     let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
     assert!(answer.is_error);
     let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\n\
         Error: no such file\n    at script.ts:3:7\n[output] before\n\
-        [calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms)\n\
-        [more] cx://runs/abc/output, /value, /calls";
+        [calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms); 1 refused\n\
+        [more] cx://runs/abc/output, /calls";
     assert_eq!(text(&answer), expected);
     assert_eq!(answer.structured["runId"], "abc");
     assert_eq!(answer.structured["error"]["code"], "RUNTIME_ERROR");
+    assert_eq!(
+        [&answer.structured["toolCallsMade"], &answer.structured["toolCallsRefused"]],
+        [&json!(3), &json!(1)]
+    );
+}
+
+#[test]
+fn calls_that_were_all_refused_are_a_number_only() {
+    let mut result = returned(json!(1));
+    result.usage.tool_calls_refused = 2;
+    let answer = answer(&result);
+    assert_eq!(
+        answer.structured,
+        json!({ "success": true, "value": 1, "executionTimeMs": 1.5, "toolCallsRefused": 2 })
+    );
+    assert_eq!(text(&answer), "1\n[calls] 2 refused");
+}
+
+#[test]
+fn an_answer_names_only_parts_of_the_record_that_exist() {
+    let mut called = returned(json!(1));
+    called.tool_calls = vec![call("read", ToolCallStatus::Ok)];
+    for (result, expected) in [
+        (printing(returned(json!(1)), &["a"]), "[more] cx://runs/abc/output, /value"),
+        (called, "[more] cx://runs/abc/value, /calls"),
+        (printing(failed(ScriptError::default()), &["a"]), "[more] cx://runs/abc/output"),
+    ] {
+        let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
+        assert_eq!(text(&answer).lines().last(), Some(expected));
+    }
 }
 
 #[test]

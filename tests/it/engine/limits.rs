@@ -107,7 +107,7 @@ async fn calls_in_flight() {
     assert_eq!(result.value(), Some(&json!(50)), "{}", result.to_json());
     assert_eq!(mock.calls.load(Ordering::SeqCst), 50);
     assert_eq!(mock.most_running.load(Ordering::SeqCst), 4);
-    assert_eq!(result.usage.tool_calls, 200);
+    assert_eq!((result.usage.tool_calls, result.usage.tool_calls_refused), (50, 150));
 }
 
 #[tokio::test]
