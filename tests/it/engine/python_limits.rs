@@ -102,9 +102,32 @@ for i in range(3): await mock.echo()
 try: await mock.echo()
 except McpToolError as error: return error.code";
     obeyed(source, limits, json!("MAX_TOOL_CALLS_EXCEEDED")).await;
+    // Calls whose failures are values end it too.
+    for source in [
+        "for i in range(100): call_tool('mock', 'echo', {})",
+        "return call_tools([{'server': 'mock', 'tool': 'echo'}] * 5)",
+        "return call_tools([{'server': 'mock', 'tool': 'echo'}] * 5, max_parallel=2)",
+    ] {
+        let result = violated(source, limits, ErrorCode::MaxToolCallsExceeded).await;
+        assert_eq!(result.usage.tool_calls, 3, "{source}");
+    }
     let unlimited = Limits { tool_calls: 0, ..small() };
     obeyed("for i in range(2_000): call_tool('mock', 'echo')\nreturn 1", unlimited, json!(1)).await;
     obeyed("for i in range(2_000): await mock.echo()\nreturn 1", unlimited, json!(1)).await;
+}
+
+#[tokio::test]
+async fn calls_of_a_batch_at_the_same_time() {
+    let options = [("", 20), (", {'max_parallel': 3}", 3), (", max_parallel=1", 1), (", {}", 20)];
+    for (options, most) in options {
+        let source = format!(
+            "calls = [{{'server': 'mock', 'tool': 'sleep', 'args': {{'ms': 5, 'i': i}}}} for i in range(20)]
+return [answer['result']['i'] for answer in call_tools(calls{options})]"
+        );
+        let (result, mock) = attack(&source, small()).await;
+        assert_eq!(result.value(), Some(&(0..20).collect()), "{}", result.to_json());
+        assert_eq!(mock.most_running.load(Ordering::SeqCst), most, "{options}");
+    }
 }
 
 /// Exact under concurrency; refused by the host, call by call.
