@@ -73,15 +73,7 @@ impl Limiter {
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<Admitted, ToolError> {
-        let permit = self.breaker.enter(Instant::now()).map_err(|retry_after| {
-            let message = format!(
-                "circuit open: server `{}` has failed {} times in a row and gets no calls for {} s",
-                self.server,
-                super::breaker::FAILURES,
-                retry_after.as_secs_f64().ceil()
-            );
-            refused(ToolErrorCode::CircuitOpen, message, retry_after)
-        })?;
+        let permit = self.enter_breaker()?;
         self.check_rate()?;
         let slot = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(slot) => slot,
@@ -89,6 +81,23 @@ impl Limiter {
         };
         let active = Active::new(&self.server);
         Ok(Admitted { permit, _slot: slot, _active: active })
+    }
+
+    /// Admits what the circuit breaker permits, without the other limits: a start for a list of tools.
+    ///
+    /// # Errors
+    ///
+    /// `CircuitOpen`, with the time until a retry makes sense.
+    pub(crate) fn enter_breaker(&self) -> Result<Permit, ToolError> {
+        self.breaker.enter(Instant::now()).map_err(|retry_after| {
+            let message = format!(
+                "circuit open: server `{}` has failed {} times in a row and gets no calls for {} s",
+                self.server,
+                super::breaker::FAILURES,
+                retry_after.as_secs_f64().ceil()
+            );
+            refused(ToolErrorCode::CircuitOpen, message, retry_after)
+        })
     }
 
     fn check_rate(&self) -> Result<(), ToolError> {
