@@ -160,6 +160,8 @@ mod json;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(any(feature = "mcp", feature = "server"))]
+mod rate;
 mod run;
 #[cfg(feature = "server")]
 pub mod server;
@@ -185,9 +187,10 @@ pub use json::Json;
 pub use mcp::oauth as auth;
 #[cfg(feature = "mcp")]
 pub use mcp::{
-    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
-    StdioTransport,
+    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, ServerState, ServerStats, StdioTransport,
 };
+#[cfg(any(feature = "mcp", feature = "server"))]
+pub use rate::RateLimit;
 pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
 pub use run::limits::Limits;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
-use crate::mcp::{HttpKind, RateLimit};
+use crate::mcp::HttpKind;
+use crate::rate::RateLimit;
 use crate::tools::rules::ToolRules;
 
 /// A server's entry.
@@ -24,6 +25,8 @@ pub(super) struct ServerEntry {
     pub(super) connect_timeout: Option<Duration>,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) max_concurrent: Option<usize>,
+    pub(super) max_queued: Option<usize>,
+    pub(super) queue_timeout: Option<Duration>,
     pub(super) rate_limit: Option<RateLimit>,
 }
 

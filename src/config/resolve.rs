@@ -30,6 +30,8 @@ pub(super) fn resolve(entry: &ServerEntry, scope: Scope<'_>) -> Result<McpServer
     server.call_timeout = entry.call_timeout.unwrap_or(server.call_timeout);
     server.connect_timeout = entry.connect_timeout.unwrap_or(server.connect_timeout);
     server.max_concurrent = entry.max_concurrent.unwrap_or(server.max_concurrent);
+    server.max_queued = entry.max_queued.unwrap_or(server.max_queued);
+    server.queue_timeout = entry.queue_timeout.unwrap_or(server.queue_timeout);
     server.rate_limit = entry.rate_limit;
     server.idle_timeout = entry.idle_timeout;
     Ok(server)

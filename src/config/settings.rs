@@ -9,6 +9,7 @@ use super::expand::{Role, Scope};
 use super::limits::LimitKey;
 use super::own::{OwnFile, Settings};
 use super::resolved::{Config, ConfigWarningCode};
+use crate::run::limits::Limits;
 
 /// Applies the settings of a trusted file: they replace earlier values, and deny lists accumulate.
 pub(super) fn apply_trusted(
@@ -122,10 +123,16 @@ fn add(list: &mut Vec<String>, more: &[String]) {
     list.extend(more.iter().filter(|pattern| known.insert((*pattern).clone())).cloned());
 }
 
+/// Sets a limit, and with it the maximum. The CPU time follows the timeout unless a file sets it.
 fn set_limit(config: &mut Config, path: &Path, file: &OwnFile, key: &LimitKey, value: u64) {
     let name = format!("limits.{}", key.name);
     let location = file.root.locate(&name);
     config.add_origin(name, path, location);
     (key.set)(&mut config.limits, value);
     (key.set)(&mut config.max_limits, value);
+    let is_set = |name: &str| config.origins.contains_key(name);
+    if is_set("limits.timeoutMs") && !is_set("limits.cpuTimeMs") {
+        let default = Limits { cpu_time: Limits::default().cpu_time, ..config.limits };
+        config.limits = default.with_wall_time(config.limits.wall_time, config.max_limits.cpu_time);
+    }
 }

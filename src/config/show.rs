@@ -86,6 +86,8 @@ impl Config {
             "connectTimeoutMs": milliseconds(server.connect_timeout),
             "idleMs": server.idle_timeout.map(milliseconds),
             "maxConcurrent": server.max_concurrent,
+            "maxQueued": server.max_queued,
+            "queueTimeoutMs": milliseconds(server.queue_timeout),
             "rateLimit": server.rate_limit.map(|limit| json!({
                 "calls": limit.calls, "perMs": milliseconds(limit.period),
             })),

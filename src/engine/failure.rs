@@ -28,7 +28,7 @@ pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) ->
             ErrorCode::CpuLimit,
             format!("the script used more than {:?} of CPU time", limits.cpu_time),
         )
-        .with_hint("waiting for tools is free; look for a loop that does not end"),
+        .with_hint("waiting for tools is free; look for a loop that does not end, or ask for a longer timeout"),
         Some(StopReason::Memory) => ScriptError::new(
             ErrorCode::MemoryLimit,
             format!("the script used more than {} bytes of memory", limits.memory_bytes),

@@ -38,7 +38,7 @@ mod stdio;
 mod web;
 
 pub(crate) use pool::McpServers;
-pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
+pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, StdioTransport};
 pub use stats::{ServerState, ServerStats};
 
 #[cfg(fuzzing)]

@@ -91,6 +91,14 @@ impl Limits {
         questions: 1_000,
     };
 
+    /// The same limits for a run that may take `wall_time`, and as much CPU time if that is more than
+    /// now, up to `max_cpu_time`: a run that was given more time may also compute for longer.
+    #[must_use]
+    pub fn with_wall_time(self, wall_time: Duration, max_cpu_time: Duration) -> Self {
+        let cpu_time = self.cpu_time.max(wall_time).min(max_cpu_time);
+        Self { wall_time, cpu_time, ..self }
+    }
+
     /// The minimum memory in bytes with which an isolate starts and can run a script.
     pub const MIN_MEMORY_BYTES: usize = 8 * MEGABYTE;
 

@@ -112,6 +112,11 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
+    /// Maximum CPU time of a script, whatever a client requests [default: as configured, else 10s, or
+    /// as much as the wall-clock time that is requested]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) cpu_time: Option<Duration>,
+
     /// Memory limit of a script [default: as configured, else 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
@@ -123,10 +128,15 @@ pub(crate) struct ScriptArguments {
 }
 
 impl ScriptArguments {
-    /// The limits set by the arguments; `default` for the others.
-    pub(crate) fn limits(&self, default: Limits) -> Limits {
+    /// The limits set by the arguments; `default` for the others. The CPU time follows `--timeout`
+    /// up to `max_cpu_time`, the configured maximum.
+    pub(crate) fn limits(&self, default: Limits, max_cpu_time: Duration) -> Limits {
+        let default = match self.timeout {
+            Some(time) => default.with_wall_time(time, max_cpu_time),
+            None => default,
+        };
         Limits {
-            wall_time: self.timeout.unwrap_or(default.wall_time),
+            cpu_time: self.cpu_time.unwrap_or(default.cpu_time),
             memory_bytes: self
                 .memory
                 .map_or(default.memory_bytes, |size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX)),
@@ -150,9 +160,13 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_runs: usize,
 
-    /// Maximum number of scripts that wait to run, each for at most 30 s
+    /// Maximum number of scripts that wait to run
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) max_queued: usize,
+
+    /// Maximum time for which a script waits to run
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "30s")]
+    pub(crate) queue_timeout: Duration,
 
     /// Format of the text in results
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let (source, name, language) = read_source(&arguments)?;
     let config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
-    let limits = arguments.script.limits(config.limits);
+    let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
     let executor = setup::builder(config)
         .languages([language])
