@@ -1,7 +1,3 @@
-use std::time::Duration;
-
-use serde_json::json;
-
 use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
 use crate::run::result::{
@@ -259,4 +255,9 @@ fn a_refusal_says_what_to_do() {
     let error = json!({ "code": "INVALID_ARGUMENTS", "message": "`code` is missing", "hint": "add it" });
     assert_eq!(refusal.structured, json!({ "success": false, "error": error }));
     assert!(refusal.is_error);
+    let later = refusal_for_now(Format::Text, "RATE_LIMITED", "too many", Duration::from_micros(1_500));
+    assert_eq!(text(&later), "RATE_LIMITED: too many\ntry again after 1.5 ms");
+    let error = json!({ "code": "RATE_LIMITED", "message": "too many", "retryAfterMs": 1.5 });
+    assert_eq!(later.structured, json!({ "success": false, "error": error }));
+    assert!(later.is_error);
 }
