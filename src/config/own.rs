@@ -1,5 +1,7 @@
 //! cx's own file: the keys at its top level.
 
+use std::time::Duration;
+
 use super::clients::Client;
 use super::document::Node;
 use super::entry::ServerEntry;
@@ -11,9 +13,12 @@ use super::reader::{At, Fields};
 use crate::tools::AskAnnotation;
 use crate::tools::policy::is_pattern;
 
+/// One second, in microseconds.
+const MAX_CLOCK_RESOLUTION: u64 = 1_000_000;
+
 /// Every key of the file.
 pub(super) const FILE_KEYS: &[&str] =
-    &["$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "limits", "cache"];
+    &["$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "limits", "clockResolutionUs", "cache"];
 
 /// The keys of a file of servers that is named on the command line.
 const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
@@ -40,6 +45,7 @@ pub(super) struct Settings {
     pub(super) read_only: Option<Vec<String>>,
     pub(super) strict: Option<bool>,
     pub(super) limits: Vec<(&'static LimitKey, u64)>,
+    pub(super) clock_resolution: Option<Duration>,
     pub(super) cache_enabled: Option<bool>,
     pub(super) cache_directory: Option<Text>,
 }
@@ -61,6 +67,9 @@ fn own_fields(fields: &mut Fields<'_, '_>) -> (Vec<ServerEntry>, Settings) {
         ask: fields.read(&["ask"], |at| patterns_or_keywords(at, &AskAnnotation::ALL)),
         read_only: fields.read(&["readOnly"], |at| patterns_or_keywords(at, &[])),
         strict: fields.read(&["strict"], At::boolean),
+        clock_resolution: fields
+            .read(&["clockResolutionUs"], |at| at.number(0, MAX_CLOCK_RESOLUTION, "microseconds"))
+            .map(Duration::from_micros),
         ..Settings::default()
     };
     if let Some(mut section) = fields.section("limits") {

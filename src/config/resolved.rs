@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::entry::ServerEntry;
 use super::error::{Finding, Location};
@@ -40,6 +41,9 @@ pub struct Config {
     /// The maximum limits that a client may request: the configured ones, and [`Limits::CEILING`]
     /// for the rest.
     pub max_limits: Limits,
+    /// Resolution of the clocks that scripts can read; `None` for the default of
+    /// [`ExecutorBuilder::clock_resolution`](crate::ExecutorBuilder::clock_resolution).
+    pub clock_resolution: Option<Duration>,
     /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
     /// it.
     pub strict: bool,
@@ -190,6 +194,7 @@ impl Default for Config {
             rules: ToolRules::new(),
             limits: Limits::default(),
             max_limits: Limits::CEILING,
+            clock_resolution: None,
             strict: false,
             cache_enabled: true,
             cache_directory: None,

@@ -48,6 +48,10 @@ pub(super) fn apply_trusted(
     for (key, value) in &settings.limits {
         set_limit(config, path, file, key, *value);
     }
+    if let Some(resolution) = settings.clock_resolution {
+        origin(config, "clockResolutionUs");
+        config.clock_resolution = Some(resolution);
+    }
     if let Some(enabled) = settings.cache_enabled {
         origin(config, "cache.enabled");
         config.cache_enabled = enabled;
@@ -65,8 +69,17 @@ pub(super) fn apply_trusted(
 
 /// Applies the settings of an untrusted workspace file: only those that restrict.
 pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFile) {
-    let Settings { allow, read_only, import, strict, cache_enabled, cache_directory, limits, .. } =
-        &file.settings;
+    let Settings {
+        allow,
+        read_only,
+        import,
+        strict,
+        cache_enabled,
+        cache_directory,
+        limits,
+        clock_resolution,
+        ..
+    } = &file.settings;
     if let Some(allow) = allow {
         config.add_origin("allow", path, file.root.locate("allow"));
         config.rules.allow.push(allow.clone());
@@ -96,6 +109,8 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         // A tool that counts as read-only needs no approval and is called in a dry run.
         ("readOnly", read_only.is_some()),
         ("import", import.is_some()),
+        // A finer clock helps attacks, and how coarse it is by default is not known here.
+        ("clockResolutionUs", clock_resolution.is_some()),
         ("cache.enabled", cache_enabled.is_some()),
         ("cache.directory", cache_directory.is_some()),
     ] {

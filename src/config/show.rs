@@ -27,6 +27,7 @@ impl Config {
             "readOnly": self.rules.read_only.concat(),
             "strict": self.strict,
             "limits": limits,
+            "clockResolutionUs": self.clock_resolution.map(microseconds),
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
             "origins": origins,
             "skipped": self.skipped.iter().map(|skipped| json!({
@@ -118,6 +119,10 @@ fn lists(lists: &[Vec<String>]) -> Value {
 
 fn masked<'a>(names: impl Iterator<Item = &'a String>) -> Map<String, Value> {
     names.map(|name| (name.clone(), mask::MASK.into())).collect()
+}
+
+fn microseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn milliseconds(time: std::time::Duration) -> u64 {

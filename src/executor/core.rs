@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -45,6 +45,8 @@ pub struct Executor {
 pub(super) struct Inner {
     pub(super) limits: Limits,
     pub(super) max_limits: Limits,
+    /// Resolution of the clocks that scripts can read.
+    pub(super) clock_resolution: Duration,
     pub(super) approver: Option<Approver>,
     pub(super) hooks: Hooks,
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
@@ -211,6 +213,7 @@ impl Executor {
                 history: self.inner.history.clone(),
                 cancel,
                 runtime: runtime.clone(),
+                clock_resolution: self.inner.clock_resolution,
                 queued,
             },
             reply,

@@ -37,6 +37,7 @@ impl ExecutorBuilder {
         self.upstream.servers.extend(config.servers);
         self.limits = config.limits;
         self.max_limits = Some(config.max_limits);
+        self.clock_resolution = config.clock_resolution.or(self.clock_resolution);
         self.strict |= config.strict;
         self.rules(config.rules)
     }

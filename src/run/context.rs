@@ -1,7 +1,7 @@
 //! The context of one run: its script, limits, tools, output and time.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
@@ -50,7 +50,7 @@ pub(crate) struct ExecutionContext {
 /// What an engine measured during a run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measured {
-    pub(crate) cpu_time: std::time::Duration,
+    pub(crate) cpu_time: Duration,
     pub(crate) memory_bytes: usize,
 }
 
@@ -80,6 +80,8 @@ pub(crate) struct RunEnvironment {
     pub(crate) cancel: CancellationToken,
     /// Runtime of the tools' timers, sockets and tasks.
     pub(crate) runtime: tokio::runtime::Handle,
+    /// Resolution of the clocks that the script can read.
+    pub(crate) clock_resolution: Duration,
     /// When the run was requested.
     pub(crate) queued: Instant,
 }
@@ -105,6 +107,11 @@ impl ExecutionContext {
 
     pub(crate) fn purpose(&self) -> Purpose {
         self.environment.purpose
+    }
+
+    /// Resolution of the clocks that the script can read; zero for the system's own.
+    pub(crate) fn clock_resolution(&self) -> Duration {
+        self.environment.clock_resolution
     }
 
     /// The run's current deadline. It moves during approval prompts.
@@ -309,6 +316,7 @@ impl RunEnvironment {
             history: None,
             cancel: CancellationToken::new(),
             runtime,
+            clock_resolution: Duration::ZERO,
             queued: Instant::now(),
         }
     }

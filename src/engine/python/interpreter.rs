@@ -144,7 +144,7 @@ impl Instance<Interpreters> for Interpreter {
         if let Some(error) = self.too_little_memory(context) {
             return Outcome::Failed(error);
         }
-        self.store.data_mut().run.start(context);
+        self.start(context);
         let exit = tokio::select! {
             biased;
             () = context.cancel.cancelled() => GuestExit::Stopped,
@@ -157,7 +157,7 @@ impl Instance<Interpreters> for Interpreter {
         if let Some(error) = self.too_little_memory(context) {
             return Outcome::Failed(error);
         }
-        self.store.data_mut().run.start(context);
+        self.start(context);
         let exit = tokio::select! {
             biased;
             () = context.cancel.cancelled() => GuestExit::Stopped,
@@ -182,6 +182,13 @@ impl Instance<Interpreters> for Interpreter {
 }
 
 impl Interpreter {
+    /// Assigns a run to the interpreter.
+    fn start(&mut self, context: &Arc<ExecutionContext>) {
+        let state = self.store.data_mut();
+        state.clock.set(context.clock_resolution());
+        state.run.start(context);
+    }
+
     fn outcome(&self, exit: GuestExit, context: &ExecutionContext, source: &str) -> Outcome {
         // A cancelled call raises an error in the script, which may have ended the script just now.
         let exit = if self.stop.reason().is_some() || context.cancel.is_cancelled() {

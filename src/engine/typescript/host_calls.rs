@@ -129,5 +129,6 @@ pub(crate) fn start_options(context: &ExecutionContext) -> String {
         .collect();
     let servers = json!(servers);
     let input = context.script.input.as_ref().map_or("null", Json::text);
-    format!(r#"{{"servers":{servers},"input":{input}}}"#)
+    let clock = context.clock_resolution().as_nanos().max(1);
+    format!(r#"{{"servers":{servers},"clock":{clock},"input":{input}}}"#)
 }

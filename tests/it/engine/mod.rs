@@ -1,5 +1,7 @@
 //! What scripts can do in both engines, what stops them, and what they must not reach.
 
+/// The resolution of the clocks that scripts read.
+mod clocks;
 /// The examples for embedders, and what they promise.
 mod embedding;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
