@@ -17,8 +17,19 @@ use crate::tools::policy::is_pattern;
 const MAX_CLOCK_RESOLUTION: u64 = 1_000_000;
 
 /// Every key of the file.
-pub(super) const FILE_KEYS: &[&str] =
-    &["$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "limits", "clockResolutionUs", "cache"];
+pub(super) const FILE_KEYS: &[&str] = &[
+    "$schema",
+    "mcpServers",
+    "import",
+    "allow",
+    "deny",
+    "ask",
+    "readOnly",
+    "strict",
+    "limits",
+    "clockResolutionUs",
+    "cache",
+];
 
 /// The keys of a file of servers that is named on the command line.
 const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];

@@ -1,6 +1,8 @@
-//! What an executor reports while an engine is compiled for this machine.
+//! The forms of compiled code, and what an executor reports while it is made.
 
 use std::time::Duration;
+
+use crate::run::limits::Limits;
 
 /// Progress of compiling Python for this machine, which happens once. Nothing is reported if the
 /// code is in the cache.
@@ -15,4 +17,20 @@ pub enum CompileProgress {
     Waiting,
     /// The compilation has finished, after this time.
     Done(Duration),
+}
+
+/// The form in which Python's machine code is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodeForm {
+    /// Checks at loops and calls whether it has to stop.
+    Plain,
+    /// Also counts fuel. It is slower, so it is made only when a run has a limit of fuel.
+    CountsFuel,
+}
+
+impl From<&Limits> for CodeForm {
+    /// The form that a run with these limits needs.
+    fn from(limits: &Limits) -> Self {
+        if limits.fuel.is_some() { Self::CountsFuel } else { Self::Plain }
+    }
 }

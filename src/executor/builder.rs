@@ -16,7 +16,7 @@ use super::core::{Executor, Inner};
 use super::runtime;
 use super::servers::ServerSet;
 use super::upstream::{ServerOptions, UpstreamServers};
-use crate::engine::compile::CompileProgress;
+use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
 use crate::error::Error;
 use crate::run::history::{History, HistoryLimits};
@@ -441,6 +441,7 @@ impl ExecutorBuilder {
             warm: self.warm_instances.unwrap_or_else(default_warm_instances),
             trim_after: self.trim_after.unwrap_or(TIME_TO_IDLE_TRIM),
             memory_bytes: self.limits.memory_bytes,
+            form: CodeForm::from(&self.limits),
             cache: self.cache_directory.clone(),
             on_compile: self.on_compile.take(),
         });

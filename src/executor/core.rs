@@ -16,6 +16,7 @@ use super::run::Run;
 use super::runtime::OwnRuntime;
 use super::servers::{OwnServers, ServerSet};
 use super::upstream::ServerOptions;
+use crate::engine::compile::CodeForm;
 use crate::engine::engines::Engines;
 use crate::engine::pool::{Job, PoolStats};
 use crate::error::Error;
@@ -248,7 +249,7 @@ impl Executor {
         };
         tokio::select! {
             biased;
-            started = self.inner.engines.start(language, runtime) => started.map(|()| None),
+            started = self.inner.engines.start(language, CodeForm::from(limits), runtime) => started.map(|()| None),
             () = too_late => {
                 let message = format!("Python was not ready within {:?}", limits.wall_time);
                 let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(
@@ -389,9 +390,7 @@ impl Executor {
     ///
     /// [`Error::Start`] if the system refuses threads or memory.
     pub async fn warm(&self, language: Language) -> Result<(), Error> {
-        self.inner.engines.start(language, &self.inner.runtime).await?;
-        self.inner.engines.warm(language).await;
-        Ok(())
+        self.inner.engines.warm(language, &self.inner.runtime).await
     }
 
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that

@@ -329,7 +329,8 @@ async fn a_server_that_keeps_dying_is_started_after_longer_and_longer_pauses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn five_failed_starts_open_the_circuit() {
     for is_listed in [false, true] {
-        let servers = McpServers::new(vec![McpServer::stdio("fault", "no-such-program")], None, &Handle::current());
+        let servers =
+            McpServers::new(vec![McpServer::stdio("fault", "no-such-program")], None, &Handle::current());
         let attempt = async || {
             servers.server("fault").unwrap().forget_pauses();
             if is_listed {

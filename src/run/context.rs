@@ -51,6 +51,7 @@ pub(crate) struct ExecutionContext {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measured {
     pub(crate) cpu_time: Duration,
+    pub(crate) fuel: Option<u64>,
     pub(crate) memory_bytes: usize,
 }
 
@@ -283,6 +284,7 @@ impl ExecutionContext {
             approval_time: self.clock.paused(),
             queue_time: self.clock.started().duration_since(self.environment.queued),
             cpu_time: measured.cpu_time,
+            fuel: measured.fuel,
             memory_bytes: measured.memory_bytes,
             ..Usage::default()
         };

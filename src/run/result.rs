@@ -149,6 +149,8 @@ pub enum ErrorCode {
     Timeout,
     /// The limit of the script's own CPU time was exceeded.
     CpuLimit,
+    /// A Python script used up its [`Limits::fuel`](crate::Limits::fuel).
+    FuelLimit,
     /// The memory limit was exceeded: V8's heap and array buffers, or the interpreter's memory.
     MemoryLimit,
     /// The script ended with the uncaught error of a call beyond
@@ -174,6 +176,7 @@ impl ErrorCode {
             Self::RuntimeError => "RUNTIME_ERROR",
             Self::Timeout => "TIMEOUT",
             Self::CpuLimit => "CPU_LIMIT",
+            Self::FuelLimit => "FUEL_LIMIT",
             Self::MemoryLimit => "MEMORY_LIMIT",
             Self::MaxToolCallsExceeded => "MAX_TOOL_CALLS_EXCEEDED",
             Self::ResultTooLarge => "RESULT_TOO_LARGE",
@@ -188,6 +191,7 @@ impl ErrorCode {
         match self {
             Self::Timeout
             | Self::CpuLimit
+            | Self::FuelLimit
             | Self::MemoryLimit
             | Self::MaxToolCallsExceeded
             | Self::ResultTooLarge
@@ -349,6 +353,8 @@ pub struct Usage {
     pub queue_time: Duration,
     /// CPU time of the script's thread, including parsing.
     pub cpu_time: Duration,
+    /// Fuel that a Python script used, if its [`Limits::fuel`](crate::Limits::fuel) is limited.
+    pub fuel: Option<u64>,
     /// Bytes of V8 heap and array buffers when the script ended; for Python all of the
     /// interpreter's memory, including its own part.
     pub memory_bytes: usize,

@@ -23,6 +23,7 @@ impl ExecuteResult {
     ///   },
     ///   "executionTimeMs": 12.5,
     ///   "approvalTimeMs": 2000.0,
+    ///   "fuelUsed": 5000000,
     ///   "toolCallsMade": 2,
     ///   "toolCallsRefused": 1,
     ///   "toolCallSummary": [
@@ -115,6 +116,9 @@ impl ExecuteResult {
         put("executionTimeMs", milliseconds(self.usage.wall_time));
         if !self.usage.approval_time.is_zero() {
             put("approvalTimeMs", milliseconds(self.usage.approval_time));
+        }
+        if let Some(fuel) = self.usage.fuel {
+            put("fuelUsed", fuel.into());
         }
         if self.usage.tool_calls > 0 {
             put("toolCallsMade", self.usage.tool_calls.into());

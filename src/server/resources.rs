@@ -62,7 +62,9 @@ pub(crate) fn list(history: Option<&History>, client: &str) -> Vec<Resource> {
     let mut resources = vec![guide];
     for run in history.map_or_else(Vec::new, |history| history.list(client)) {
         for part in Part::ALL {
-            let Some(text) = part.content(&run).filter(|text| !matches!(*text, "" | NO_CALLS)) else { continue };
+            let Some(text) = part.content(&run).filter(|text| !matches!(*text, "" | NO_CALLS)) else {
+                continue;
+            };
             let uri = format!("{RUNS}{}/{}", run.id, part.name());
             let name = format!("{} of run {}", part.name(), run.id);
             resources

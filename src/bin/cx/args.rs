@@ -117,6 +117,11 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) cpu_time: Option<Duration>,
 
+    /// Maximum number of WebAssembly instructions of a Python script, counted by code that is slower
+    /// and is compiled the first time [default: as configured, else no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=Limits::MAX_FUEL))]
+    pub(crate) fuel: Option<u64>,
+
     /// Memory limit of a script [default: as configured, else 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
@@ -137,6 +142,7 @@ impl ScriptArguments {
         };
         Limits {
             cpu_time: self.cpu_time.unwrap_or(default.cpu_time),
+            fuel: self.fuel.or(default.fuel),
             memory_bytes: self
                 .memory
                 .map_or(default.memory_bytes, |size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX)),

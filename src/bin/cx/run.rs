@@ -26,6 +26,9 @@ const MAX_CLOSE: Duration = Duration::from_secs(4);
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let (source, name, language) = read_source(&arguments)?;
+    if arguments.script.fuel.is_some() && language != Language::Python {
+        bail!("--fuel is for Python only: TypeScript has no instructions to count");
+    }
     let config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);

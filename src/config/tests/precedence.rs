@@ -176,7 +176,8 @@ fn the_cpu_time_follows_the_timeout_unless_it_is_set() {
 fn the_queue_of_a_server_can_be_set() {
     let text = r#"{"mcpServers": {"a": {"command": "a", "maxQueued": 0, "queueTimeoutMs": 5}, "b": {"command": "b"}}}"#;
     let config = Place::new().file("home/.config/cx/config.json", text).load();
-    let queues: Vec<_> = config.servers.iter().map(|server| (server.max_queued, server.queue_timeout)).collect();
+    let queues: Vec<_> =
+        config.servers.iter().map(|server| (server.max_queued, server.queue_timeout)).collect();
     assert_eq!(queues, [(0, Duration::from_millis(5)), (200, Duration::from_secs(30))]);
     let shown = config.to_json();
     assert_eq!(shown["mcpServers"]["a"]["queueTimeoutMs"], 5, "{shown:#}");
@@ -191,7 +192,7 @@ fn settings_are_read_and_know_where_they_come_from() {
             "deny": ["*.delete"],
             "strict": true, "clockResolutionUs": 250,
             "limits": {
-                "timeoutMs": 1001, "cpuTimeMs": 1002, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
+                "timeoutMs": 1001, "cpuTimeMs": 1002, "fuel": 9, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
                 "maxSourceBytes": 6, "maxArgumentBytes": 7, "maxResultBytes": 8, "maxOutputBytes": 9,
                 "answerTimeoutMs": 10, "maxPausedMs": 0, "maxQuestions": 12
             },
@@ -210,6 +211,7 @@ fn settings_are_read_and_know_where_they_come_from() {
     let expected = Limits {
         wall_time: Duration::from_millis(1001),
         cpu_time: Duration::from_millis(1002),
+        fuel: Some(9),
         memory_bytes: 16 << 20,
         tool_calls: 0,
         calls_in_flight: 5,

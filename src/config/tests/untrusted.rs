@@ -114,7 +114,8 @@ fn cf_181_only_what_narrows_is_accepted() {
     assert_eq!(config.limits.memory_bytes, 8 << 20);
     let warnings = untrusted(&config);
     assert_eq!(config.clock_resolution, None);
-    let ignored = ["HTTPS_PROXY", "`import`", "cache.enabled", "cache.directory", "timeoutMs", "maxToolCalls"];
+    let ignored =
+        ["HTTPS_PROXY", "`import`", "cache.enabled", "cache.directory", "timeoutMs", "maxToolCalls"];
     for what in ignored.into_iter().chain(["clockResolutionUs"]) {
         assert!(warnings.iter().any(|warning| warning.contains(what)), "{what}: {warnings:?}");
     }

@@ -35,7 +35,8 @@ async fn clocks_are_coarse_unless_the_operator_says_otherwise() {
     let (coarse, _) = python_executor::executor().await;
     check(&coarse, Script::typescript(TYPESCRIPT), 100, json!([true, true])).await;
     check(&coarse, Script::python(PYTHON), 100, json!([true, true, true])).await;
-    let said = coarse.run(Script::python("import time\nreturn time.get_clock_info('monotonic').resolution")).await;
+    let said =
+        coarse.run(Script::python("import time\nreturn time.get_clock_info('monotonic').resolution")).await;
     assert_eq!(said.unwrap().value(), Some(&json!(0.0001)));
     let (builder, _) = python_executor::builder();
     let coarser = builder.clock_resolution(Duration::from_millis(4)).build().unwrap();
@@ -61,7 +62,8 @@ try:
 except TimeoutError: return 'late'";
     let result = executor.run(Script::python(python)).await.unwrap();
     assert_eq!(result.value(), Some(&json!("late")), "{}", result.to_json());
-    let typescript = "await new Promise((done) => setTimeout(done, 5)); return AbortSignal.timeout(1).aborted";
+    let typescript =
+        "await new Promise((done) => setTimeout(done, 5)); return AbortSignal.timeout(1).aborted";
     let result = executor.run(Script::typescript(typescript)).await.unwrap();
     assert_eq!(result.value(), Some(&json!(false)), "{}", result.to_json());
     assert!(result.usage.wall_time < Duration::from_secs(5));

@@ -6,6 +6,8 @@ mod clocks;
 mod embedding;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
+/// Fuel: the limit of Python that depends on no clock.
+mod fuel;
 /// Built-in functions that V8 does not interrupt, by number.
 mod guards;
 /// Values that are printed: how they look, and attacks on the code that prints them.
