@@ -288,7 +288,8 @@ function append(list, value) {
   });
 }
 
-// Sends requests, at most `maxParallel` at the same time, and waits for all answers. Throws if the run has no calls left.
+// Sends requests, at most `maxParallel` at the same time, and waits for all answers. Throws if the run has no calls
+// left.
 function send(requests, maxParallel) {
   // A toJSON that the guest defined must not be called instead.
   ObjectDefineProperty(requests, "toJSON", { __proto__: null, value: undefined });

@@ -47,10 +47,14 @@ pub(crate) struct HeldCall {
 }
 
 impl HeldCall {
-    /// Counts the call as refused if it failed without having been made.
-    fn count_refusal<T>(&self, result: &Result<T, ToolError>) {
+    /// Records a failure: whether the call was refused, and when to try again.
+    fn note_failure<T>(&self, result: &Result<T, ToolError>) {
+        let Err(error) = result else { return };
         if !self.is_made.load(Ordering::Relaxed) {
-            self.context.count_refusal(result);
+            self.context.count_refusal(error);
+        }
+        if let Some(time) = error.retry_after {
+            self.context.ledger.lock().note_retry(error.code, time);
         }
     }
 }
@@ -79,7 +83,7 @@ impl ExecutionContext {
             tokio::select! {
                 biased;
                 result = held.context.call_tool(&held, name, arguments) => {
-                    held.count_refusal(&result);
+                    held.note_failure(&result);
                     result.map(Json::into_text)
                 }
                 () = held.context.cancel.cancelled() => Err(over()),
@@ -107,7 +111,7 @@ impl ExecutionContext {
         };
         let held = self.hold_call(argument_bytes)?;
         let result = self.send_request(&held, server, request).await;
-        held.count_refusal(&result);
+        held.note_failure(&result);
         result.map(Json::into_text)
     }
 
@@ -141,13 +145,12 @@ impl ExecutionContext {
     /// Counts a call, and counts it as unfinished until the returned value is dropped.
     fn hold_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
         let held = self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits));
-        self.count_refusal(&held);
-        held
+        held.inspect_err(|error| self.count_refusal(error))
     }
 
     /// Counts a call that failed before it was sent, unless that is because the run is over.
-    fn count_refusal<T>(&self, result: &Result<T, ToolError>) {
-        if result.as_ref().is_err_and(|error| error.code != ToolErrorCode::Cancelled) {
+    fn count_refusal(&self, error: &ToolError) {
+        if error.code != ToolErrorCode::Cancelled {
             self.ledger.lock().count_refused();
         }
     }

@@ -48,6 +48,8 @@ pub(crate) struct Ledger {
     output_bytes: usize,
     output_bytes_dropped: u64,
     emitted_bytes: usize,
+    /// The last failure that said when to try again.
+    retry: Option<(ToolErrorCode, Duration)>,
     /// Number of approval prompts that were shown or wait to be shown.
     questions: u32,
     planned: Vec<PlannedCall>,
@@ -178,6 +180,11 @@ impl Ledger {
         self.sent = self.sent.saturating_sub(1);
     }
 
+    /// Keeps when a call that has failed with this code may be tried again.
+    pub(crate) fn note_retry(&mut self, code: ToolErrorCode, time: Duration) {
+        self.retry = Some((code, time));
+    }
+
     /// Counts a call that failed before it was sent.
     pub(crate) fn count_refused(&mut self) {
         self.refused += 1;
@@ -261,9 +268,16 @@ impl Ledger {
         Ok(())
     }
 
-    /// Ends the record of the run and adds what it counted to `usage`. Must be called once.
-    pub(crate) fn finish(&mut self, outcome: Outcome, usage: Usage, is_dry_run: bool) -> ExecuteResult {
+    /// Ends the record of the run and adds what it counted to `usage`. If the error of a call has
+    /// ended the run, the run's error says when to try again. Must be called once.
+    pub(crate) fn finish(&mut self, mut outcome: Outcome, usage: Usage, is_dry_run: bool) -> ExecuteResult {
         self.is_over = true;
+        if let Outcome::Failed(error) = &mut outcome
+            && let Some((code, time)) = self.retry
+            && error.tool_code == Some(code)
+        {
+            error.retry_after = error.retry_after.or(Some(time));
+        }
         let tool_calls = std::mem::take(&mut self.records)
             .into_iter()
             .map(|OpenRecord { mut record, started }| {

@@ -172,7 +172,7 @@ fn a_value_that_is_too_long_is_replaced() {
     assert_eq!(truncated["characters"], 60_010);
     assert!(truncated["head"].as_str().unwrap().starts_with(r#"{"rows":["row","row""#));
     assert!(truncated["tail"].as_str().unwrap().ends_with(r#""row"]}"#));
-    assert_eq!(text(&answer).lines().filter(|line| line.contains("cx://runs/abc/value")).count(), 1);
+    assert_eq!(text(&answer).lines().filter(|line| line.contains("is in cx://runs/abc/value")).count(), 1);
     assert!(text(&answer).chars().count() < 25_200);
     // JSON and TOON encode the structured content, so they are no longer than it is.
     for format in [Format::Json, Format::Toon] {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cx::{Error, Executor, Script};
+use cx::{Error, Executor, Language, Script};
 use serde_json::{Value, json};
 
 use crate::support::python_executor;
@@ -53,6 +53,7 @@ async fn clocks_are_coarse_unless_the_operator_says_otherwise() {
 async fn waiting_works_with_a_coarse_clock() {
     let (builder, _) = python_executor::builder();
     let executor = builder.clock_resolution(Duration::from_millis(50)).build().unwrap();
+    executor.warm(Language::Python).await.unwrap();
     let python = "
 import asyncio, time
 await asyncio.gather(*(asyncio.sleep(0.001 * i) for i in range(20)))
