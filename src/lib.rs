@@ -169,6 +169,8 @@ mod json;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(any(feature = "mcp", feature = "server"))]
+mod rate;
 mod run;
 #[cfg(feature = "server")]
 pub mod server;
@@ -194,9 +196,11 @@ pub use json::Json;
 pub use mcp::oauth as auth;
 #[cfg(feature = "mcp")]
 pub use mcp::{
-    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, Root, ServerState, ServerStats,
+    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, Root, ServerState, ServerStats,
     StdioTransport,
 };
+#[cfg(any(feature = "mcp", feature = "server"))]
+pub use rate::RateLimit;
 pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
 pub use run::limits::Limits;
