@@ -198,6 +198,12 @@ pub(super) fn set_limit(config: &mut Config, path: &Path, limit: &LimitSetting) 
             keep_below_max(config, limit);
         }
     }
+    let is_set = |name: &str| config.origins.contains_key(name);
+    // The CPU time follows the timeout unless a file sets it.
+    if is_set("limits.timeoutMs") && !is_set("limits.cpuTimeMs") {
+        let default = Limits { cpu_time: Limits::default().cpu_time, ..config.limits };
+        config.limits = default.with_wall_time(config.limits.wall_time, config.max_limits.cpu_time);
+    }
 }
 
 fn keep_below_max(config: &mut Config, LimitSetting { key, .. }: &LimitSetting) {

@@ -7,8 +7,8 @@ use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
 use crate::json::Json;
 use crate::run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError, ToolCallRecord,
-    ToolCallStatus, Usage,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError,
+    ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::server::output_schemas;
 use crate::tools::ToolErrorCode;
