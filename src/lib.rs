@@ -180,7 +180,8 @@ mod tools;
 #[cfg(feature = "mcp")]
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
-    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
+    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore,
+    TrustedFile,
 };
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
@@ -212,6 +213,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, ElicitationAnswer, ElicitationHandler,
     ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError, FormField,
-    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool, ToolChange,
-    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult, ToolRules,
+    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool,
+    ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    ToolRules,
 };
