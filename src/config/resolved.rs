@@ -35,8 +35,8 @@ pub enum Discovery {
     /// None: what the named files say is all there is.
     None,
     /// The user's own file, for what does not depend on its servers: `allow`, `deny`, `ask`,
-    /// `strict`, `limits` and `cache`. So a named file brings servers, and cannot widen what the
-    /// user allows.
+    /// `strict`, `elicitation`, `limits` and `cache`. So a named file brings servers, and cannot
+    /// widen what the user allows.
     UserRules,
     /// All of them.
     All,
