@@ -8,7 +8,8 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 CX = $(CARGO_TARGET_DIR)/release/cx
 
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc deny bench picture component
-.PHONY: v8 interop
+.PHONY: v8 interop frameworks
+.PHONY: v8 interop conformance
 .PHONY: fuzz growth differential
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
@@ -64,6 +65,11 @@ soak-attackers: v8
 walk: v8
 	CX_WALK_CALLS=$(or $(CX_WALK_CALLS),200000) cargo test --release --locked --test it walk:: -- --nocapture --test-threads 1
 
+## Measure the line coverage of all tests, folder by folder, and compare it with the least figures in
+## `tests/coverage/report.py`. Takes about twice as long as `test`. Needs LLVM's tools: see `tests/coverage/measure.sh`.
+coverage: v8 interop
+	tests/coverage/measure.sh
+
 lint: v8
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -115,6 +121,22 @@ v8:
 
 interop:
 	@tests/interop/install.sh $(CX_INTEROP_DIR)
+
+## Load and call the tools with every agent framework that the tests know. Two of them are part of `test`.
+frameworks: v8
+	@tests/interop/install.sh $(CX_INTEROP_DIR) all
+	CX_FRAMEWORKS=all cargo test --locked --test it frameworks:: -- --nocapture --test-threads 1
+## Run test262 as it is and transpiled: what V8 passes must pass in both forms. `CX_CONFORMANCE_DIR` names another checkout of
+## test262 than the one of the lock file. A short form is part of `test`.
+CONFORMANCE = $(CACHE)/conformance
+TEST262 = $(or $(CX_CONFORMANCE_DIR),$(CONFORMANCE)/node_modules/@gerhobbelt/test262)
+
+conformance: v8
+	@mkdir -p '$(CONFORMANCE)'
+	cp tests/conformance/package.json tests/conformance/package-lock.json '$(CONFORMANCE)'
+	cd '$(CONFORMANCE)' && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	CX_CONFORMANCE_DIR='$(TEST262)' cargo test --release --locked --lib conformance::
+	@head -n 1 '$(TEST262)/report.txt'
 
 ## Run each fuzz target for so long, from its seeds and from what earlier runs found. Needs a nightly toolchain and
 ## `cargo install cargo-fuzz`. A short form of each is part of `test`.

@@ -8,7 +8,10 @@ const {
   JSONParse,
   JSONStringify,
   ObjectKeys,
+  ObjectPrototypeIsPrototypeOf,
+  PromisePrototype,
   RangeError,
+  RangeErrorPrototype,
   SafeSet,
   SetPrototypeAdd,
   SetPrototypeHas,
@@ -23,10 +26,45 @@ const MAX_NODES = 10_000;
 // refuse it.
 const MAX_CHARACTERS = 2 ** 26;
 
-// The path of the first BigInt in `value`, or undefined.
-function findBigInt(value, path, level, seen) {
-  if (typeof value === "bigint") {
-    return path;
+// What V8 says if a value has too many levels for the stack.
+const STACK_OVERFLOW = "Maximum call stack size exceeded";
+
+// Why JSON cannot represent a value, or undefined. `JSON.stringify` leaves out functions and symbols, and makes `{}` of
+// a promise: the author would get less than was returned and no error.
+function refusal(value) {
+  switch (typeof value) {
+    case "bigint":
+      return "is a BigInt, which JSON does not have; use String() or Number()";
+    case "function":
+      return "is a function, which JSON does not have; call it, or leave it out";
+    case "symbol":
+      return "is a symbol, which JSON does not have; leave it out";
+    case "object":
+      return value !== null && ObjectPrototypeIsPrototypeOf(PromisePrototype, value)
+        ? "is a promise that was not awaited; write `await` before the call"
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+// Thrown by `checked`, and caught where `toJson` calls it.
+const REFUSED = { __proto__: null };
+
+// A replacer for `JSON.stringify`. It gets each value after the guest's own `toJSON` and getters, once, so that nothing
+// of the guest is called twice.
+function checked(_key, value) {
+  if (refusal(value) !== undefined) {
+    throw REFUSED;
+  }
+  return value;
+}
+
+// The path of the first value that JSON refuses and why, as the start of a sentence; undefined if it is not found.
+function findRefused(value, path, level, seen) {
+  const reason = refusal(value);
+  if (reason !== undefined) {
+    return `${path} ${reason}`;
   }
   if (
     value === null || typeof value !== "object" || level > MAX_LEVELS || SetPrototypeHas(seen.values, value) ||
@@ -35,11 +73,15 @@ function findBigInt(value, path, level, seen) {
     return undefined;
   }
   SetPrototypeAdd(seen.values, value);
+  // What its `toJSON` gave was refused, not what is in it.
+  if (typeof value.toJSON === "function") {
+    return undefined;
+  }
   const isArray = ArrayIsArray(value);
   const keys = ObjectKeys(value);
   for (let index = 0; index < keys.length; index++) {
     const key = keys[index];
-    const found = findBigInt(value[key], isArray ? `${path}[${key}]` : `${path}.${key}`, level + 1, seen);
+    const found = findRefused(value[key], isArray ? `${path}[${key}]` : `${path}.${key}`, level + 1, seen);
     if (found !== undefined) {
       return found;
     }
@@ -47,21 +89,34 @@ function findBigInt(value, path, level, seen) {
   return undefined;
 }
 
-// `value` as JSON text, or undefined if JSON cannot represent it (undefined, a function, a symbol). `what` names the
-// value in errors.
+// `value` as JSON text, or undefined if it is undefined, a function or a symbol. `what` names the value in errors: a
+// TypeError if something inside of it is a function, a symbol, a BigInt or a promise, or if it is circular.
 export function toJson(what, value, maxCharacters = MAX_CHARACTERS) {
   let text;
   try {
-    text = JSONStringify(value);
+    // Of these two the caller says what is wrong, if something is.
+    const isAbsent = typeof value === "function" || typeof value === "symbol";
+    text = isAbsent ? JSONStringify(value) : JSONStringify(value, checked);
   } catch (error) {
-    const path = typeof value === "bigint" || typeof value === "object"
-      ? findBigInt(value, what, 0, { __proto__: null, values: new SafeSet(), count: 0 })
-      : undefined;
-    if (path !== undefined) {
-      throw new TypeError(`${path} is a BigInt, which JSON does not have; use String() or Number()`);
+    if (error !== REFUSED) {
+      if (ObjectPrototypeIsPrototypeOf(RangeErrorPrototype, error) && error.message === STACK_OVERFLOW) {
+        throw new TypeError(`${what} is nested too deeply, which JSON does not have`);
+      }
+      throw error;
     }
-    throw error;
+    const seen = { __proto__: null, values: new SafeSet(), count: 0 };
+    const found = findRefused(value, what, 0, seen);
+    throw new TypeError(found ?? `${what} has a function, a symbol, a BigInt or a promise, which JSON does not have`);
   }
+  return bounded(what, text, maxCharacters);
+}
+
+// The text that the guest's own `JSON.stringify` gives: functions and symbols are left out.
+export function toLooseJson(what, value) {
+  return bounded(what, JSONStringify(value), MAX_CHARACTERS);
+}
+
+function bounded(what, text, maxCharacters) {
   if (text !== undefined && text.length > maxCharacters) {
     throw new RangeError(`${what} is ${text.length} characters of JSON, at most ${maxCharacters} can be passed on`);
   }

@@ -2,6 +2,7 @@
 // texts until they are printed.
 
 import { core, primordials } from "ext:core/mod.js";
+import { readClock } from "ext:cx/06_clock.js";
 import { clip, makeList, MAX_CHARACTERS, numberText, push, quote, spaces, widthOf } from "ext:cx/31_text.js";
 import {
   hasProxyPrototype,
@@ -15,7 +16,7 @@ import {
   read,
 } from "ext:cx/32_objects.js";
 import { beginInspection, inspectIn, isSpentIn } from "ext:cx/35_inspect.js";
-import { toJson } from "ext:cx/30_json.js";
+import { toLooseJson } from "ext:cx/30_json.js";
 
 const {
   ErrorCaptureStackTrace,
@@ -81,7 +82,7 @@ const clockBytes = new Uint8Array(TypedArrayPrototypeGetBuffer(clock));
 
 // Milliseconds since the run's start.
 function now() {
-  core.ops.op_now(clockBytes);
+  readClock(clockBytes);
   return clock[0] * 1000 + clock[1] / 1e6;
 }
 
@@ -132,7 +133,7 @@ function textOf(context, value) {
 
 function jsonOf(context, value) {
   try {
-    return toJson("value", value);
+    return toLooseJson("value", value);
   } catch {
     return inspectIn(context, value);
   }

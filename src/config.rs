@@ -9,6 +9,7 @@
 //! can only restrict what is allowed: it starts no server and allows nothing more.
 
 mod clients;
+mod code_executor;
 mod describe;
 mod document;
 mod entry;
@@ -16,13 +17,18 @@ mod environment;
 mod error;
 mod expand;
 mod file;
+mod foreign;
 mod formats;
 mod limits;
 mod load;
 mod mask;
+mod mcpproxy;
+mod mcpproxy_entry;
 mod merge;
 mod own;
+mod parsed;
 mod reader;
+mod references;
 mod resolve;
 mod resolved;
 mod settings;
@@ -34,8 +40,8 @@ pub(crate) use self::environment::depth_for_children;
 pub use self::error::ConfigError;
 pub(crate) use self::load::read_mcp_config;
 pub use self::resolved::{
-    Config, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning, ConfigWarningCode, LoadOptions,
-    SkippedServer,
+    Config, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning, ConfigWarningCode, Discovery,
+    LoadOptions, SkippedServer,
 };
 pub use self::trust::{TrustRequest, TrustStore, TrustedFile};
 

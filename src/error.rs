@@ -26,6 +26,14 @@ pub enum Error {
         /// The expected and the actual value.
         problem: String,
     },
+    /// A pattern in a list of rules is none.
+    #[error("invalid option `{}`: {problem}", list.as_str())]
+    InvalidPattern {
+        /// The list.
+        list: RuleList,
+        /// The valid forms, and the pattern.
+        problem: String,
+    },
     /// A configuration file or value cannot be used. [`Error::config_error`] has the details.
     #[error(transparent)]
     Config(Box<dyn std::error::Error + Send + Sync>),
@@ -48,4 +56,30 @@ pub enum Error {
     /// The executor was closed before or during the run.
     #[error("the executor is closed")]
     Closed,
+}
+
+/// A list of [`ToolRules`](crate::ToolRules).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RuleList {
+    /// [`ToolRules::allow`](crate::ToolRules::allow).
+    Allow,
+    /// [`ToolRules::deny`](crate::ToolRules::deny).
+    Deny,
+    /// [`ToolRules::ask`](crate::ToolRules::ask).
+    Ask,
+    /// [`ToolRules::read_only`](crate::ToolRules::read_only).
+    ReadOnly,
+}
+
+impl RuleList {
+    /// The list's name, as in the builder.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+            Self::ReadOnly => "read_only",
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod metrics;
 mod run;
 mod runtime;
 mod servers;
+mod untrusted;
 #[cfg_attr(not(feature = "mcp"), path = "executor/no_upstream.rs")]
 mod upstream;
 /// What of the public interface needs MCP servers.

@@ -21,6 +21,7 @@ mod fuzzing;
 mod json;
 mod lines;
 mod mcp;
+mod rate;
 mod run {
     pub(crate) mod limits;
 }
@@ -36,7 +37,7 @@ mod sync;
 mod text;
 mod tools;
 
-pub use error::Error;
+pub use error::{Error, RuleList};
 pub use run::limits::Limits;
 pub use tools::Schema;
 

@@ -102,6 +102,12 @@
 //! is shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
 //! anything and lists the calls that it would have made.
 //!
+//! # Servers that ask the user
+//!
+//! A server can ask the user during a call, with a form or an address to open. The questions go to
+//! [`ExecutorBuilder::elicitor`] or [`Script::elicitor`], within the same bounds as approvals. Without
+//! either, and for a server with [`McpServer::elicitation`] off, they are refused.
+//!
 //! # State between runs
 //!
 //! Nothing of the script's memory is kept. With [`ExecutorBuilder::state`] scripts store JSON in a
@@ -163,6 +169,8 @@ mod json;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(any(feature = "mcp", feature = "server"))]
+mod rate;
 mod run;
 #[cfg(feature = "server")]
 pub mod server;
@@ -174,11 +182,12 @@ mod tools;
 #[cfg(feature = "mcp")]
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
-    ConfigWarningCode, Directories, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
+    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore,
+    TrustedFile,
 };
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
-pub use error::Error;
+pub use error::{Error, RuleList};
 pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats};
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;
@@ -188,15 +197,16 @@ pub use json::Json;
 pub use mcp::oauth as auth;
 #[cfg(feature = "mcp")]
 pub use mcp::{
-    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, ServerState, ServerStats,
-    StdioTransport,
+    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, Root, ServerState, ServerStats, StdioTransport,
 };
+#[cfg(any(feature = "mcp", feature = "server"))]
+pub use rate::RateLimit;
 pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
 pub use run::limits::Limits;
 pub use run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ScriptError, ToolCallRecord,
-    ToolCallStatus, Usage,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ReturnedShape, ScriptError,
+    ToolCallRecord, ToolCallStatus, Usage,
 };
 pub use run::script::{CallProgress, Language, Script};
 #[cfg(feature = "state")]
@@ -204,7 +214,9 @@ pub use storage::state::{StateScope, StateStore, StateUsage};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{
-    Approval, ApprovalRequest, AskAnnotation, AskReason, KnownServer, Progress, ProgressListener, Schema,
-    ServerRequest, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
-    ToolRequest, ToolResult, ToolRules,
+    Approval, ApprovalRequest, AskAnnotation, AskReason, ElicitationAnswer, ElicitationHandler,
+    ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError, FormField,
+    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool,
+    ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    ToolRules,
 };

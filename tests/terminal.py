@@ -1,16 +1,21 @@
-"""Runs a command at a terminal of its own and answers its question.
+"""Runs a command at a terminal of its own and answers its questions.
 
 `terminal.py ANSWER COMMAND...`: what is on the screen goes to stdout, with `<typed>` where the answer was typed, half a
-second after the question was there. Before the question somebody has typed `y` already.
+second after the question was there. Before the question somebody has typed `y` already. Each line of ANSWER is the
+answer to one question, and the last one is that to all further questions.
 """
 
 import os
 import pty
+import re
 import select
 import sys
 import time
 
 LONGEST = 60.0
+
+# An approval prompt, whether to answer a server's question, and a field of its form.
+QUESTION = re.compile(rb"or why not\] |(Answer it|Do you)\? \[y/N\] |^\w+( \[[^\]\n]*\])?> ", re.MULTILINE)
 
 
 def main(answer, command):
@@ -21,6 +26,7 @@ def main(answer, command):
     os.write(terminal, b"y\ny")
     screen = b""
     answered = 0
+    answers = answer.split("\n")
     deadline = time.monotonic() + LONGEST
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 1.0)
@@ -33,14 +39,15 @@ def main(answer, command):
         if not piece:
             break
         screen += piece
-        if screen.count(b"or why not] ") > answered:
+        if len(QUESTION.findall(screen)) > answered:
+            typed = answers[min(answered, len(answers) - 1)]
             answered += 1
             until = time.monotonic() + 0.5
             while (left := until - time.monotonic()) > 0:
                 if select.select([terminal], [], [], left)[0]:
                     screen += os.read(terminal, 65536)
             screen += b"<typed>"
-            os.write(terminal, answer.encode() + b"\n")
+            os.write(terminal, typed.encode() + b"\n")
     else:
         os.kill(pid, 9)
     sys.stdout.buffer.write(screen)

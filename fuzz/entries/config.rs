@@ -8,7 +8,7 @@ use super::environment::Environment;
 use super::error::ConfigError;
 use super::expand::Scope;
 use super::resolve::resolve;
-use super::{describe, file, own};
+use super::{describe, file, own, references};
 
 pub(crate) fn config(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
@@ -17,7 +17,7 @@ pub(crate) fn config(data: &[u8]) {
     let client = Client::ALL.get(choice);
     let parsed = if client.is_some_and(Client::is_toml) { parse_toml(text) } else { parse_json(text) };
     match parsed {
-        Ok(root) => entries(client, &root),
+        Ok(root) => entries(client, root),
         Err(findings) => {
             let shown = ConfigError::new("fuzzed", findings).to_string();
             assert!(!shown.contains(HIDDEN), "{shown}");
@@ -28,18 +28,25 @@ pub(crate) fn config(data: &[u8]) {
 /// The value of a variable. No message may show one.
 const HIDDEN: &str = "hidden-value-of-a-variable";
 
-fn entries(client: Option<&Client>, root: &Node) {
+fn entries(client: Option<&Client>, mut root: Node) {
     let workspace = Path::new("/workspace");
+    let environment = Environment::of([("HOME", "/home/x"), ("A", HIDDEN), ("EMPTY", "")]);
     let mut findings = Vec::new();
     let entries = match client {
         Some(client) => {
-            let (entries, found) = client.servers(root, Path::new("/workspace/fuzzed.json"), workspace);
+            let (entries, found) = client.servers(&root, Path::new("/workspace/fuzzed.json"), workspace);
             findings = found;
             entries
         }
-        None => own::servers_file(root, &mut findings),
+        None => {
+            findings.extend(
+                references::resolve(&mut root, own::FILE_KEYS, &environment).err().unwrap_or_default(),
+            );
+            let mut file = own::own_file(root, own::FileKind::CodeExecutor, &mut findings);
+            findings.extend(file.foreign.iter_mut().flat_map(|(_, foreign)| foreign.mistakes.drain(..)));
+            file.servers
+        }
     };
-    let environment = Environment::of([("HOME", "/home/x"), ("A", HIDDEN), ("EMPTY", "")]);
     let scope = Scope { environment: &environment, workspace };
     for entry in &entries {
         let _ = describe::summary(entry);

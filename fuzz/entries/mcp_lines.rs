@@ -8,7 +8,7 @@ use rmcp::transport::Transport as _;
 use tokio_util::sync::CancellationToken;
 
 use super::super::answers::Expected;
-use super::{LineTransport, Notifications};
+use super::{LineTransport, Notifications, Pending};
 
 pub(crate) fn server_lines(data: &[u8]) {
     let (mut lines, writing) = LineTransport::new(
@@ -20,7 +20,7 @@ pub(crate) fn server_lines(data: &[u8]) {
         CancellationToken::new(),
     );
     for (id, expected) in [Expected::Discover, Expected::Other].into_iter().enumerate() {
-        lines.pending.insert(i64::try_from(id).unwrap_or(0), expected);
+        lines.pending.insert(i64::try_from(id).unwrap_or(0), Pending { expected, caller: None });
     }
     let pending = lines.pending.len();
     let mut received = 0;

@@ -6,6 +6,7 @@ use super::document::Node;
 use super::entry::ServerEntry;
 use super::environment::Environment;
 use super::error::{Finding, Key};
+use super::file::Provenance;
 use super::formats::{Dialect, server, servers};
 
 /// A client whose servers can be imported.
@@ -41,8 +42,10 @@ pub(super) enum Layout {
 pub(super) struct ClientFile {
     pub(super) client: &'static Client,
     pub(super) path: PathBuf,
-    /// Whether it is in the workspace, so that it must be trusted first.
-    pub(super) in_workspace: bool,
+    /// A file in the workspace must be trusted first.
+    pub(super) provenance: Provenance,
+    /// Where the file comes from, for users.
+    pub(super) role: &'static str,
 }
 
 /// A client with the most common format.
@@ -106,6 +109,10 @@ impl Client {
             "mcp",
         ),
         Self { layout: Layout::Directory, ..common("mcp-servers", &["$CONFIG/mcp/servers"], "mcpServers") },
+        Self {
+            dialect: Dialect::Mcpproxy,
+            ..common("mcpproxy", &["~/.mcpproxy/mcp_config.json"], "mcpServers")
+        },
     ];
 
     pub(super) fn from_name(name: &str) -> Option<&'static Self> {
@@ -119,6 +126,11 @@ impl Client {
         Self::ALL.iter().find(|client| client.files.iter().any(&is_it))
     }
 
+    /// Whether its files have settings that are used beside the servers.
+    pub(super) fn is_mcpproxy(&self) -> bool {
+        self.dialect == Dialect::Mcpproxy
+    }
+
     pub(super) fn is_toml(&self) -> bool {
         self.layout == Layout::Toml
     }
@@ -127,18 +139,19 @@ impl Client {
     pub(super) fn files(&'static self, workspace: &Path, environment: &Environment) -> Vec<ClientFile> {
         let file = |template: &&str| {
             let below = |base: Option<PathBuf>, rest: &str| Some(base?.join(rest));
-            let (path, in_workspace) = match template.split_once('/')? {
-                (".", rest) => (below(Some(workspace.to_owned()), rest)?, true),
-                ("~", rest) => (below(environment.home(), rest)?, false),
-                ("$CONFIG", rest) => (below(environment.config_home(), rest)?, false),
-                (_, rest) => (below(environment.get("APPDATA").map(PathBuf::from), rest)?, false),
+            let (path, provenance) = match template.split_once('/')? {
+                (".", rest) => (below(Some(workspace.to_owned()), rest)?, Provenance::Workspace),
+                ("~", rest) => (below(environment.home(), rest)?, Provenance::User),
+                ("$CONFIG", rest) => (below(environment.config_home(), rest)?, Provenance::User),
+                (_, rest) => (below(environment.get("APPDATA").map(PathBuf::from), rest)?, Provenance::User),
             };
-            Some(ClientFile { client: self, path, in_workspace })
+            Some(ClientFile { client: self, path, provenance, role: self.name })
         };
         let files: Vec<ClientFile> = self.files.iter().filter_map(file).collect();
         // If the workspace is the home directory, the project file is the user's file.
-        let is_users = |path: &Path| files.iter().any(|file| !file.in_workspace && file.path == path);
-        files.iter().filter(|file| !(file.in_workspace && is_users(&file.path))).cloned().collect()
+        let in_workspace = |file: &ClientFile| file.provenance == Provenance::Workspace;
+        let is_users = |path: &Path| files.iter().any(|file| !in_workspace(file) && file.path == path);
+        files.iter().filter(|file| !(in_workspace(file) && is_users(&file.path))).cloned().collect()
     }
 
     /// The servers in one of the client's files, and the mistakes in some of them. Unknown keys are

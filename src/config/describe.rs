@@ -7,10 +7,13 @@ use std::path::Path;
 use super::clients::Client;
 use super::document::{Content, Member, Node, parse_json, parse_toml};
 use super::entry::{ServerEntry, Target};
+use super::environment::Environment;
 use super::error::Finding;
 use super::file;
+use super::foreign::Becomes;
 use super::mask;
-use super::own::{FILE_KEYS, own_file};
+use super::own::{FILE_KEYS, FileKind, own_file};
+use super::references;
 use crate::text::one_line;
 
 /// Describes everything in the file that has an effect once it is trusted.
@@ -31,13 +34,20 @@ pub(super) fn describe(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Vec<Fin
         return Ok(lines);
     }
     let mut findings = Vec::new();
-    let file = own_file(parse_json(text)?, &mut findings);
+    // Settings are shown as they are written, and checked as they are used.
+    let written = parse_json(text)?;
+    let mut root = parse_json(text)?;
+    references::resolve(&mut root, FILE_KEYS, &Environment::of_process())?;
+    let file = own_file(root, FileKind::of(path), &mut findings);
     if !findings.is_empty() {
         return Err(findings);
     }
     file.servers.iter().for_each(|entry| server_lines(entry, &mut lines));
-    for name in FILE_KEYS.iter().filter(|name| !["$schema", "mcpServers"].contains(*name)) {
-        if let Some(node) = file.root.get(name) {
+    let foreign = file.foreign.iter().flat_map(|(program, _)| program.settings);
+    let foreign = foreign.filter(|setting| matches!(setting.becomes, Becomes::Key(..)));
+    let own = FILE_KEYS.iter().copied().filter(|name| !["$schema", "mcpServers"].contains(name));
+    for name in own.chain(foreign.map(|setting| setting.name)) {
+        if let Some(node) = written.at(name) {
             lines.push(one_line(&format!("setting `{name}`: {}", json(node))));
         }
     }

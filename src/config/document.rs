@@ -11,6 +11,9 @@ use crate::text::one_line;
 pub(super) struct Node {
     pub(super) content: Content,
     pub(super) location: Option<Location>,
+    /// Whether the content is the text of an environment variable, which may stand for a number or
+    /// a boolean, and is never shown.
+    pub(super) from_variable: bool,
 }
 
 #[derive(Debug)]
@@ -36,6 +39,7 @@ impl Node {
     /// The value's type, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match &self.content {
+            _ if self.from_variable => "another text in the variable",
             Content::Null => "null",
             Content::Bool(_) => "a boolean",
             Content::Number(_) => "a number",
@@ -59,9 +63,19 @@ impl Node {
         }
     }
 
+    /// The value with this path of keys, separated by dots.
+    pub(super) fn at(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, Self::get)
+    }
+
     /// The location of the value with this path of keys, separated by dots.
     pub(super) fn locate(&self, path: &str) -> Option<Location> {
-        path.split('.').try_fold(self, Self::get)?.location
+        self.at(path)?.location
+    }
+
+    /// The text of an environment variable.
+    pub(super) fn of_variable(text: &str, location: Option<Location>) -> Self {
+        Self { content: Content::String(text.to_owned()), location, from_variable: true }
     }
 
     /// The value of a key, if this is an object that has it.
@@ -140,7 +154,7 @@ fn json_node(value: ast::Value<'_>, key: &Key, lines: &Lines<'_>, findings: &mut
             Content::Object(members)
         }
     };
-    Node { content, location }
+    Node { content, location, from_variable: false }
 }
 
 /// Parses TOML, whose parser refuses duplicate keys. The values have no locations.
@@ -169,7 +183,7 @@ fn toml_node(value: toml::Value) -> Node {
                 .collect(),
         ),
     };
-    Node { content, location: None }
+    Node { content, location: None, from_variable: false }
 }
 
 /// The offsets at which the lines of a text begin.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
-use crate::mcp::{HttpKind, RateLimit};
+use crate::mcp::HttpKind;
+use crate::rate::RateLimit;
 use crate::tools::rules::ToolRules;
 
 /// A server's entry.
@@ -13,6 +14,7 @@ pub(super) struct ServerEntry {
     pub(super) name: String,
     pub(super) key: Key,
     pub(super) location: Option<Location>,
+    pub(super) description: Option<String>,
     pub(super) enabled: Option<bool>,
     pub(super) allow: Option<Vec<String>>,
     pub(super) deny: Vec<String>,
@@ -24,7 +26,11 @@ pub(super) struct ServerEntry {
     pub(super) connect_timeout: Option<Duration>,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) max_concurrent: Option<usize>,
+    pub(super) max_queued: Option<usize>,
+    pub(super) queue_timeout: Option<Duration>,
     pub(super) rate_limit: Option<RateLimit>,
+    pub(super) elicitation: Option<bool>,
+    pub(super) roots: Vec<Text>,
 }
 
 impl ServerEntry {
@@ -46,6 +52,7 @@ impl ServerEntry {
         self.enabled.is_some()
             || self.allow.is_some()
             || self.read_only.is_some()
+            || self.elicitation.is_some()
             || !self.deny.is_empty()
             || !self.ask.is_empty()
     }
@@ -73,13 +80,14 @@ pub(super) struct HttpTarget {
     pub(super) url: Text,
     pub(super) headers: Vec<(String, Text)>,
     pub(super) kind: HttpKind,
-    pub(super) oauth: Option<OAuthEntry>,
+    pub(super) oauth: Option<Box<OAuthEntry>>,
 }
 
 /// The `oauth` section.
 #[derive(Clone, Debug)]
 pub(super) struct OAuthEntry {
     pub(super) client_id: Option<Text>,
+    pub(super) client_metadata_url: Option<Text>,
     pub(super) client_secret: Option<Text>,
     pub(super) issuer: Option<Text>,
     pub(super) scopes: Vec<String>,

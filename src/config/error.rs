@@ -169,6 +169,10 @@ impl Key {
         Self(format!("{}{separator}{name}", self.0))
     }
 
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     pub(super) fn item(&self, position: usize) -> Self {
         Self(format!("{}[{position}]", self.0))
     }

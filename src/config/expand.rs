@@ -154,6 +154,7 @@ pub(super) fn without_nul(key: &Key, location: Option<Location>, text: &str) -> 
     Ok(())
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether a text can be the name of a variable.
+pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
 }

@@ -8,8 +8,10 @@ use super::document::{Content, Node};
 use super::entry::{HttpTarget, OAuthEntry, ServerEntry, StdioTarget, Target};
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
+use super::mcpproxy_entry;
 use super::reader::{At, Fields};
-use crate::mcp::{HttpKind, RateLimit};
+use crate::mcp::HttpKind;
+use crate::rate::RateLimit;
 
 /// Maximum number of servers. Each costs a process or a connection, and a larger number is not
 /// intentional.
@@ -30,8 +32,15 @@ const MAX_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum number of calls that one run may have in flight.
 const MAX_CONCURRENT: u64 = 1_024;
 
+/// More than all runs that a server admits by default can make at the same time.
+const MAX_QUEUED: u64 = 100_000;
+
+/// The longest wall-clock time of a run: no call waits for longer.
+const MAX_QUEUE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
 /// Every key of a server in cx's own file.
 pub(super) const SERVER_KEYS: &[&str] = &[
+    "description",
     "type",
     "command",
     "args",
@@ -49,11 +58,16 @@ pub(super) const SERVER_KEYS: &[&str] = &[
     "connectTimeoutMs",
     "idleMs",
     "maxConcurrent",
+    "maxQueued",
+    "queueTimeoutMs",
     "rateLimit",
+    "elicitation",
+    "roots",
 ];
 
 /// Every key of `oauth`.
-pub(super) const OAUTH_KEYS: &[&str] = &["clientId", "clientSecret", "issuer", "scopes", "clientCredentials"];
+pub(super) const OAUTH_KEYS: &[&str] =
+    &["clientId", "clientMetadataUrl", "clientSecret", "issuer", "scopes", "clientCredentials"];
 
 /// Every key of `rateLimit`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];
@@ -64,6 +78,7 @@ struct Names {
     kind: &'static [&'static str],
     url: &'static [&'static str],
     env: &'static [&'static str],
+    cwd: &'static [&'static str],
     headers: &'static [&'static str],
     allow: &'static [&'static str],
     deny: &'static [&'static str],
@@ -73,6 +88,7 @@ const OWN_NAMES: Names = Names {
     kind: &["type"],
     url: &["url"],
     env: &["env"],
+    cwd: &["cwd"],
     headers: &["headers"],
     allow: &["allow"],
     deny: &["deny"],
@@ -82,6 +98,7 @@ const FOREIGN_NAMES: Names = Names {
     kind: &["type", "transport", "protocol"],
     url: &["httpUrl", "serverUrl", "url"],
     env: &["env", "environment"],
+    cwd: &["cwd", "working_dir"],
     headers: &["headers", "http_headers"],
     allow: &["includeTools", "enabled_tools", "enabledTools"],
     deny: &["excludeTools", "disabled_tools", "disabledTools"],
@@ -97,6 +114,8 @@ pub(super) enum Dialect {
     /// Gemini's format, in which `url` means server-sent events and `httpUrl` the other HTTP
     /// transport.
     Gemini,
+    /// mcpproxy's format, with limits and quarantine.
+    Mcpproxy,
 }
 
 impl Dialect {
@@ -146,8 +165,7 @@ pub(super) fn servers(
     }
 }
 
-/// Reads an entry that has its name in `name`. This form belongs to other programs, and so do its
-/// other keys.
+/// Reads an entry that has its name in `name`. This form is mcpproxy's, and so are its other keys.
 fn named_server<'a>(
     key: &Key,
     node: &'a Node,
@@ -163,7 +181,7 @@ fn named_server<'a>(
         let (key, found) = (key.child("name"), "one that is there twice");
         findings.push(Finding::unexpected(&key, node.location, "a name of its own", found));
     }
-    server(Dialect::Common, key, name, node, findings)
+    server(Dialect::Mcpproxy, key, name, node, findings)
 }
 
 /// Reads one entry and records everything that is wrong with it. `None` if it cannot be used.
@@ -180,10 +198,14 @@ pub(super) fn server(
     if dialect.is_own() {
         fields.check_names(SERVER_KEYS);
     }
-    let mut entry =
-        if dialect.is_own() { own_rules(&mut fields) } else { foreign_rules(&mut fields, dialect) };
+    let mut entry = match dialect {
+        Dialect::Own => own_rules(&mut fields),
+        Dialect::Mcpproxy => mcpproxy_entry::rules(&mut fields),
+        Dialect::Common | Dialect::Gemini => foreign_rules(&mut fields, dialect),
+    };
     entry.allow = fields.read(dialect.names().allow, At::strings);
     entry.deny = fields.read(dialect.names().deny, At::strings).unwrap_or_default();
+    entry.description = description(&mut fields, dialect);
     entry.target = target(&mut fields, dialect);
     (entry.name, entry.key, entry.location) = (name.to_owned(), key.clone(), node.location);
     let is_usable = entry.target.is_some() || entry.restricts();
@@ -208,7 +230,13 @@ fn own_rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
         max_concurrent: fields
             .read(&["maxConcurrent"], |at| at.number(1, MAX_CONCURRENT, "calls"))
             .and_then(|calls| usize::try_from(calls).ok()),
+        max_queued: fields
+            .read(&["maxQueued"], |at| at.number(0, MAX_QUEUED, "calls"))
+            .and_then(|calls| usize::try_from(calls).ok()),
+        queue_timeout: fields.read(&["queueTimeoutMs"], |at| at.milliseconds(MAX_QUEUE_TIMEOUT)),
         rate_limit: rate_limit(fields),
+        elicitation: fields.read(&["elicitation"], At::boolean),
+        roots: fields.read(&["roots"], At::texts).unwrap_or_default(),
         ..ServerEntry::default()
     }
 }
@@ -232,6 +260,15 @@ fn foreign_rules(fields: &mut Fields<'_, '_>, dialect: Dialect) -> ServerEntry {
         connect_timeout: time("startup_timeout_sec", 1, MAX_CONNECT_TIMEOUT),
         ..ServerEntry::default()
     }
+}
+
+/// What the server is for. In other clients' files, where other programs use the key, a value that
+/// is not a string is ignored.
+fn description(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<String> {
+    if dialect.is_own() {
+        return fields.read(&["description"], At::string);
+    }
+    fields.find(&["description"]).and_then(|(_, node)| node.as_str()).map(str::to_owned)
 }
 
 fn rate_limit(fields: &mut Fields<'_, '_>) -> Option<RateLimit> {
@@ -341,7 +378,7 @@ fn stdio(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<StdioTarget> {
             fields.findings.push(Finding::unexpected(&text.key, text.location, expected, "another"));
         }
     }
-    Some(StdioTarget { command, args, env, cwd: fields.read(&["cwd"], At::text) })
+    Some(StdioTarget { command, args, env, cwd: fields.read(dialect.names().cwd, At::text) })
 }
 
 fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<HttpTarget> {
@@ -374,8 +411,12 @@ fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<Htt
             fields.findings.push(Finding::unexpected(&text.key, text.location, expected, "another"));
         }
     }
-    let oauth = if dialect.is_own() { oauth(fields) } else { None };
-    Some(HttpTarget { url, headers, kind, oauth })
+    let oauth = match dialect {
+        Dialect::Own => oauth(fields),
+        Dialect::Mcpproxy => mcpproxy_entry::oauth(fields),
+        Dialect::Common | Dialect::Gemini => None,
+    };
+    Some(HttpTarget { url, headers, kind, oauth: oauth.map(Box::new) })
 }
 
 /// A reference to the variable that a text names.
@@ -400,6 +441,7 @@ fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
     }
     Some(OAuthEntry {
         client_id: section.read(&["clientId"], At::text),
+        client_metadata_url: section.read(&["clientMetadataUrl"], At::text),
         client_secret: section.read(&["clientSecret"], At::text),
         issuer: section.read(&["issuer"], At::text),
         scopes: section.read(&["scopes"], At::strings).unwrap_or_default(),

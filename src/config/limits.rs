@@ -1,7 +1,8 @@
-//! The keys of `limits` in cx's own file, with their bounds.
+//! The keys of `limits` in cx's own file, with their bounds, and the values of a file.
 
 use std::time::Duration;
 
+use super::error::Location;
 use super::reader::Fields;
 use crate::run::limits::Limits;
 
@@ -11,18 +12,44 @@ pub(super) struct LimitKey {
     pub(super) name: &'static str,
     pub(super) min: u64,
     pub(super) max: u64,
-    unit: &'static str,
+    pub(super) unit: &'static str,
     pub(super) get: fn(&Limits) -> u64,
     pub(super) set: fn(&mut Limits, u64),
 }
 
 impl LimitKey {
-    /// Whether `value` is at least as strict as the current limits. 0 total calls means no limit.
+    /// The key of that name.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        LIMIT_KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// Whether `value` is at least as strict as the current limits. 0 total calls and 0 fuel mean no
+    /// limit.
     pub(super) fn restricts(&self, limits: &Limits, value: u64) -> bool {
-        let allowed =
-            |value: u64| if self.min == 0 && self.unit == "calls" && value == 0 { u64::MAX } else { value };
+        let has_none = self.min == 0 && ["calls", "units of fuel"].contains(&self.unit);
+        let allowed = |value: u64| if has_none && value == 0 { u64::MAX } else { value };
         allowed(value) <= allowed((self.get)(limits))
     }
+}
+
+/// A limit that a file sets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LimitSetting {
+    pub(super) key: &'static LimitKey,
+    pub(super) value: u64,
+    pub(super) role: LimitRole,
+    pub(super) location: Option<Location>,
+}
+
+/// Which limits a setting is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitRole {
+    /// A run that requests none, and the most that a client may request: cx's own settings.
+    Both,
+    /// A run that requests none. Never above the most that a client may request.
+    Default,
+    /// The most that a client may request.
+    Max,
 }
 
 macro_rules! limit_keys {
@@ -45,6 +72,7 @@ const MAX: Limits = Limits::CEILING;
 pub(super) const LIMIT_KEYS: &[LimitKey] = limit_keys! {
     "timeoutMs": wall_time, 1, milliseconds(MAX.wall_time), "milliseconds", milliseconds, Duration::from_millis;
     "cpuTimeMs": cpu_time, 1, milliseconds(MAX.cpu_time), "milliseconds", milliseconds, Duration::from_millis;
+    "fuel": fuel, 0, Limits::MAX_FUEL, "units of fuel", fuel_or_zero, some_fuel;
     "memoryBytes": memory_bytes, Limits::MIN_MEMORY_BYTES as u64, MAX.memory_bytes as u64, "bytes", bytes, size;
     "maxToolCalls": tool_calls, 0, u32::MAX as u64, "calls", u64::from, number;
     "maxCallsInFlight": calls_in_flight, 1, MAX.calls_in_flight as u64, "calls", u64::from, number;
@@ -64,6 +92,14 @@ const fn milliseconds(time: Duration) -> u64 {
     time.as_secs() * 1_000 + time.subsec_millis() as u64
 }
 
+fn fuel_or_zero(fuel: Option<u64>) -> u64 {
+    fuel.unwrap_or(0)
+}
+
+fn some_fuel(fuel: u64) -> Option<u64> {
+    (fuel > 0).then_some(fuel)
+}
+
 fn bytes(size: usize) -> u64 {
     size as u64
 }
@@ -77,12 +113,13 @@ fn number(value: u64) -> u32 {
 }
 
 /// Reads the values in the section `limits`.
-pub(super) fn limits(fields: &mut Fields<'_, '_>) -> Vec<(&'static LimitKey, u64)> {
+pub(super) fn limits(fields: &mut Fields<'_, '_>) -> Vec<LimitSetting> {
     let names: Vec<&str> = LIMIT_KEYS.iter().map(|key| key.name).collect();
     fields.check_names(&names);
     let value = |key: &'static LimitKey| {
         let value = fields.read(&[key.name], |at| at.number(key.min, key.max, key.unit))?;
-        Some((key, value))
+        let location = fields.find(&[key.name]).and_then(|(_, node)| node.location);
+        Some(LimitSetting { key, value, role: LimitRole::Both, location })
     };
     LIMIT_KEYS.iter().filter_map(value).collect()
 }

@@ -1,26 +1,38 @@
 //! Decides which files are read, and in which order of precedence.
 
+mod imports;
+
 use std::path::{Path, PathBuf};
 
-use super::clients::{Client, ClientFile, Layout};
+use super::clients::{Client, ClientFile};
 use super::document::{Node, parse_json, parse_toml};
 use super::environment::{DEPTH, Directories, Environment, canonical};
-use super::error::{ConfigError, Finding, FindingKind};
-use super::expand::Scope;
+use super::error::{ConfigError, Finding, FindingKind, Key};
+use super::expand::{Role, Scope};
 use super::file::{Provenance, read, text};
-use super::formats::MAX_SERVERS;
+use super::foreign::{Foreign, Program};
 use super::merge::{Layer, LayerSource, merge};
-use super::own::{OwnFile, own_file, servers_file};
-use super::resolved::{Config, ConfigFileStatus, ConfigWarningCode, LoadOptions};
-use super::settings::{apply_restrictions, apply_trusted};
+use super::own::{FILE_KEYS, FileKind, OwnFile, named_file, own_file};
+use super::parsed::{ServerDefaults, Settings};
+use super::reader::At;
+use super::resolved::{Config, ConfigFileStatus, ConfigWarningCode, Discovery, LoadOptions};
+use super::settings::{apply_restrictions, apply_rules, apply_trusted, set_limit};
 use super::trust::TrustStore;
+use super::{code_executor, references};
 use crate::mcp::McpServer;
 
 /// Maximum nesting: an executor may start an executor. A greater depth means a cycle.
 const MAX_DEPTH: u32 = 2;
 
-/// Variables that name cx's own file; the first one that is set is used.
-const FILE_VARIABLES: [&str; 2] = ["CX_CONFIG", "CODE_EXECUTOR_CONFIG_PATH"];
+/// Variables that name cx's own file, and its kind; the first one that is set is used.
+const FILE_VARIABLES: [(&str, FileKind); 2] =
+    [("CX_CONFIG", FileKind::Own), ("CODE_EXECUTOR_CONFIG_PATH", FileKind::CodeExecutor)];
+
+/// A variable that names a file with servers, which has precedence over those that are found.
+const SERVERS_VARIABLE: &str = "MCP_CONFIG_PATH";
+
+/// What stands for the file in messages about variables.
+const VARIABLES: &str = "the environment";
 
 /// Names of cx's own file in a workspace; the first one that exists is used.
 const WORKSPACE_FILES: [&str; 2] = [".cx.json", ".code-executor.json"];
@@ -43,8 +55,11 @@ impl Config {
 ///
 /// As [`Config::load`].
 pub(crate) fn read_mcp_config(path: &Path) -> Result<Vec<McpServer>, ConfigError> {
-    let options =
-        LoadOptions { workspace: PathBuf::from("."), files: vec![path.to_owned()], discover: false };
+    let options = LoadOptions {
+        workspace: PathBuf::from("."),
+        files: vec![path.to_owned()],
+        discover: Discovery::None,
+    };
     let config = Config::load(&options)?;
     for warning in &config.warnings {
         tracing::warn!(code = warning.code.as_str(), "{warning}");
@@ -58,7 +73,7 @@ pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<C
     if depth >= MAX_DEPTH {
         let hint = "remove cx from the servers that it starts";
         let finding = Finding::from(FindingKind::TooDeep(DEPTH, depth)).hint(hint);
-        return Err(ConfigError::new("the environment", vec![finding]));
+        return Err(ConfigError::new(VARIABLES, vec![finding]));
     }
     let workspace = canonical(&options.workspace);
     let mut loader = Loader {
@@ -67,16 +82,23 @@ pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<C
         trust: Directories::of(environment).as_ref().map(TrustStore::new),
         config: Config::default(),
         layers: Vec::new(),
+        server_defaults: ServerDefaults::default(),
     };
     // A later file has precedence, and layers are in order of precedence.
-    for path in options.files.iter().rev() {
-        loader.load_named(path)?;
-    }
-    if options.discover {
-        loader.discover()?;
+    let named = options.files.iter().rev().map(|path| loader.load_named(path));
+    let named = named.collect::<Result<Vec<Found>, ConfigError>>()?;
+    match options.discover {
+        Discovery::None => {}
+        Discovery::UserRules => loader.load_user_rules()?,
+        Discovery::All => loader.discover()?,
     }
     let scope = loader.scope();
-    let Loader { mut config, layers, .. } = loader;
+    for Found { path, file, .. } in named.iter().rev() {
+        apply_rules(&mut loader.config, path, file, scope);
+    }
+    let Loader { mut config, mut layers, server_defaults, .. } = loader;
+    let entries = layers.iter_mut().flat_map(|layer| &mut layer.servers);
+    entries.for_each(|entry| server_defaults.fill(entry));
     merge(&mut config, &layers, scope)?;
     Ok(config)
 }
@@ -88,9 +110,11 @@ struct Loader<'a> {
     config: Config,
     /// Highest precedence first.
     layers: Vec<Layer>,
+    /// What variables say about servers that say nothing else.
+    server_defaults: ServerDefaults,
 }
 
-/// One of cx's own files that exists.
+/// One of cx's own files that exists, or a named file.
 struct Found {
     path: PathBuf,
     file: OwnFile,
@@ -98,32 +122,99 @@ struct Found {
 }
 
 impl<'a> Loader<'a> {
-    /// Reads a file of servers from the command line.
-    fn load_named(&mut self, path: &Path) -> Result<(), ConfigError> {
+    /// Reads a file of servers from the command line. Its settings are applied later, because they
+    /// have precedence.
+    fn load_named(&mut self, path: &Path) -> Result<Found, ConfigError> {
         let error = |findings| ConfigError::new(path, findings);
         let bytes = read(path, Provenance::Named).map_err(|finding| error(vec![finding]))?;
         let root = parse(&bytes.unwrap_or_default(), false).map_err(error)?;
         let mut findings = Vec::new();
-        let servers = servers_file(&root, &mut findings);
+        let mut file = named_file(root, &mut findings);
         if !findings.is_empty() {
             return Err(error(findings));
         }
         self.config.add_file(path, "command line", ConfigFileStatus::Used);
-        self.layers.push(Layer { file: path.to_owned(), servers, source: LayerSource::Named });
+        if let Some((program, foreign)) = &mut file.foreign {
+            self.report_foreign(path, program, foreign);
+        }
+        // Another program may have written servers that cannot be used here.
+        let source = if file.foreign.is_some() { LayerSource::Foreign } else { LayerSource::Named };
+        let servers = std::mem::take(&mut file.servers);
+        self.layers.push(Layer { file: path.to_owned(), servers, source });
+        Ok(Found { path: path.to_owned(), file, is_trusted: true })
+    }
+
+    /// The file that a variable names in place of the user's and the workspace's.
+    fn named_by_variable(&mut self) -> Result<Option<Found>, ConfigError> {
+        for (name, kind) in FILE_VARIABLES {
+            if let Some(value) = self.environment.get(name).filter(|value| !value.is_empty()) {
+                return self.own_file(Path::new(value), kind, name, Provenance::Named);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Applies what the user's own file says about all servers, and not the servers in it.
+    fn load_user_rules(&mut self) -> Result<(), ConfigError> {
+        let found = match self.named_by_variable()? {
+            Some(found) => Some(found),
+            None => self.user_file()?,
+        };
+        let scope = self.scope();
+        if let Some(Found { path, file, .. }) = &found {
+            apply_rules(&mut self.config, path, file, scope);
+        }
+        self.apply_variables();
         Ok(())
     }
 
+    /// Applies the variables of code-executor-mcp, which there have precedence over files.
+    fn apply_variables(&mut self) {
+        let (mut settings, mut foreign) = (Settings::default(), Foreign::default());
+        for setting in code_executor::VARIABLES.settings {
+            let Some(value) = self.environment.get(setting.name).filter(|value| !value.is_empty()) else {
+                continue;
+            };
+            let (key, node) = (Key::default().child(setting.name), Node::of_variable(value, None));
+            foreign.read_value(setting, &At { key, node: &node }, &mut settings);
+        }
+        let path = Path::new(VARIABLES);
+        for limit in &settings.limits {
+            set_limit(&mut self.config, path, limit);
+        }
+        self.server_defaults = settings.server_defaults;
+        self.report_foreign(path, &code_executor::VARIABLES, &mut foreign);
+    }
+
+    /// Records where another program's settings come from that apply to many servers, and warns of
+    /// those that are not used.
+    fn report_foreign(&mut self, path: &Path, program: &Program, foreign: &mut Foreign) {
+        for (key, location) in foreign.used.iter().filter(|(key, _)| key.starts_with("mcpServers.*")) {
+            self.config.add_origin(*key, path, *location);
+        }
+        if let Some((message, location)) = foreign.warning(program) {
+            let hint = Some("docs/other-programs.md says what each setting becomes".to_owned());
+            self.config.warn(ConfigWarningCode::Unused, message, path, location, hint);
+        }
+        let mistakes = std::mem::take(&mut foreign.mistakes);
+        self.config.warn_ignored(ConfigWarningCode::Unused, path, mistakes);
+    }
+
     fn discover(&mut self) -> Result<(), ConfigError> {
-        let variable = FILE_VARIABLES.into_iter().find_map(|name| {
-            let value = self.environment.get(name).filter(|value| !value.is_empty())?;
-            Some((name, PathBuf::from(value)))
-        });
+        if let Some(value) = self.environment.get(SERVERS_VARIABLE).filter(|value| !value.is_empty()) {
+            self.import_file(&ClientFile {
+                client: &Client::MCP_JSON,
+                // As `./.mcp.json` is named if it is that file, which is then read once.
+                path: canonical(&self.workspace.join(value)),
+                provenance: Provenance::Named,
+                role: SERVERS_VARIABLE,
+            });
+        }
         let mut imports: Vec<&'static Client> = Vec::new();
-        if let Some((name, path)) = variable {
+        if let Some(found) = self.named_by_variable()? {
             // The only file that is read: it replaces the user's and the workspace's.
-            let found = self.own_file(&path, name, Provenance::Named)?;
-            self.apply(found.as_ref(), &mut imports);
-            self.add_layer(found);
+            self.apply(Some(&found), &mut imports);
+            self.add_layer(Some(found));
         } else {
             let user = self.user_file()?;
             self.apply(user.as_ref(), &mut imports);
@@ -133,6 +224,7 @@ impl<'a> Loader<'a> {
             self.import(&Client::MCP_JSON);
             self.add_layer(user);
         }
+        self.apply_variables();
         for client in imports {
             self.import(client);
         }
@@ -151,12 +243,16 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Adds the servers of one of cx's own files.
+    /// Adds the servers of one of cx's own files, and of the file with servers that it names.
     fn add_layer(&mut self, found: Option<Found>) {
-        self.layers.extend(found.map(|Found { path, file, is_trusted }| {
-            let source = if is_trusted { LayerSource::Own } else { LayerSource::UntrustedOwn };
-            Layer { file: path, servers: file.servers, source }
-        }));
+        let Some(Found { path, file, is_trusted }) = found else { return };
+        let source = if is_trusted { LayerSource::Own } else { LayerSource::UntrustedOwn };
+        self.layers.push(Layer { file: path.clone(), servers: file.servers, source });
+        let Some(named) = file.settings.servers_file.filter(|_| is_trusted) else { return };
+        match named.expand(Role::Path, self.scope()) {
+            Ok(value) => self.import_servers_file(self.workspace.join(value)),
+            Err(finding) => self.config.warn_ignored(ConfigWarningCode::Unused, &path, [finding]),
+        }
     }
 
     /// The user's own file: the first one that exists.
@@ -166,6 +262,7 @@ impl<'a> Loader<'a> {
             config.as_ref().map(|directory| directory.join("config.json")),
             config.as_ref().map(|directory| directory.join(".code-executor.json")),
             self.environment.home().map(|home| home.join(".code-executor.json")),
+            self.environment.config_home().map(|directory| directory.join("code-executor/config.json")),
         ];
         self.first_file(candidates.into_iter().flatten(), "user", Provenance::User)
     }
@@ -189,7 +286,7 @@ impl<'a> Loader<'a> {
         let mut found = None;
         for path in candidates {
             if found.is_none() {
-                found = self.own_file(&path, role, provenance)?;
+                found = self.own_file(&path, FileKind::of(&path), role, provenance)?;
             } else if path.symlink_metadata().is_err() {
                 self.config.add_file(&path, role, ConfigFileStatus::Missing);
             } else {
@@ -206,6 +303,7 @@ impl<'a> Loader<'a> {
     fn own_file(
         &mut self,
         path: &Path,
+        kind: FileKind,
         role: &'static str,
         provenance: Provenance,
     ) -> Result<Option<Found>, ConfigError> {
@@ -216,7 +314,11 @@ impl<'a> Loader<'a> {
         };
         let is_trusted = provenance != Provenance::Workspace || self.is_trusted(path, &bytes);
         let mut findings = Vec::new();
-        let file = own_file(parse(&bytes, false).map_err(error)?, &mut findings);
+        let mut root = parse(&bytes, false).map_err(error)?;
+        if is_trusted {
+            references::resolve(&mut root, FILE_KEYS, self.environment).map_err(error)?;
+        }
+        let mut file = own_file(root, kind, &mut findings);
         if !is_trusted {
             // An unknown key cannot restrict anything, and must not disable the keys that do.
             let (unknown, rest) =
@@ -228,61 +330,10 @@ impl<'a> Loader<'a> {
             return Err(error(findings));
         }
         self.config.add_file(path, role, status(is_trusted));
+        if let Some((program, foreign)) = &mut file.foreign {
+            self.report_foreign(path, program, foreign);
+        }
         Ok(Some(Found { path: path.to_owned(), file, is_trusted }))
-    }
-
-    /// Adds the servers of a client's files. Mistakes in them are only warnings.
-    fn import(&mut self, client: &'static Client) {
-        for file in client.files(self.workspace, self.environment) {
-            if self.config.files.iter().any(|known| known.path == file.path) {
-                continue;
-            }
-            if client.layout == Layout::Directory {
-                self.import_directory(&file);
-            } else {
-                self.import_file(&file);
-            }
-        }
-    }
-
-    /// Reads a directory with one file per server.
-    fn import_directory(&mut self, directory: &ClientFile) {
-        let Ok(entries) = std::fs::read_dir(&directory.path) else {
-            let role = directory.client.name;
-            return self.config.add_file(&directory.path, role, ConfigFileStatus::Missing);
-        };
-        let mut paths: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-            .take(MAX_SERVERS)
-            .collect();
-        paths.sort();
-        for path in paths {
-            self.import_file(&ClientFile { path, ..directory.clone() });
-        }
-    }
-
-    fn import_file(&mut self, file: &ClientFile) {
-        let (path, role) = (&file.path, file.client.name);
-        let provenance = if file.in_workspace { Provenance::Workspace } else { Provenance::User };
-        let parsed = match read(path, provenance) {
-            Ok(None) => return self.config.add_file(path, role, ConfigFileStatus::Missing),
-            Ok(Some(bytes)) => parse(&bytes, file.client.is_toml()).map(|root| (root, bytes)),
-            Err(finding) => Err(vec![finding]),
-        };
-        let (root, bytes) = match parsed {
-            Ok(parsed) => parsed,
-            Err(findings) => {
-                self.config.add_file(path, role, ConfigFileStatus::Unusable);
-                return self.config.warn_ignored(ConfigWarningCode::Unreadable, path, findings);
-            }
-        };
-        let is_trusted = !file.in_workspace || self.is_trusted(path, &bytes);
-        self.config.add_file(path, role, status(is_trusted));
-        let (servers, findings) = file.client.servers(&root, path, self.workspace);
-        self.config.warn_ignored(ConfigWarningCode::ServerSkipped, path, findings);
-        let source = if is_trusted { LayerSource::Foreign } else { LayerSource::UntrustedForeign };
-        self.layers.push(Layer { file: path.clone(), servers, source });
     }
 
     /// Whether the user has trusted exactly these bytes at this path. False if that cannot be

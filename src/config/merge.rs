@@ -76,7 +76,7 @@ pub(super) fn merge(config: &mut Config, layers: &[Layer], scope: Scope<'_>) -> 
         for entry in &layer.servers {
             if !is_trusted {
                 untrusted += 1;
-                skip_untrusted(config, layer, entry, untrusted);
+                skip_untrusted(config, layer, entry, untrusted, scope.workspace);
             }
             let is_candidate = is_trusted && entry.target.is_some();
             let name = entry.name.as_str();
@@ -126,7 +126,7 @@ fn restriction<'a>(config: &mut Config, layer: &'a Layer, entry: &'a ServerEntry
 
 /// Records a server of an untrusted file as skipped, and warns of what it would start. `count` is
 /// the number of untrusted entries so far.
-fn skip_untrusted(config: &mut Config, layer: &Layer, entry: &ServerEntry, count: usize) {
+fn skip_untrusted(config: &mut Config, layer: &Layer, entry: &ServerEntry, count: usize, workspace: &Path) {
     if entry.enabled == Some(false) {
         return;
     }
@@ -136,6 +136,10 @@ fn skip_untrusted(config: &mut Config, layer: &Layer, entry: &ServerEntry, count
         None => return,
     };
     config.skip(&layer.file, entry, "the file is not trusted");
+    let path = layer.file.strip_prefix(workspace).unwrap_or(&layer.file);
+    if !config.untrusted.iter().any(|known| known == path) {
+        config.untrusted.push(path.to_owned());
+    }
     if count <= MAX_WARNINGS {
         let (name, summary) = (&entry.name, summary(entry));
         let message = format!("server `{name}` is not {verb}, because this file is not trusted: {summary}");
@@ -164,6 +168,7 @@ fn use_server(config: &mut Config, selected: Selected<'_>, scope: Scope<'_>) -> 
             return Ok(());
         }
     };
+    server.elicitation &= config.elicitation;
     // Lowest precedence first, so that the highest decides which tools are read-only.
     for restriction in restrictions.iter().rev() {
         restrict(&mut server, restriction);
@@ -195,6 +200,7 @@ fn restrict(server: &mut McpServer, Restriction { layer, entry }: &Restriction<'
     }
     server.rules.deny.extend_from_slice(&entry.deny);
     server.rules.ask.extend_from_slice(&entry.ask);
+    server.elicitation &= entry.elicitation.unwrap_or(true);
     // A tool that counts as read-only needs no approval.
     if layer.source.is_trusted() && entry.read_only.is_some() {
         server.rules.read_only = entry.read_only.iter().cloned().collect();

@@ -1,19 +1,40 @@
 //! cx's own file: the keys at its top level.
 
+use std::path::Path;
+use std::time::Duration;
+
 use super::clients::Client;
-use super::document::Node;
+use super::document::{Content, Node};
 use super::entry::ServerEntry;
-use super::error::{Finding, Key};
+use super::error::{Finding, Key, Location};
 use super::expand::Text;
+use super::foreign::{Foreign, Program};
 use super::formats::{Dialect, servers};
-use super::limits::{LimitKey, limits};
+use super::limits::limits;
+use super::parsed::Settings;
 use super::reader::{At, Fields};
+use super::{code_executor, mcpproxy};
 use crate::tools::AskAnnotation;
 use crate::tools::policy::is_pattern;
 
+/// One second, in microseconds.
+const MAX_CLOCK_RESOLUTION: u64 = 1_000_000;
+
 /// Every key of the file.
-pub(super) const FILE_KEYS: &[&str] =
-    &["$schema", "mcpServers", "import", "allow", "deny", "ask", "readOnly", "strict", "limits", "cache"];
+pub(super) const FILE_KEYS: &[&str] = &[
+    "$schema",
+    "mcpServers",
+    "import",
+    "allow",
+    "deny",
+    "ask",
+    "readOnly",
+    "strict",
+    "elicitation",
+    "limits",
+    "clockResolutionUs",
+    "cache",
+];
 
 /// The keys of a file of servers that is named on the command line.
 const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
@@ -28,65 +49,144 @@ pub(super) struct OwnFile {
     pub(super) root: Node,
     pub(super) servers: Vec<ServerEntry>,
     pub(super) settings: Settings,
+    /// The program whose settings it has too, and what was found of them.
+    pub(super) foreign: Option<(&'static Program, Foreign)>,
 }
 
-/// The settings other than servers.
-#[derive(Debug, Default)]
-pub(super) struct Settings {
-    pub(super) import: Option<Vec<&'static Client>>,
-    pub(super) allow: Option<Vec<String>>,
-    pub(super) deny: Option<Vec<String>>,
-    pub(super) ask: Option<Vec<String>>,
-    pub(super) read_only: Option<Vec<String>>,
-    pub(super) strict: Option<bool>,
-    pub(super) limits: Vec<(&'static LimitKey, u64)>,
-    pub(super) cache_enabled: Option<bool>,
-    pub(super) cache_directory: Option<Text>,
+/// Whose settings a file may have beside cx's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    /// cx's own file, which may be a copy of mcpproxy's.
+    Own,
+    /// A file that code-executor-mcp reads too.
+    CodeExecutor,
 }
 
-/// Reads the file and records all mistakes.
-pub(super) fn own_file(root: Node, findings: &mut Vec<Finding>) -> OwnFile {
-    let fields = Fields::of(Key::default(), &root, findings);
-    let (servers, settings) = fields.map(|mut fields| own_fields(&mut fields)).unwrap_or_default();
-    OwnFile { root, servers, settings }
+impl FileKind {
+    /// The kind by the file's name.
+    pub(super) fn of(path: &Path) -> Self {
+        if code_executor::is_its_path(path) { Self::CodeExecutor } else { Self::Own }
+    }
+
+    /// The program that has written the file.
+    fn program(self, root: &Node) -> Option<&'static Program> {
+        if self == Self::CodeExecutor && code_executor::is_its_content(root) {
+            Some(&code_executor::FILE)
+        } else if mcpproxy::is_its_content(root) {
+            Some(&mcpproxy::FILE)
+        } else {
+            None
+        }
+    }
 }
 
-fn own_fields(fields: &mut Fields<'_, '_>) -> (Vec<ServerEntry>, Settings) {
-    fields.check_names(FILE_KEYS);
-    let servers = own_servers(fields);
-    let mut settings = Settings {
-        import: fields.read(&["import"], clients),
-        allow: fields.read(&["allow"], |at| patterns_or_keywords(at, &[])),
-        deny: fields.read(&["deny"], |at| patterns_or_keywords(at, &[])),
-        ask: fields.read(&["ask"], |at| patterns_or_keywords(at, &AskAnnotation::ALL)),
-        read_only: fields.read(&["readOnly"], |at| patterns_or_keywords(at, &[])),
-        strict: fields.read(&["strict"], At::boolean),
-        ..Settings::default()
+impl OwnFile {
+    /// The location of the value of a key of cx's own, whatever the key is called in the file.
+    pub(super) fn locate(&self, key: &str) -> Option<Location> {
+        let used = self.foreign.iter().flat_map(|(_, foreign)| &foreign.used);
+        let elsewhere = || used.clone().find(|(name, _)| *name == key).and_then(|(_, location)| *location);
+        self.root.locate(key).or_else(elsewhere)
+    }
+}
+
+/// Reads the file and records all mistakes in cx's own keys.
+pub(super) fn own_file(root: Node, kind: FileKind, findings: &mut Vec<Finding>) -> OwnFile {
+    let program = kind.program(&root);
+    let mut settings = Settings::default();
+    let foreign = program.map(|program| (program, read_foreign(program, &root, &mut settings)));
+    let mut file = OwnFile { root, servers: Vec::new(), settings, foreign };
+    let OwnFile { root, servers, settings, foreign } = &mut file;
+    if let Some(mut fields) = Fields::of(Key::default(), root, findings) {
+        *servers = own_fields(&mut fields, settings, foreign.as_mut().map(|(_, foreign)| foreign));
+    }
+    file
+}
+
+/// Reads the settings of another program.
+pub(super) fn read_foreign(program: &Program, root: &Node, settings: &mut Settings) -> Foreign {
+    let mut foreign = Foreign::default();
+    foreign.read(program, root, FILE_KEYS, settings);
+    if let Some(servers) = root.get("mcpServers") {
+        foreign.read_servers(program, servers);
+    }
+    foreign
+}
+
+/// Reads the servers of a file, and cx's own settings over those of another program.
+fn own_fields(
+    fields: &mut Fields<'_, '_>,
+    settings: &mut Settings,
+    foreign: Option<&mut Foreign>,
+) -> Vec<ServerEntry> {
+    let servers = match foreign {
+        None => {
+            fields.check_names(FILE_KEYS);
+            own_servers(fields)
+        }
+        Some(foreign) => foreign_servers(fields, settings, foreign),
     };
+    settings.import = fields.read(&["import"], clients);
+    // What is read here replaces another program's value of the same setting.
+    settings.allow = fields.read(&["allow"], |at| patterns_or_keywords(at, &[])).or(settings.allow.take());
+    settings.deny = fields.read(&["deny"], |at| patterns_or_keywords(at, &[]));
+    settings.ask = fields.read(&["ask"], |at| patterns_or_keywords(at, &AskAnnotation::ALL));
+    settings.read_only = fields.read(&["readOnly"], |at| patterns_or_keywords(at, &[]));
+    settings.strict = fields.read(&["strict"], At::boolean).or(settings.strict);
+    settings.elicitation = fields.read(&["elicitation"], At::boolean);
+    settings.clock_resolution = fields
+        .read(&["clockResolutionUs"], |at| at.number(0, MAX_CLOCK_RESOLUTION, "microseconds"))
+        .map(Duration::from_micros);
     if let Some(mut section) = fields.section("limits") {
-        settings.limits = limits(&mut section);
+        settings.limits.extend(limits(&mut section));
     }
     if let Some(mut section) = fields.section("cache") {
         section.check_names(CACHE_KEYS);
         settings.cache_enabled = section.read(&["enabled"], At::boolean);
         settings.cache_directory = section.read(&["directory"], At::text);
     }
-    (servers, settings)
+    servers
 }
 
-/// Reads a file that must have servers, and nothing but servers. Records all mistakes.
-pub(super) fn servers_file(root: &Node, findings: &mut Vec<Finding>) -> Vec<ServerEntry> {
-    let Some(mut fields) = Fields::of(Key::default(), root, findings) else { return Vec::new() };
+/// Reads a file that the user has named: servers and nothing else, or mcpproxy's. Records all
+/// mistakes of the former.
+pub(super) fn named_file(root: Node, findings: &mut Vec<Finding>) -> OwnFile {
+    let mut settings = Settings::default();
+    let program = FileKind::Own.program(&root);
+    let mut foreign = program.map(|program| (program, read_foreign(program, &root, &mut settings)));
+    let servers = match (&mut foreign, Fields::of(Key::default(), &root, findings)) {
+        (_, None) => Vec::new(),
+        (None, Some(mut fields)) => named_servers(&mut fields, root.location),
+        (Some((_, foreign)), Some(mut fields)) => foreign_servers(&mut fields, &settings, foreign),
+    };
+    OwnFile { root, servers, settings, foreign }
+}
+
+/// Reads servers, where nothing else may be. Records all mistakes.
+fn named_servers(fields: &mut Fields<'_, '_>, location: Option<Location>) -> Vec<ServerEntry> {
     fields.check_names(SERVERS_FILE_KEYS);
-    let servers = own_servers(&mut fields);
+    let servers = own_servers(fields);
     if fields.findings.is_empty() && !fields.has(&["mcpServers"]) {
         let expected = "an object with the key `mcpServers`";
-        let finding = Finding::unexpected(&fields.key, root.location, expected, "an object without it");
+        let finding = Finding::unexpected(&fields.key, location, expected, "an object without it");
         fields.findings.push(finding);
     }
     // There is nothing that an entry without a target could restrict.
     let without_target = servers.iter().filter(|entry| entry.target.is_none());
-    findings.extend(without_target.map(ServerEntry::without_target));
+    fields.findings.extend(without_target.map(ServerEntry::without_target));
+    servers
+}
+
+/// Reads the servers of another program's file. Their mistakes are not errors.
+fn foreign_servers(
+    fields: &mut Fields<'_, '_>,
+    settings: &Settings,
+    foreign: &mut Foreign,
+) -> Vec<ServerEntry> {
+    let Some((name, node)) = fields.find(&["mcpServers"]) else { return Vec::new() };
+    let is_list = matches!(node.content, Content::Array(_));
+    let findings = if is_list { &mut foreign.mistakes } else { &mut *fields.findings };
+    let mut servers = servers(Dialect::Own, &fields.key.child(name), node, findings);
+    servers.iter_mut().for_each(|entry| settings.server_defaults.fill(entry));
     servers
 }
 

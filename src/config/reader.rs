@@ -26,8 +26,12 @@ impl<'a> At<'a> {
     }
 
     pub(super) fn boolean(&self) -> Result<bool, Finding> {
-        match self.node.content {
-            Content::Bool(value) => Ok(value),
+        match &self.node.content {
+            Content::Bool(value) => Ok(*value),
+            Content::String(text) if self.node.from_variable && ["true", "1"].contains(&&**text) => Ok(true),
+            Content::String(text) if self.node.from_variable && ["false", "0"].contains(&&**text) => {
+                Ok(false)
+            }
             _ => Err(self.unexpected("true or false")),
         }
     }
@@ -68,6 +72,7 @@ impl<'a> At<'a> {
     pub(super) fn number(&self, min: u64, max: u64, unit: &str) -> Result<u64, Finding> {
         let written = match &self.node.content {
             Content::Number(written) => Some(written),
+            Content::String(text) if self.node.from_variable => Some(text),
             _ => None,
         };
         written
@@ -75,12 +80,20 @@ impl<'a> At<'a> {
             .filter(|value| (min..=max).contains(value))
             .ok_or_else(|| {
                 let expected = format!("a whole number of {unit} from {min} to {max}");
-                let found = written.map_or_else(
-                    || self.node.kind().to_owned(),
-                    |written| written.chars().take(40).collect(),
-                );
+                let found = match &self.node.content {
+                    Content::Number(written) => written.chars().take(40).collect(),
+                    _ => self.node.kind().to_owned(),
+                };
                 Finding::unexpected(&self.key, self.node.location, expected, found)
             })
+    }
+
+    /// A time such as `30s` or `1m30s`; zero is `None`. A longer one counts as `max`.
+    pub(super) fn duration(&self, max: Duration) -> Result<Option<Duration>, Finding> {
+        let expected = "a time such as `30s` or `1m30s`";
+        let time = humantime::parse_duration(&self.string()?)
+            .map_err(|_| Finding::unexpected(&self.key, self.node.location, expected, "another text"))?;
+        Ok((!time.is_zero()).then(|| time.min(max)))
     }
 
     /// A number of milliseconds, at least 1.

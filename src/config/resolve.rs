@@ -8,7 +8,7 @@ use url::Url;
 use super::entry::{HttpTarget, OAuthEntry, ServerEntry, StdioTarget, Target};
 use super::error::Finding;
 use super::expand::{Role, Scope, Text};
-use crate::mcp::{McpServer, McpTransport, OAuth};
+use crate::mcp::{McpServer, McpTransport, OAuth, Root};
 
 /// Resolves an entry.
 ///
@@ -23,15 +23,20 @@ pub(super) fn resolve(entry: &ServerEntry, scope: Scope<'_>) -> Result<McpServer
         Some(Target::Http(target)) => http(&entry.name, target, &mut expander)?,
         None => return Err(vec![entry.without_target()]),
     };
+    server.roots = entry.roots.iter().filter_map(|root| expander.root(root)).collect();
     if !expander.findings.is_empty() {
         return Err(expander.findings);
     }
+    server.description.clone_from(&entry.description);
     server.rules = entry.rules();
     server.call_timeout = entry.call_timeout.unwrap_or(server.call_timeout);
     server.connect_timeout = entry.connect_timeout.unwrap_or(server.connect_timeout);
     server.max_concurrent = entry.max_concurrent.unwrap_or(server.max_concurrent);
+    server.max_queued = entry.max_queued.unwrap_or(server.max_queued);
+    server.queue_timeout = entry.queue_timeout.unwrap_or(server.queue_timeout);
     server.rate_limit = entry.rate_limit;
     server.idle_timeout = entry.idle_timeout;
+    server.elicitation = entry.elicitation.unwrap_or(server.elicitation);
     Ok(server)
 }
 
@@ -54,9 +59,29 @@ impl Expander<'_> {
         pairs.iter().map(|(name, text)| (name.clone(), self.expand(text, Role::Secret))).collect()
     }
 
+    /// A root: the absolute path of a directory, or its `file:` URI. It need not exist.
+    fn root(&mut self, text: &Text) -> Option<Root> {
+        let written = self.expand(text, Role::Path);
+        let path = match Url::parse(&written) {
+            Ok(url) if url.scheme() == "file" => url.to_file_path().ok(),
+            _ => Some(PathBuf::from(&written)),
+        };
+        let root = path.and_then(Root::from_directory);
+        // A reference that cannot be expanded is a mistake already.
+        if root.is_none() && !written.is_empty() {
+            let expected = "the absolute path of a directory, or its `file:` address";
+            self.findings.push(Finding::unexpected(&text.key, text.location, expected, "another text"));
+        }
+        root
+    }
+
     fn oauth(&mut self, oauth: &OAuthEntry) -> OAuth {
         OAuth {
             client_id: oauth.client_id.as_ref().map(|text| self.expand(text, Role::Secret)),
+            client_metadata_url: oauth
+                .client_metadata_url
+                .as_ref()
+                .map(|text| self.expand(text, Role::Address)),
             client_secret: oauth.client_secret.as_ref().map(|text| self.expand(text, Role::Secret)),
             issuer: oauth.issuer.as_ref().map(|text| self.expand(text, Role::Address)),
             scopes: oauth.scopes.clone(),
@@ -88,6 +113,14 @@ fn http(name: &str, target: &HttpTarget, expander: &mut Expander<'_>) -> Result<
     let issuer = oauth.as_ref().and_then(|oauth| oauth.issuer.as_deref());
     if let (Some(issuer), Some(text)) = (issuer, issuer_text) {
         expander.findings.extend(check_issuer(text, issuer).err());
+    }
+    let document = oauth.as_ref().and_then(|oauth| oauth.client_metadata_url.as_deref());
+    let document_text = target.oauth.as_ref().and_then(|oauth| oauth.client_metadata_url.as_ref());
+    if let (Some(document), Some(text)) = (document, document_text)
+        && !Url::parse(document).is_ok_and(|url| url.scheme() == "https" && url.path() != "/")
+    {
+        let expected = "the address of a document such as `https://example.com/client.json`";
+        expander.findings.push(Finding::unexpected(&text.key, text.location, expected, "another"));
     }
     for (name, text) in &target.headers {
         if headers.get(name).is_some_and(|value| http::HeaderValue::try_from(value.as_str()).is_err()) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::entry::ServerEntry;
 use super::error::{Finding, Location};
@@ -23,8 +24,22 @@ pub struct LoadOptions {
     /// Files with servers that the user has named. They are trusted, mistakes in them are errors,
     /// and a later file has precedence over an earlier one.
     pub files: Vec<PathBuf>,
-    /// Whether to look for files that are not named.
-    pub discover: bool,
+    /// Which files to look for that are not named.
+    pub discover: Discovery,
+}
+
+/// Which files are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Discovery {
+    /// None: what the named files say is all there is.
+    None,
+    /// The user's own file, for what does not depend on its servers: `allow`, `deny`, `ask`,
+    /// `strict`, `elicitation`, `limits` and `cache`. So a named file brings servers, and cannot
+    /// widen what the user allows.
+    UserRules,
+    /// All of them.
+    All,
 }
 
 /// The resolved configuration.
@@ -40,9 +55,16 @@ pub struct Config {
     /// The maximum limits that a client may request: the configured ones, and [`Limits::CEILING`]
     /// for the rest.
     pub max_limits: Limits,
+    /// Maximum number of runs at the same time, if a file sets it.
+    pub max_runs: Option<usize>,
+    /// Resolution of the clocks that scripts can read; `None` for the default of
+    /// [`ExecutorBuilder::clock_resolution`](crate::ExecutorBuilder::clock_resolution).
+    pub clock_resolution: Option<Duration>,
     /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
     /// it.
     pub strict: bool,
+    /// Whether servers may ask the user questions during calls, those for which it is off aside.
+    pub elicitation: bool,
     /// Whether tool lists are cached on disk between processes.
     pub cache_enabled: bool,
     /// The cache directory, if it is not [`Directories::cache`](crate::Directories::cache).
@@ -51,6 +73,9 @@ pub struct Config {
     pub warnings: Vec<ConfigWarning>,
     /// Servers that are configured but not used.
     pub skipped: Vec<SkippedServer>,
+    /// Files with servers that are not used until the user trusts the file, as paths in the
+    /// workspace.
+    pub untrusted: Vec<PathBuf>,
     /// Every file that was looked for, in order of precedence.
     pub files: Vec<ConfigFile>,
     /// The origin of each value that is not a default, by `mcpServers.NAME`, `limits.NAME` and the
@@ -147,8 +172,8 @@ pub struct SkippedServer {
 pub struct ConfigFile {
     /// The file's path.
     pub path: PathBuf,
-    /// Where the file comes from: `command line`, `CX_CONFIG`, `workspace`, `user`, or the name of
-    /// a client.
+    /// Where the file comes from: `command line`, `workspace`, `user`, the variable or the key that
+    /// names it, or the name of a client.
     pub role: &'static str,
     /// How the file was used.
     pub status: ConfigFileStatus,
@@ -190,11 +215,15 @@ impl Default for Config {
             rules: ToolRules::new(),
             limits: Limits::default(),
             max_limits: Limits::CEILING,
+            max_runs: None,
+            clock_resolution: None,
             strict: false,
+            elicitation: true,
             cache_enabled: true,
             cache_directory: None,
             warnings: Vec::new(),
             skipped: Vec::new(),
+            untrusted: Vec::new(),
             files: Vec::new(),
             origins: BTreeMap::new(),
             written_arguments: BTreeMap::new(),

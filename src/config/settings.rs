@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::clients::Client;
 use super::expand::{Role, Scope};
-use super::limits::LimitKey;
-use super::own::{OwnFile, Settings};
+use super::limits::{LimitRole, LimitSetting};
+use super::own::OwnFile;
+use super::parsed::Settings;
 use super::resolved::{Config, ConfigWarningCode};
+use crate::run::limits::Limits;
 
 /// Applies the settings of a trusted file: they replace earlier values, and deny lists accumulate.
 pub(super) fn apply_trusted(
@@ -19,7 +21,7 @@ pub(super) fn apply_trusted(
     imports: &mut Vec<&'static Client>,
 ) {
     let settings = &file.settings;
-    let origin = |config: &mut Config, key: &str| config.add_origin(key, path, file.root.locate(key));
+    let origin = |config: &mut Config, key: &str| config.add_origin(key, path, file.locate(key));
     if let Some(import) = &settings.import {
         origin(config, "import");
         for client in import {
@@ -28,11 +30,6 @@ pub(super) fn apply_trusted(
             }
         }
     }
-    if let Some(allow) = &settings.allow {
-        origin(config, "allow");
-        config.rules.allow = vec![allow.clone()];
-    }
-    add_to_lists(config, path, file);
     if let Some(read_only) = &settings.read_only {
         origin(config, "readOnly");
         match config.rules.read_only.first_mut() {
@@ -40,12 +37,35 @@ pub(super) fn apply_trusted(
             None => config.rules.read_only.push(read_only.clone()),
         }
     }
+    apply_rules(config, path, file, scope);
+}
+
+/// Applies those settings of a trusted file that do not depend on which servers there are: what
+/// restricts runs, and where files are.
+pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
+    let settings = &file.settings;
+    let origin = |config: &mut Config, key: &str| config.add_origin(key, path, file.locate(key));
+    if let Some(allow) = &settings.allow {
+        origin(config, "allow");
+        config.rules.allow = vec![allow.clone()];
+    }
+    add_to_lists(config, path, file);
     if let Some(strict) = settings.strict {
         origin(config, "strict");
         config.strict = strict;
     }
-    for (key, value) in &settings.limits {
-        set_limit(config, path, file, key, *value);
+    if let Some(elicitation) = settings.elicitation {
+        origin(config, "elicitation");
+        config.elicitation = elicitation;
+    }
+    settings.limits.iter().for_each(|limit| set_limit(config, path, limit));
+    if settings.max_runs.is_some() {
+        origin(config, "maxRuns");
+        config.max_runs = settings.max_runs;
+    }
+    if let Some(resolution) = settings.clock_resolution {
+        origin(config, "clockResolutionUs");
+        config.clock_resolution = Some(resolution);
     }
     if let Some(enabled) = settings.cache_enabled {
         origin(config, "cache.enabled");
@@ -62,41 +82,73 @@ pub(super) fn apply_trusted(
     }
 }
 
+/// Applies what else there is in a file whose servers are imported, where no other file says
+/// anything.
+pub(super) fn apply_imported(config: &mut Config, path: &Path, settings: &Settings) {
+    for limit in &settings.limits {
+        if !config.origins.contains_key(&format!("limits.{}", limit.key.name)) {
+            set_limit(config, path, limit);
+        }
+    }
+    if settings.strict == Some(true) && !config.origins.contains_key("strict") {
+        config.add_origin("strict", path, None);
+        config.strict = true;
+    }
+    if config.max_runs.is_none() && settings.max_runs.is_some() {
+        config.add_origin("maxRuns", path, None);
+        config.max_runs = settings.max_runs;
+    }
+}
+
 /// Applies the settings of an untrusted workspace file: only those that restrict.
 pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFile) {
-    let Settings { allow, read_only, import, strict, cache_enabled, cache_directory, limits, .. } =
-        &file.settings;
-    if let Some(allow) = allow {
-        config.add_origin("allow", path, file.root.locate("allow"));
+    let settings = &file.settings;
+    if let Some(allow) = &settings.allow {
+        config.add_origin("allow", path, file.locate("allow"));
         config.rules.allow.push(allow.clone());
     }
     add_to_lists(config, path, file);
     let ignore = |config: &mut Config, key: &str, more: &str| {
         let message = format!("ignored, because this file is not trusted: `{key}`{more}");
-        config.warn_untrusted(message, path, file.root.locate(key));
+        config.warn_untrusted(message, path, file.locate(key));
     };
-    match strict {
+    match settings.strict {
         Some(true) => {
-            config.add_origin("strict", path, file.root.locate("strict"));
+            config.add_origin("strict", path, file.locate("strict"));
             config.strict = true;
         }
         Some(false) if config.strict => ignore(config, "strict", ""),
         _ => {}
     }
-    for (key, value) in limits {
-        if key.restricts(&config.limits, *value) {
-            set_limit(config, path, file, key, *value);
+    match settings.elicitation {
+        Some(false) => {
+            config.add_origin("elicitation", path, file.locate("elicitation"));
+            config.elicitation = false;
+        }
+        Some(true) if !config.elicitation => ignore(config, "elicitation", ""),
+        _ => {}
+    }
+    for limit in &settings.limits {
+        let LimitSetting { key, value, role, .. } = limit;
+        let current = if *role == LimitRole::Max { &config.max_limits } else { &config.limits };
+        if key.restricts(current, *value) {
+            set_limit(config, path, limit);
         } else {
-            let current = (key.get)(&config.limits);
-            ignore(config, &format!("limits.{}", key.name), &format!(" above {current}"));
+            let current = (key.get)(current);
+            let message =
+                format!("ignored, because this file is not trusted: `limits.{}` above {current}", key.name);
+            config.warn_untrusted(message, path, limit.location);
         }
     }
     for (key, is_there) in [
         // A tool that counts as read-only needs no approval and is called in a dry run.
-        ("readOnly", read_only.is_some()),
-        ("import", import.is_some()),
-        ("cache.enabled", cache_enabled.is_some()),
-        ("cache.directory", cache_directory.is_some()),
+        ("readOnly", settings.read_only.is_some()),
+        ("import", settings.import.is_some()),
+        // A finer clock helps attacks, and how coarse it is by default is not known here.
+        ("clockResolutionUs", settings.clock_resolution.is_some()),
+        ("cache.enabled", settings.cache_enabled.is_some()),
+        ("cache.directory", settings.cache_directory.is_some()),
+        ("mcpConfigPath", settings.servers_file.is_some()),
     ] {
         if is_there {
             ignore(config, key, "");
@@ -107,11 +159,11 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
 /// Adds to the lists to which any file may add.
 fn add_to_lists(config: &mut Config, path: &Path, file: &OwnFile) {
     if let Some(deny) = &file.settings.deny {
-        config.add_origin("deny", path, file.root.locate("deny"));
+        config.add_origin("deny", path, file.locate("deny"));
         add(&mut config.rules.deny, deny);
     }
     if let Some(ask) = &file.settings.ask {
-        config.add_origin("ask", path, file.root.locate("ask"));
+        config.add_origin("ask", path, file.locate("ask"));
         add(&mut config.rules.ask, ask);
     }
 }
@@ -122,10 +174,41 @@ fn add(list: &mut Vec<String>, more: &[String]) {
     list.extend(more.iter().filter(|pattern| known.insert((*pattern).clone())).cloned());
 }
 
-fn set_limit(config: &mut Config, path: &Path, file: &OwnFile, key: &LimitKey, value: u64) {
-    let name = format!("limits.{}", key.name);
-    let location = file.root.locate(&name);
-    config.add_origin(name, path, location);
-    (key.set)(&mut config.limits, value);
-    (key.set)(&mut config.max_limits, value);
+/// Sets a limit. That of a run that requests none is never above the most that a client may
+/// request.
+pub(super) fn set_limit(config: &mut Config, path: &Path, limit: &LimitSetting) {
+    let LimitSetting { key, value, role, location } = limit;
+    let set = |config: &mut Config, group: &str| {
+        config.add_origin(format!("{group}.{}", key.name), path, *location);
+    };
+    match role {
+        LimitRole::Both => {
+            set(config, "limits");
+            (key.set)(&mut config.limits, *value);
+            (key.set)(&mut config.max_limits, *value);
+        }
+        LimitRole::Default => {
+            set(config, "limits");
+            (key.set)(&mut config.limits, *value);
+            keep_below_max(config, limit);
+        }
+        LimitRole::Max => {
+            set(config, "maxLimits");
+            (key.set)(&mut config.max_limits, *value);
+            keep_below_max(config, limit);
+        }
+    }
+    let is_set = |name: &str| config.origins.contains_key(name);
+    // The CPU time follows the timeout unless a file sets it.
+    if is_set("limits.timeoutMs") && !is_set("limits.cpuTimeMs") {
+        let default = Limits { cpu_time: Limits::default().cpu_time, ..config.limits };
+        config.limits = default.with_wall_time(config.limits.wall_time, config.max_limits.cpu_time);
+    }
+}
+
+fn keep_below_max(config: &mut Config, LimitSetting { key, .. }: &LimitSetting) {
+    let max = (key.get)(&config.max_limits);
+    if !key.restricts(&config.max_limits, (key.get)(&config.limits)) {
+        (key.set)(&mut config.limits, max);
+    }
 }

@@ -6,14 +6,16 @@ use super::limits::LIMIT_KEYS;
 use super::mask;
 use super::resolved::{Config, ConfigOrigin};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
+use crate::run::limits::Limits;
 
 impl Config {
     /// The resolved configuration, the origins of its values, and what was left out. The values of
     /// variables and headers are masked, and so is anything that looks like a secret in arguments
     /// and URLs.
     pub fn to_json(&self) -> Value {
-        let limits: Map<String, Value> =
-            LIMIT_KEYS.iter().map(|key| (key.name.to_owned(), (key.get)(&self.limits).into())).collect();
+        let limits = |limits: &Limits| -> Map<String, Value> {
+            LIMIT_KEYS.iter().map(|key| (key.name.to_owned(), (key.get)(limits).into())).collect()
+        };
         let origins: Map<String, Value> =
             self.origins.iter().map(|(key, origin)| (key.clone(), origin.to_string().into())).collect();
         let servers: Map<String, Value> =
@@ -26,7 +28,11 @@ impl Config {
             // One list at most: that of all trusted files.
             "readOnly": self.rules.read_only.concat(),
             "strict": self.strict,
-            "limits": limits,
+            "elicitation": self.elicitation,
+            "limits": limits(&self.limits),
+            "maxLimits": limits(&self.max_limits),
+            "maxRuns": self.max_runs,
+            "clockResolutionUs": self.clock_resolution.map(microseconds),
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
             "origins": origins,
             "skipped": self.skipped.iter().map(|skipped| json!({
@@ -70,6 +76,7 @@ impl Config {
                 "headers": masked(http.headers.keys()),
                 "oauth": http.oauth.as_ref().map(|oauth| json!({
                     "clientId": oauth.client_id.as_ref().map(|_| mask::MASK),
+                    "clientMetadataUrl": oauth.client_metadata_url,
                     "clientSecret": oauth.client_secret.as_ref().map(|_| mask::MASK),
                     "issuer": oauth.issuer,
                     "scopes": oauth.scopes,
@@ -78,6 +85,7 @@ impl Config {
             }),
         };
         let rules = json!({
+            "description": server.description,
             "allow": lists(&server.rules.allow),
             "deny": server.rules.deny,
             "ask": server.rules.ask,
@@ -86,6 +94,10 @@ impl Config {
             "connectTimeoutMs": milliseconds(server.connect_timeout),
             "idleMs": server.idle_timeout.map(milliseconds),
             "maxConcurrent": server.max_concurrent,
+            "elicitation": server.elicitation,
+            "roots": server.roots.iter().map(|root| &root.uri).collect::<Vec<_>>(),
+            "maxQueued": server.max_queued,
+            "queueTimeoutMs": milliseconds(server.queue_timeout),
             "rateLimit": server.rate_limit.map(|limit| json!({
                 "calls": limit.calls, "perMs": milliseconds(limit.period),
             })),
@@ -116,6 +128,10 @@ fn lists(lists: &[Vec<String>]) -> Value {
 
 fn masked<'a>(names: impl Iterator<Item = &'a String>) -> Map<String, Value> {
     names.map(|name| (name.clone(), mask::MASK.into())).collect()
+}
+
+fn microseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn milliseconds(time: std::time::Duration) -> u64 {

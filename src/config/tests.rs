@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::environment::Environment;
 use super::load::load;
-use super::{Config, ConfigError, LoadOptions, read_mcp_config};
+use super::{Config, ConfigError, Discovery, LoadOptions, read_mcp_config};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
 use crate::run::limits::Limits;
 
 mod clients;
+mod foreign;
 mod precedence;
 mod schema;
 mod untrusted;
@@ -18,7 +19,8 @@ fn parse(text: &str) -> Result<Vec<McpServer>, ConfigError> {
     let path = directory.path().join("mcp.json");
     fs::write(&path, text).unwrap();
     let environment = Environment::of([("HOME", "/home/ada"), ("EMPTY", ""), ("TRICKY", "${HOME}")]);
-    let options = LoadOptions { workspace: directory.path().to_owned(), files: vec![path], discover: false };
+    let options =
+        LoadOptions { workspace: directory.path().to_owned(), files: vec![path], discover: Discovery::None };
     load(&options, &environment).map(|config| config.servers)
 }
 
@@ -44,7 +46,7 @@ fn an_entry_with_everything() {
         r#"{"mcpServers": {
             "fs": {"type": "stdio", "command": "${HOME}/bin/fs",
                    "args": ["-v", "${NOPE:-x}${EMPTY:-y}${EMPTY}", "$HOME", "${TRICKY}"],
-                   "env": {"A": "env:HOME", "B": "a ${HOME} b"}, "cwd": "${HOME}", "timeoutMs": 1500},
+                   "env": {"A": "env:HOME", "B": "a ${HOME} b"}, "cwd": "${HOME}", "timeoutMs": 1500, "description": "Files of ${HOME}"},
             "off": {"command": "${NOPE}", "env": {"A": "env:NOPE"}, "enabled": false},
             "plain.name-2": {"command": "plain", "enabled": true}
         }}"#,
@@ -55,6 +57,7 @@ fn an_entry_with_everything() {
         .env("A", "/home/ada")
         .env("B", "a /home/ada b")
         .cwd("/home/ada")
+        .description("Files of ${HOME}")
         .call_timeout(Duration::from_millis(1500));
     assert_eq!(servers, [expected, McpServer::stdio("plain.name-2", "plain")]);
     assert!(parse(r#"{"mcpServers": {}}"#).unwrap().is_empty());
@@ -110,7 +113,7 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         (r#"{"command": "x", "disabled": true}"#, "`.disabled`: unknown key | write `\"enabled\": false`"),
         (
             r#"{"command": "x", "autoApprove": ["*"]}"#,
-            "`.autoApprove`: unknown key | known keys: type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, ask, readOnly, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, rateLimit",
+            "`.autoApprove`: unknown key | known keys: description, type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, ask, readOnly, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, maxQueued, queueTimeoutMs, rateLimit",
         ),
         (
             r#"{"command": "x", "type": "pigeon"}"#,
@@ -135,6 +138,10 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         (
             r#"{"url": "https://example.com/", "headers": {"a": "c\nd"}}"#,
             "`.headers.a`: expected a header's value without control characters, found another",
+        ),
+        (
+            r#"{"command": "x", "queueTimeoutMs": 0}"#,
+            "`.queueTimeoutMs`: expected a whole number of milliseconds from 1 to 600000, found 0",
         ),
         (
             r#"{"command": "x", "maxConcurrent": 0}"#,
@@ -261,7 +268,8 @@ fn cf_185_no_bytes_panic() {
     let environment = Environment::of([("HOME", directory.path().to_str().unwrap())]);
     let path = directory.path().join(".cx.json");
     let imported = directory.path().join(".mcp.json");
-    let options = LoadOptions { workspace: directory.path().to_owned(), files: Vec::new(), discover: true };
+    let options =
+        LoadOptions { workspace: directory.path().to_owned(), files: Vec::new(), discover: Discovery::All };
     // A small generator: the same mutations in every run.
     let mut state = 42_u64;
     let mut next = |below: usize| {

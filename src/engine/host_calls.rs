@@ -3,6 +3,7 @@
 //!
 //! An answer is JSON text, or [`FAILURE`] followed by an error as a JSON object.
 
+mod documentation;
 mod help;
 
 use std::sync::Arc;
@@ -124,6 +125,12 @@ enum Query {
     },
     /// The names of all servers.
     Servers,
+    /// A server without its tools: alias, description and working directory.
+    Describe {
+        server: String,
+    },
+    /// Documentation of tools: one of a server's, all of a server's, or those that match a query.
+    Documentation(documentation::Wanted),
     ListResources {
         server: String,
     },
@@ -159,6 +166,8 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         // These return JSON text.
         Query::Run { id } => return context.earlier_run(&id),
         Query::State { call } => return context.state(call).await,
+        Query::Describe { server } => return documentation::server(context, &server),
+        Query::Documentation(wanted) => return documentation::tools(context, wanted).await,
         Query::ListResources { server } => {
             return context.request(&server, ServerRequest::ListResources).await;
         }
@@ -183,13 +192,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             Ok(Value::Null)
         }
         Query::Search { query, server, limit, detail } => {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "the conversion saturates, which is what a limit should do"
-            )]
-            let limit = limit.map_or(usize::MAX, |limit| limit as usize);
-            let tools = context.search(&query, server.as_deref(), limit).await?;
+            let tools = context.search(&query, server.as_deref(), documentation::saturated(limit)).await?;
             let tools = tools.iter();
             match detail.as_str() {
                 // Schemas are kept as text. Parsed trees would take about 12 times the memory.
@@ -199,7 +202,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
                         .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()));
                 }
                 "descriptions" => Ok(tools.map(|tool| tool.summary()).collect()),
-                "names" => Ok(tools.map(|tool| tool.summary()["name"].take()).collect()),
+                "names" => Ok(tools.map(|tool| tool.name_and_server()).collect()),
                 other => Err(ToolError::new(
                     ToolErrorCode::InvalidArguments,
                     format!("expected detail `names`, `descriptions` or `full`: `{other}`"),

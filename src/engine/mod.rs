@@ -6,11 +6,13 @@ mod absent;
 pub(crate) mod compile;
 pub(crate) mod engines;
 pub(crate) mod failure;
+pub(crate) mod hints;
 pub(crate) mod host_calls;
 pub(crate) mod pool;
 #[cfg(feature = "python")]
 pub(crate) mod python;
 pub(crate) mod resident;
+pub(crate) mod stack;
 pub(crate) mod stop;
 pub(crate) mod thread_root;
 #[cfg(feature = "typescript")]

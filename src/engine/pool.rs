@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use tokio::sync::oneshot;
 
-use crate::engine::failure;
 use crate::engine::resident;
 use crate::engine::stop::{Stop, StopReason};
 use crate::engine::watchdog::{CpuMeter, Progress, Watchdog, Watched};
+use crate::engine::{failure, hints};
 use crate::error::Error;
 use crate::run::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
@@ -80,7 +80,7 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// The run's error, for a source that cannot be run. The instance then serves another run.
     fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Self::Prepared, Box<ScriptError>>;
 
-    /// Called every 10 ms while there are runs.
+    /// Called every 5 ms while there are runs.
     fn tick(&self) {}
 
     /// Called when surplus workers have ended. Releases memory that was kept for them.
@@ -113,6 +113,11 @@ pub(crate) trait Instance<E: Engine> {
 
     /// Bytes of memory that the run uses.
     fn memory_bytes(&self) -> usize;
+
+    /// Fuel that the run has used, if it is counted.
+    fn fuel_used(&self) -> Option<u64> {
+        None
+    }
 
     /// Idle trim: called once when no run has come for a while. Releases memory that can be
     /// restored later at some cost.
@@ -491,7 +496,10 @@ impl<E: Engine> Shared<E> {
             let goes_on = match next {
                 Next::TakeAnother | Next::MakeAnother => true,
                 Next::Park => self.park(),
-                Next::End => false,
+                Next::End => {
+                    self.trim_if_idle();
+                    false
+                }
             };
             if !goes_on {
                 return;
@@ -520,10 +528,28 @@ impl<E: Engine> Shared<E> {
             state.parked == 0
         };
         if is_last {
-            self.engine.trim();
-            return_freed_memory();
+            self.trim();
         }
         false
+    }
+
+    /// Releases what was kept for other workers if this one, which ends, was the last that had a
+    /// run. Otherwise another one that ends or parks does it.
+    fn trim_if_idle(&self) {
+        let is_idle = {
+            let state = self.state.lock();
+            let idle = state.ready + state.warming;
+            state.parked == 0 && state.waiting.is_empty() && state.workers <= idle + state.hung + 1
+        };
+        if is_idle {
+            self.trim();
+        }
+    }
+
+    /// Releases what was kept for workers that are gone.
+    fn trim(&self) {
+        self.engine.trim();
+        return_freed_memory();
     }
 
     /// Handles an instance that cannot be made. The run that has waited longest fails, so that no
@@ -675,7 +701,7 @@ impl<E: Engine> Shared<E> {
             }
         }));
         let memory_bytes = instance.memory_bytes();
-        let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes };
+        let measured = Measured { cpu_time: cpu.elapsed(), fuel: instance.fuel_used(), memory_bytes };
         let has_low_priority = watched.done();
         let touched_bytes = resident.faulted_bytes();
         drop(resident);
@@ -701,7 +727,10 @@ impl<E: Engine> Shared<E> {
         context.turn.end();
         if let Some((reply, permit)) = answered {
             let result = match run {
-                Ok(outcome) => Ok(context.finish(outcome, measured)),
+                Ok(outcome) => {
+                    hints::warn_of_null(&outcome, &context);
+                    Ok(context.finish(outcome, measured))
+                }
                 Err(panic) => {
                     context.cancel.cancel();
                     Err(Error::WorkerLost { message: panic_message(&panic) })
@@ -731,7 +760,7 @@ impl<E: Engine> Shared<E> {
             shared.state.lock().hung += 1;
             tracing::error!(?reason, "a script cannot be stopped; its worker is abandoned");
             let outcome = Outcome::Failed(failure::stopped(Some(reason), &context));
-            let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes: 0 };
+            let measured = Measured { cpu_time: cpu.elapsed(), ..Measured::default() };
             drop(permit);
             let _ = reply.send(Ok(context.finish(outcome, measured)));
         })

@@ -21,16 +21,16 @@ const GRACE: Duration = Duration::from_millis(400);
 
 /// How often running scripts are checked. This is the resolution of the CPU limit and of
 /// cancellation.
-const TICK: Duration = Duration::from_millis(10);
+const TICK: Duration = Duration::from_millis(5);
 
 /// How many ticks without a run pass before the watchdog sleeps. Waking it costs a system call;
 /// back-to-back runs should not pay for it.
-const LINGER_TICKS: u32 = 100;
+const LINGER_TICKS: u32 = 200;
 
 /// CPU time after which a run gets a lower priority than others, so that short runs beside it are
 /// fast. Its thread then ends with it, because no thread may raise its own priority again; a new
-/// one costs a fraction of a millisecond.
-const SHORT_RUN: Duration = Duration::from_millis(30);
+/// one costs a fraction of a millisecond. Lower values gain nothing for short runs.
+const SHORT_RUN: Duration = Duration::from_millis(12);
 
 /// Niceness of the thread of such a run: about a tenth of the CPU time of a thread beside it, and
 /// all that is left over.
@@ -74,9 +74,14 @@ impl Watched {
         self.has_low_priority.load(Ordering::Relaxed)
     }
 
-    /// Sets the niceness of the run's thread. Linux keeps one for each thread, by its id.
+    /// Sets the niceness of the run's thread, unless it is as high already because the whole process
+    /// has a low priority. Linux keeps one for each thread, by its id.
     fn lower_priority(&self, niceness: i32) {
-        if let Err(error) = rustix::process::setpriority_process(Some(self.thread), niceness) {
+        let thread = Some(self.thread);
+        if rustix::process::getpriority_process(thread).is_ok_and(|current| current >= niceness) {
+            return;
+        }
+        if let Err(error) = rustix::process::setpriority_process(thread, niceness) {
             tracing::debug!(%error, "a thread keeps its priority");
         }
     }

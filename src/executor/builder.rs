@@ -15,8 +15,9 @@ use super::admission::Admission;
 use super::core::{Executor, Inner};
 use super::runtime;
 use super::servers::ServerSet;
+use super::untrusted;
 use super::upstream::{ServerOptions, UpstreamServers};
-use crate::engine::compile::CompileProgress;
+use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
 use crate::error::Error;
 use crate::run::history::{History, HistoryLimits};
@@ -33,19 +34,31 @@ use crate::tools::native::{self, NativeTools};
 use crate::tools::observed::Observed;
 use crate::tools::pins::Pins;
 use crate::tools::policy::Policy;
-use crate::tools::{Approval, ApprovalRequest, ToolDefinition, ToolDispatcher, ToolRules};
+use crate::tools::{
+    Approval, ApprovalRequest, ElicitationAnswer, ElicitationRequest, Elicitor, ToolDefinition,
+    ToolDispatcher, ToolRules,
+};
 
 /// How long engines are idle before their idle trim: longer than an agent pauses between two
 /// scripts.
 const TIME_TO_IDLE_TRIM: Duration = Duration::from_secs(30);
+
+/// What browsers give to pages that are not isolated from others. A miss of the processor's caches
+/// takes a thousandth of it.
+const DEFAULT_CLOCK_RESOLUTION: Duration = Duration::from_micros(100);
+
+/// Clocks of scripts count whole seconds and a part of one, which is what gets coarser.
+const MAX_CLOCK_RESOLUTION: Duration = Duration::from_secs(1);
 
 /// Options of an [`Executor`]. They are checked by [`ExecutorBuilder::build`].
 #[derive(Default)]
 pub struct ExecutorBuilder {
     pub(super) limits: Limits,
     pub(super) max_limits: Option<Limits>,
+    pub(super) clock_resolution: Option<Duration>,
     rules: ToolRules,
     approver: Option<Approver>,
+    elicitor: Option<Elicitor>,
     hooks: Vec<Arc<dyn CallHook>>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
@@ -54,13 +67,14 @@ pub struct ExecutorBuilder {
     trim_after: Option<Duration>,
     languages: Option<Vec<Language>>,
     on_compile: Option<CompileListener>,
-    concurrent_runs: Option<usize>,
+    pub(super) concurrent_runs: Option<usize>,
     queued_runs: Option<usize>,
     queue_timeout: Option<Duration>,
     memory_bytes: Option<usize>,
     cache_directory: Option<PathBuf>,
     state_directory: Option<PathBuf>,
     pub(super) strict: bool,
+    pub(super) untrusted: Vec<PathBuf>,
     keep_runs: Option<HistoryLimits>,
     state: Option<(StateStore, StateScope)>,
     runtime: Option<Handle>,
@@ -97,6 +111,16 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn max_limits(mut self, limits: Limits) -> Self {
         self.max_limits = Some(limits);
+        self
+    }
+
+    /// Sets the resolution of the clocks that scripts can read: `performance.now`, and everything in
+    /// Python's `time`. Default: 100 µs, too coarse to time what other runs of this process do to
+    /// caches and branch predictors. [`Duration::ZERO`] gives scripts the system's resolution; at
+    /// most one second.
+    #[must_use]
+    pub fn clock_resolution(mut self, resolution: Duration) -> Self {
+        self.clock_resolution = Some(resolution);
         self
     }
 
@@ -159,6 +183,23 @@ impl ExecutorBuilder {
         Answer: Future<Output = Approval> + Send + 'static,
     {
         self.approver = Some(Arc::new(move |request| approver(request).boxed()));
+        self
+    }
+
+    /// Sets what shows the questions of servers (elicitation) to the user: [`ElicitationRequest`]. An
+    /// MCP server asks only if [`McpServer::elicitation`](crate::McpServer::elicitation) is on.
+    ///
+    /// Questions and approval prompts share their bounds, and the future is polled in the same way:
+    /// [`approver`](Self::approver). A panic counts as [`ElicitationAnswer::Unavailable`].
+    #[must_use]
+    pub fn elicitor<Answer>(
+        mut self,
+        elicitor: impl Fn(ElicitationRequest) -> Answer + Send + Sync + 'static,
+    ) -> Self
+    where
+        Answer: Future<Output = ElicitationAnswer> + Send + 'static,
+    {
+        self.elicitor = Some(Arc::new(move |request| elicitor(request).boxed()));
         self
     }
 
@@ -345,12 +386,17 @@ impl ExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] and [`Error::Config`] name the option or key that is wrong;
-    /// [`Error::Start`] means that the system refuses a thread.
+    /// [`Error::InvalidOptions`], [`Error::InvalidPattern`] and [`Error::Config`] name the option,
+    /// pattern or key that is wrong; [`Error::Start`] means that the system refuses a thread.
     pub fn build(mut self) -> Result<Executor, Error> {
         self.limits.validate()?;
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
         max_limits.validate()?;
+        let clock_resolution = self.clock_resolution.unwrap_or(DEFAULT_CLOCK_RESOLUTION);
+        if clock_resolution > MAX_CLOCK_RESOLUTION {
+            let problem = format!("must be at most {MAX_CLOCK_RESOLUTION:?}: {clock_resolution:?}");
+            return Err(Error::InvalidOptions { option: "clock_resolution", problem });
+        }
         let admission = self.admission()?;
         if self.strict && self.state_directory.is_none() {
             let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
@@ -368,10 +414,13 @@ impl ExecutorBuilder {
             inner: Arc::new(Inner {
                 limits: self.limits,
                 max_limits,
+                clock_resolution,
                 approver: self.approver,
+                elicitor: self.elicitor,
                 hooks: self.hooks.into(),
                 servers: RwLock::new(Arc::new(set)),
                 server_options,
+                untrusted_hint: untrusted::hint(&self.untrusted),
                 engines,
                 admission,
                 history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),
@@ -408,6 +457,7 @@ impl ExecutorBuilder {
             observed: Arc::new(Observed::new(cache)),
             checks: Arc::default(),
             strict: self.strict,
+            missing_server_hint: untrusted::hint(&self.untrusted),
             runtime: Some(runtime.clone()),
         }
     }
@@ -417,6 +467,7 @@ impl ExecutorBuilder {
             warm: self.warm_instances.unwrap_or_else(default_warm_instances),
             trim_after: self.trim_after.unwrap_or(TIME_TO_IDLE_TRIM),
             memory_bytes: self.limits.memory_bytes,
+            form: CodeForm::from(&self.limits),
             cache: self.cache_directory.clone(),
             on_compile: self.on_compile.take(),
         });

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use super::run::Run;
 use super::runtime::OwnRuntime;
 use super::servers::{OwnServers, ServerSet};
 use super::upstream::ServerOptions;
+use crate::engine::compile::CodeForm;
 use crate::engine::engines::Engines;
 use crate::engine::pool::{Job, PoolStats};
 use crate::error::Error;
@@ -30,7 +31,7 @@ use crate::storage::state::{DefaultScope, RunState, StateScope, StateStore};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::native::{self, NativeTools};
-use crate::tools::{KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
+use crate::tools::{Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
@@ -45,11 +46,15 @@ pub struct Executor {
 pub(super) struct Inner {
     pub(super) limits: Limits,
     pub(super) max_limits: Limits,
+    /// Resolution of the clocks that scripts can read.
+    pub(super) clock_resolution: Duration,
     pub(super) approver: Option<Approver>,
+    pub(super) elicitor: Option<Elicitor>,
     pub(super) hooks: Hooks,
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
     pub(super) server_options: ServerOptions,
+    pub(super) untrusted_hint: Option<Arc<str>>,
     pub(super) engines: Engines,
     pub(super) admission: Admission,
     pub(super) history: Option<Arc<History>>,
@@ -105,8 +110,8 @@ impl Executor {
     /// # Errors
     ///
     /// Nothing that a script does is an error here: a failing script is [`Outcome::Failed`]. The
-    /// errors are [`Error::InvalidOptions`] for invalid limits or patterns, [`Error::Closed`],
-    /// [`Error::Start`] and [`Error::WorkerLost`].
+    /// errors are [`Error::InvalidOptions`] for invalid limits, [`Error::InvalidPattern`] for invalid
+    /// rules, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
         self.run_with(script.into(), self.inner.closed.child_token()).await
     }
@@ -213,11 +218,13 @@ impl Executor {
                 catalog: Arc::clone(&servers.catalog),
                 policies: [Arc::clone(&servers.policy), Arc::new(policy)],
                 approver: self.inner.approver.clone(),
+                elicitor: self.inner.elicitor.clone(),
                 hooks: Arc::clone(&self.inner.hooks),
                 state,
                 history: self.inner.history.clone(),
                 cancel,
                 runtime: runtime.clone(),
+                clock_resolution: self.inner.clock_resolution,
                 queued,
                 engine_start_time,
             },
@@ -253,7 +260,7 @@ impl Executor {
         };
         tokio::select! {
             biased;
-            started = self.inner.engines.start(language, runtime) => started.map(|()| None),
+            started = self.inner.engines.start(language, CodeForm::from(limits), runtime) => started.map(|()| None),
             () = too_late => {
                 let message = format!("Python was not ready within {:?}", limits.wall_time);
                 let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(
@@ -356,8 +363,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Removes an MCP server, or a server of native tools, for later runs, and returns whether it
-    /// existed. An MCP server is shut down, which takes at most a few seconds; calls that running
+    /// Removes an MCP server with its rules, or a server of native tools, for later runs, and
+    /// returns whether it existed. An MCP server is shut down, which takes at most a few seconds; calls that running
     /// scripts make to it fail.
     pub async fn remove_server(&self, name: &str) -> bool {
         let removed = {
@@ -396,9 +403,7 @@ impl Executor {
     ///
     /// [`Error::Start`] if the system refuses threads or memory.
     pub async fn warm(&self, language: Language) -> Result<(), Error> {
-        self.inner.engines.start(language, &self.inner.runtime).await?;
-        self.inner.engines.warm(language).await;
-        Ok(())
+        self.inner.engines.warm(language, &self.inner.runtime).await
     }
 
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
@@ -414,6 +419,11 @@ impl Executor {
         let names = servers.catalog.server_names();
         let permitted = names.filter(|name| servers.policy.may_permit_server(name));
         permitted.map(|name| name.to_string()).collect()
+    }
+
+    /// What to tell an agent about servers that are not used until the user trusts their file.
+    pub(crate) fn untrusted_hint(&self) -> Option<&str> {
+        self.inner.untrusted_hint.as_deref()
     }
 
     /// The limits of runs that set none of their own.
@@ -539,6 +549,7 @@ fn not_run(error: ScriptError, usage: Usage) -> ExecuteResult {
         outcome: Outcome::Failed(error),
         logs: Vec::new(),
         tool_calls: Vec::new(),
+        returned: Vec::new(),
         planned_calls: None,
         usage,
     }

@@ -89,8 +89,8 @@ impl ServerSet {
         Ok((set.with_catalog(), new))
     }
 
-    /// The set without the MCP server or the native server `name`, and the MCP server; `None` if
-    /// there is neither.
+    /// The set without the MCP server or the native server `name` and its rules, and the MCP
+    /// server; `None` if there is neither.
     pub(super) fn without_server(&self, name: &str) -> Option<(Self, Option<Upstream>)> {
         let (removed, upstream): (Vec<_>, Vec<_>) =
             self.upstream.iter().cloned().partition(|server| server.name() == name);
@@ -99,7 +99,9 @@ impl ServerSet {
             return None;
         }
         let native = native.map_or_else(|| Arc::clone(&self.native), Arc::new);
-        let set = Self { native, upstream, ..self.clone() };
+        let mut policy = (*self.policy).clone();
+        policy.remove_server(name);
+        let set = Self { policy: Arc::new(policy), native, upstream, ..self.clone() };
         Some((set.with_catalog(), removed.into_iter().next()))
     }
 

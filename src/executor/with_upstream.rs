@@ -29,7 +29,8 @@ impl ExecutorBuilder {
     }
 
     /// Applies a configuration: its servers, its rules about tools, which restrict what is set
-    /// already, its limits, and whether it is strict. It does not set where tool lists and pinned
+    /// already, its limits, whether it is strict, and which files the user has yet to trust. It
+    /// does not set where tool lists and pinned
     /// definitions are stored: see [`cache_directory`](Self::cache_directory) and
     /// [`state_directory`](Self::state_directory).
     #[must_use]
@@ -37,7 +38,10 @@ impl ExecutorBuilder {
         self.upstream.servers.extend(config.servers);
         self.limits = config.limits;
         self.max_limits = Some(config.max_limits);
+        self.concurrent_runs = config.max_runs.or(self.concurrent_runs);
+        self.clock_resolution = config.clock_resolution.or(self.clock_resolution);
         self.strict |= config.strict;
+        self.untrusted.extend(config.untrusted);
         self.rules(config.rules)
     }
 }

@@ -1,14 +1,18 @@
 //! Requests, and the form in which their answers pass through rmcp: as text where rmcp would make
 //! trees.
 
+use std::sync::Arc;
+
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, CustomResult,
-    DiscoverResult, GetExtensions as _, InitializeResult, JsonObject, JsonRpcMessage, ServerResult,
+    DiscoverResult, GetExtensions as _, InitializeResult, InputResponses, JsonObject, JsonRpcMessage,
+    ServerResult,
 };
 use serde::de::Error as _;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::questions::Caller;
 use crate::json::{self, Json, TreeError};
 
 /// The expected answer to an outgoing request, which determines how the answer is parsed.
@@ -29,12 +33,27 @@ pub(crate) enum Expected {
 #[derive(Clone)]
 struct CallArguments(Json);
 
-/// A request to call a tool.
-pub(crate) fn call_request(tool: &str, arguments: Json) -> ClientRequest {
-    let parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(JsonObject::new());
+/// A request to call a tool, for `caller`. `more` is what a server has asked for before it answers.
+pub(crate) fn call_request(
+    tool: &str,
+    arguments: Json,
+    caller: Arc<Caller>,
+    more: Option<(InputResponses, Option<String>)>,
+) -> ClientRequest {
+    let mut parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(JsonObject::new());
+    if let Some((responses, state)) = more {
+        parameters.input_responses = (!responses.is_empty()).then_some(responses);
+        parameters.request_state = state;
+    }
     let mut request = CallToolRequest::new(parameters);
     request.extensions.insert(CallArguments(arguments));
+    request.extensions.insert(caller);
     ClientRequest::CallToolRequest(request)
+}
+
+/// The call that a request belongs to.
+pub(crate) fn caller(request: &ClientRequest) -> Option<Arc<Caller>> {
+    request.extensions().get().cloned()
 }
 
 /// Serializes a message.
@@ -44,7 +63,7 @@ pub(crate) fn call_request(tool: &str, arguments: Json) -> ClientRequest {
 /// If it cannot be serialized. No message of this client is known to fail.
 pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_json::Error> {
     /// The empty arguments of [`call_request`] as they are serialized. Within a string the quotes
-    /// would be escaped, and no other part of the message has such a field.
+    /// would be escaped, and no part of the message before it has such a field.
     const EMPTY: &[u8] = br#""arguments":{}"#;
     let body = serde_json::to_vec(message)?;
     let JsonRpcMessage::Request(request) = message else { return Ok(body) };

@@ -11,7 +11,9 @@ use tokio::time::{sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{CallFailure, Connection};
-use super::server::{ConnectionAttempt, UpstreamServer};
+use super::patience::Patience;
+use super::questions::Caller;
+use super::server::UpstreamServer;
 use super::stats::CountedCall;
 use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
@@ -25,15 +27,18 @@ impl UpstreamServer {
     /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
     /// then it is sent again over a new connection.
     pub(crate) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
-        let ToolRequest { tool, arguments, deadline, cancel, on_progress, .. } = request;
+        let ToolRequest { tool, arguments, deadline, cancel, on_progress, on_elicitation, .. } = request;
         tracing::debug!(server = &*self.name, tool = &*tool, "call");
         // The parsed tree is dropped, because it is about twelve times as large as the text.
         let arguments = Json::from(Value::Object(arguments));
+        let (caller, _over) = Caller::new(&self.name, &tool, on_elicitation);
+        let patience = Arc::clone(&caller.patience);
         let work = move |connection: Arc<Connection>| {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
-            async move { connection.call(&tool, arguments, on_progress).await }.boxed()
+            let caller = Arc::clone(&caller);
+            async move { connection.call(&tool, arguments, &caller, on_progress).await }.boxed()
         };
-        self.exchange(deadline, cancel, work).await
+        self.exchange(deadline, cancel, &patience, work).await
     }
 
     /// Sends a request for something other than a tool, under the same rules.
@@ -61,7 +66,7 @@ impl UpstreamServer {
             }
             .boxed()
         };
-        self.exchange(deadline, cancel, work).await
+        self.exchange(deadline, cancel, &Patience::default(), work).await
     }
 
     /// Passes the limiter, gets a connection, and does `work` over it within the server's call
@@ -70,6 +75,7 @@ impl UpstreamServer {
         self: &Arc<Self>,
         deadline: Instant,
         cancel: CancellationToken,
+        patience: &Patience,
         work: impl Work<T>,
     ) -> Result<T, ToolError> {
         let mut counted = CountedCall::new(&self.name);
@@ -81,7 +87,7 @@ impl UpstreamServer {
         let began = Instant::now();
         counted.began = Some(began);
         self.note_call(began);
-        let attempt = self.attempt(deadline, &cancel, work).await;
+        let attempt = self.attempt(deadline, &cancel, patience, work).await;
         let error = attempt.error();
         self.times.record(began.elapsed(), error);
         counted.outcome = error.map_or("ok", |error| error.code.as_str());
@@ -103,33 +109,40 @@ impl UpstreamServer {
         self: &Arc<Self>,
         deadline: Instant,
         cancel: &CancellationToken,
+        patience: &Patience,
         work: impl Work<T>,
     ) -> Attempt<T> {
         let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
         let mut may_retry = true;
         loop {
-            let start = match self.connection_or_attempt() {
+            let start = match self.connection() {
                 Ok(start) => start,
                 Err(error) => return Attempt::Uncounted(error),
             };
-            let is_first = matches!(start, ConnectionAttempt::Begun(_));
             let started = tokio::select! {
                 biased;
-                started = timeout_at(deadline.into(), start.connection()) => started,
+                started = timeout_at(deadline.into(), start) => started,
                 () = cancel.cancelled() => return Attempt::Uncounted(cancelled()),
             };
             let connection = match started {
                 Ok(Ok(connection)) => connection,
-                Ok(Err(error)) => return Attempt::failed(error, is_first),
+                // The start itself has counted its failure.
+                Ok(Err(error)) => return Attempt::Uncounted(error),
                 Err(_elapsed) => {
                     let message = format!("server `{}` did not start before the run's end", self.name);
                     return Attempt::Uncounted(ToolError::new(ToolErrorCode::ToolTimeout, message));
                 }
             };
             // A call's own timeout starts here, not when the call was queued or the server was
-            // started.
+            // started. It stands still while the server waits for the user; the run's end does not.
             let sent = Instant::now();
             let limit = deadline.min(sent + self.settings.call_timeout);
+            let timed_out = async {
+                tokio::select! {
+                    () = patience.elapsed(self.settings.call_timeout) => {}
+                    () = sleep_until(deadline.into()) => {}
+                }
+            };
             // Leaving the `select!` without an answer drops the call, which tells the server that
             // it is cancelled.
             let failure = tokio::select! {
@@ -139,7 +152,7 @@ impl UpstreamServer {
                     Err(failure) => failure,
                 },
                 () = cancel.cancelled() => return Attempt::Uncounted(cancelled()),
-                () = sleep_until(limit.into()) => {
+                () = timed_out => {
                     let waited = limit - sent;
                     let counts = waited >= self.settings.call_timeout.min(FAIR_WAIT);
                     return Attempt::failed(unanswered(waited), counts);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ProtocolVersion,
-    RequestId, SubscriptionFilter,
+    RequestId, RequestMetaObject, SubscriptionFilter,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
@@ -16,12 +16,15 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::answers;
 use super::connect::{CLOSED, ConnectionEnd};
 use super::errors::{self, unavailable};
+use super::input::{self, Rounds};
 use super::notifications::Notifications;
+use super::questions::Caller;
+use super::results::{self, CallAnswer};
 use super::stderr::with_stderr_tail;
-use super::{answers, results};
-use crate::json::Json;
+use crate::json::{self, Json};
 use crate::tools::{ProgressListener, ToolError, ToolResult};
 
 /// How long a failed request waits for the reason why the connection ended.
@@ -132,38 +135,66 @@ impl Connection {
     }
 
     /// Calls a tool once. Dropping the future tells the server that the call is cancelled.
+    ///
+    /// A server of the stateless revision may ask for input instead of an answer. The call is then sent
+    /// again with that input, as the revision has it, within bounds.
     pub(crate) async fn call(
         &self,
         tool: &str,
         arguments: Json,
+        caller: &Arc<Caller>,
         on_progress: Option<ProgressListener>,
     ) -> Result<ToolResult, CallFailure> {
-        let request = answers::call_request(tool, arguments);
-        let response = self.exchange(request, on_progress).await;
-        let result = match response {
-            Ok(text) => results::tool_result(&self.server, &text),
-            Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, tool, &error)),
-            Err(error) => {
-                let is_unsent = matches!(error, ServiceError::TransportSend(_));
-                let meanwhile = "the call was running; whether it took effect is unknown";
-                return Err(CallFailure { error: self.lost(error, meanwhile).await, is_unsent });
+        let mut rounds = Rounds::default();
+        let mut more = None;
+        loop {
+            let request = answers::call_request(tool, arguments.clone(), Arc::clone(caller), more.take());
+            let answer = match self.exchange(request, Some(caller), on_progress.clone()).await {
+                Ok(text) => results::call_answer(&self.server, &text, self.is_stateless()),
+                Err(ServiceError::McpError(error)) => {
+                    Err(input::call_error(self.notifications.questions(), &self.server, tool, caller, &error)
+                        .await)
+                }
+                Err(error) => {
+                    // After the first round the server has begun to work.
+                    let is_unsent = matches!(error, ServiceError::TransportSend(_)) && rounds.is_first();
+                    let meanwhile = "the call was running; whether it took effect is unknown";
+                    return Err(CallFailure { error: self.lost(error, meanwhile).await, is_unsent });
+                }
+            };
+            self.has_answered.store(true, Ordering::Relaxed);
+            let sent = |error| CallFailure { error, is_unsent: false };
+            match answer.map_err(sent)? {
+                CallAnswer::Complete(result) => return Ok(result),
+                CallAnswer::InputRequired(required) => {
+                    let given =
+                        rounds.give(self.notifications.questions(), &self.server, caller, required).await;
+                    more = Some(given.map_err(sent)?);
+                }
             }
-        };
-        self.has_answered.store(true, Ordering::Relaxed);
-        result.map_err(|error| CallFailure { error, is_unsent: false })
+        }
     }
 
     /// Sends any other request once and returns its result unchanged. Dropping the future tells the
     /// server that the request is cancelled.
     pub(crate) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
         let text = self.request_text(method, parameters).await?;
-        let unreadable = |error: serde_json::Error| errors::unreadable(&self.server, &error.to_string());
-        Json::parse(&text).map_err(|error| CallFailure { error: unreadable(error), is_unsent: false })
+        let failed = |error: ToolError| CallFailure { error, is_unsent: false };
+        let unreadable = |problem: &str| failed(errors::unreadable(&self.server, problem));
+        let mut asks = false;
+        json::each_field(&text, |field, value| {
+            asks |= field == "resultType" && value.get() == "\"input_required\"";
+        })
+        .map_err(|error| unreadable(&error.to_string()))?;
+        if asks {
+            return Err(unreadable("it asks for input, which cx gives in calls of tools only"));
+        }
+        Json::parse(&text).map_err(|error| unreadable(&error.to_string()))
     }
 
     pub(crate) async fn request_text(&self, method: &str, parameters: Value) -> Result<String, CallFailure> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
-        let result = match self.exchange(request, None).await {
+        let result = match self.exchange(request, None, None).await {
             Ok(text) => Ok(text),
             Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, method, &error)),
             Err(error) => {
@@ -179,9 +210,17 @@ impl Connection {
     pub(crate) async fn exchange(
         &self,
         request: ClientRequest,
+        caller: Option<&Arc<Caller>>,
         on_progress: Option<ProgressListener>,
     ) -> Result<String, ServiceError> {
-        let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let mut options = PeerRequestOptions::no_options();
+        if self.is_stateless() && caller.is_none_or(|caller| !caller.can_ask()) {
+            // Each request says what this client can do, and during this one nobody can be asked.
+            let mut meta = RequestMetaObject::new();
+            meta.set_client_capabilities(self.notifications.questions().capabilities(false));
+            options = options.with_meta(meta);
+        }
+        let handle = self.peer.send_cancellable_request(request, options).await?;
         let _listening =
             on_progress.map(|listener| self.notifications.listen(handle.progress_token.clone(), listener));
         let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };

@@ -7,7 +7,6 @@
 //! have acted on is sent twice.
 
 mod body;
-mod challenge;
 mod client;
 mod connection;
 mod events;
@@ -22,8 +21,6 @@ mod transport;
 pub(crate) use state::{Deadlines, HttpState, LastKind};
 pub(crate) use transport::connect_transport;
 
-#[cfg(fuzzing)]
-pub(crate) use challenge::fuzzing::challenges as fuzz_challenges;
 #[cfg(fuzzing)]
 pub(crate) use events::fuzzing::events as fuzz_events;
 

@@ -45,7 +45,7 @@ impl Connection {
         let cut = loop {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ListToolsRequest::with_param(page);
-            let page = match self.exchange(ClientRequest::ListToolsRequest(request), None).await {
+            let page = match self.exchange(ClientRequest::ListToolsRequest(request), None, None).await {
                 Ok(page) => page,
                 // The server has only prompts or resources, and has declared that.
                 Err(ServiceError::McpError(error))

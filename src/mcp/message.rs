@@ -17,6 +17,8 @@ pub(crate) struct IncomingMessage<'a> {
     #[serde(borrow)]
     pub(crate) method: Option<Cow<'a, str>>,
     #[serde(borrow)]
+    pub(crate) params: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(crate) error: Option<&'a RawValue>,
@@ -32,8 +34,8 @@ pub(crate) struct ProgressNotification {
     pub(crate) params: ProgressNotificationParam,
 }
 
-/// Answers a request of the server: `ping` gets a result, everything else an error, because no
-/// capability is offered. `None` if the request's id is not one that can be echoed.
+/// Answers a request of the server that nothing else answers: `ping` gets a result, everything else an
+/// error, because no capability is offered for it. `None` if the request's id is not one that can be echoed.
 pub(crate) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
     // The id is echoed unchanged, so it must be a valid id.
     let is_id =

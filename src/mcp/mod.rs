@@ -8,16 +8,19 @@
 
 mod pool;
 
+mod address;
 mod answers;
 mod backoff;
 mod breaker;
 mod calls;
+mod challenge;
 mod connect;
 mod connection;
 mod definitions;
 mod errors;
 mod handshake;
 mod http;
+mod input;
 mod limiter;
 mod lists;
 mod message;
@@ -28,6 +31,8 @@ pub mod oauth;
 #[path = "no_oauth.rs"]
 mod oauth;
 mod pages;
+mod patience;
+mod questions;
 mod results;
 mod server;
 mod settings;
@@ -38,11 +43,13 @@ mod stdio;
 mod web;
 
 pub(crate) use pool::McpServers;
-pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, StdioTransport};
+pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, Root, StdioTransport};
 pub use stats::{ServerState, ServerStats};
 
 #[cfg(fuzzing)]
-pub(crate) use http::{fuzz_challenges, fuzz_events};
+pub(crate) use challenge::fuzzing::challenges as fuzz_challenges;
+#[cfg(fuzzing)]
+pub(crate) use http::fuzz_events;
 #[cfg(fuzzing)]
 pub(crate) use stdio::fuzzing::server_lines as fuzz_server_lines;
 

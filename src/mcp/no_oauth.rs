@@ -38,6 +38,16 @@ impl Authorization {
         Err(ToolError::new(ToolErrorCode::UpstreamUnavailable, message))
     }
 
+    pub(super) async fn reload(
+        &self,
+        url: &Url,
+        _lacking: Option<&Token>,
+    ) -> Result<Option<Token>, ToolError> {
+        self.token(url).await
+    }
+
+    pub(crate) async fn finish(&self) {}
+
     pub(super) async fn renew(
         &self,
         url: &Url,

@@ -1,17 +1,15 @@
-//! Notifications from a server: changes of its lists, and the progress of calls.
+//! What a server sends on its own: changes of its lists, the progress of calls, and its questions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion,
-};
+use rmcp::model::{ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion};
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 
+use super::questions::Questions;
 use crate::tools::{Progress, ProgressListener};
 
 /// Maximum bytes of a progress message that is passed on.
@@ -29,12 +27,18 @@ struct Inner {
     /// The server's count of changes over all its connections.
     generation: Arc<AtomicU64>,
     listeners: Mutex<HashMap<ProgressToken, ProgressListener>>,
+    questions: Arc<Questions>,
 }
 
 impl Notifications {
     /// Notifications of a new connection of a server, whose `generation` grows with every change.
-    pub(crate) fn new(generation: Arc<AtomicU64>) -> Self {
-        Self { inner: Arc::new(Inner { generation, ..Inner::default() }) }
+    pub(crate) fn new(generation: Arc<AtomicU64>, questions: Arc<Questions>) -> Self {
+        Self { inner: Arc::new(Inner { generation, questions, ..Inner::default() }) }
+    }
+
+    /// The server's questions.
+    pub(crate) fn questions(&self) -> &Arc<Questions> {
+        &self.inner.questions
     }
 
     /// How often the server has announced that its tools changed.
@@ -85,7 +89,7 @@ impl Drop for Listening {
     }
 }
 
-/// The client's declaration to a server: no capabilities, so no sampling, no elicitation, no roots.
+/// The client's declaration to a server: elicitation and roots, if they are on, and no sampling.
 /// Notifications are received here over HTTP; over stdio the transport reads them.
 pub(crate) struct NotificationHandler {
     pub(crate) notifications: Notifications,
@@ -94,7 +98,7 @@ pub(crate) struct NotificationHandler {
 impl ClientHandler for NotificationHandler {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
-            ClientCapabilities::default(),
+            self.notifications.questions().capabilities(true),
             Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
         )
         // The newest handshake revision. The stateless revision is negotiated without a handshake.

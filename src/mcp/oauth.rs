@@ -4,7 +4,6 @@
 //! login` stored, renews them when they expire, and otherwise returns an error that says what to
 //! do.
 
-mod address;
 mod authorization;
 mod discovery;
 mod failure;
@@ -14,7 +13,7 @@ mod login;
 mod tokens;
 
 pub(crate) use authorization::Authorization;
-pub use login::{AuthError, AuthStatus, login, logout, status};
+pub use login::{AuthError, AuthStatus, login, login_for, logout, status};
 
 /// The `tracing` target below which the OAuth library logs authorization codes, and the parts of
 /// token answers other than the tokens (`id_token`), at the levels `DEBUG` and `TRACE`. A

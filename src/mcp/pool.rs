@@ -13,11 +13,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::server::UpstreamServer;
-use super::settings::McpServer;
+use super::settings::{McpServer, McpTransport};
 use super::stats::ServerStats;
 use crate::json::Json;
 use crate::tools::{
-    ServerRequest, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    ServerDetails, ServerRequest, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
 };
 
 /// The MCP servers of one executor. Lives as long as the executor; its processes end with it.
@@ -65,14 +65,14 @@ impl McpServers {
     }
 
     /// Shuts down all servers gracefully and at the same time: closes stdin, then sends SIGTERM,
-    /// then kills. Returns within [`super::server::SHUTDOWN_TIME`].
+    /// then kills. Takes as long as the slowest [`UpstreamServer::shutdown`].
     pub(crate) async fn shutdown(&self) {
         let endings = join_all(self.servers.iter().cloned().map(UpstreamServer::shutdown));
         let _runtime_is_gone = on_runtime(&self.handle, endings.map(Ok)).await;
         self.close();
     }
 
-    fn server(&self, name: &str) -> Result<&Arc<UpstreamServer>, ToolError> {
+    pub(super) fn server(&self, name: &str) -> Result<&Arc<UpstreamServer>, ToolError> {
         self.by_name
             .get(name)
             .map(|&position| &self.servers[position])
@@ -106,6 +106,17 @@ impl ToolDispatcher for McpServers {
 
     fn generation(&self, server: &str) -> u64 {
         self.server(server).map_or(0, |server| server.generation.load(Ordering::Acquire))
+    }
+
+    fn details(&self, server: &str) -> ServerDetails {
+        let mut details = ServerDetails::default();
+        if let Ok(server) = self.server(server) {
+            details.description.clone_from(&server.settings.description);
+            if let McpTransport::Stdio(stdio) = &server.settings.transport {
+                details.directory.clone_from(&stdio.cwd);
+            }
+        }
+        details
     }
 
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {

@@ -35,11 +35,35 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Converts the result of a call to the types of `tools`.
+/// The answer to a call.
+#[derive(Debug)]
+pub(crate) enum CallAnswer {
+    Complete(ToolResult),
+    /// The server needs input before it makes the call (the stateless revision).
+    InputRequired(RequiredInput),
+}
+
+/// What a server needs before it makes a call.
+#[derive(Debug)]
+pub(crate) struct RequiredInput {
+    /// Its requests by their keys, as their JSON text. At most [`MAX_REQUESTS`].
+    pub(crate) requests: Vec<(String, String)>,
+    /// Is sent back unchanged.
+    pub(crate) state: Option<String>,
+}
+
+/// Maximum number of requests for input in one answer.
+const MAX_REQUESTS: usize = 16;
+
+/// Maximum bytes of all requests for input in one answer, and of the state beside them.
+const MAX_REQUEST_BYTES: usize = 1 << 20;
+
+/// Converts the result of a call to the types of `tools`. A request for input is one only in the
+/// stateless revision.
 ///
 /// Content blocks keep the keys of MCP, so images, audio and resources reach the script unchanged.
-pub(crate) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolError> {
-    let read = |text: &str| -> Result<Option<ToolResult>, serde_json::Error> {
+pub(crate) fn call_answer(server: &str, text: &str, is_stateless: bool) -> Result<CallAnswer, ToolError> {
+    let read = |text: &str| -> Result<Option<CallAnswer>, serde_json::Error> {
         let result: WrittenResult<'_> = serde_json::from_str(text)?;
         let is_complete = result.result_type.as_deref().is_none_or(|kind| kind == "complete");
         let is_empty =
@@ -47,6 +71,9 @@ pub(crate) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolEr
         let asks = [result.input_requests, result.request_state, result.task_id].iter().any(Option::is_some);
         match (is_complete, is_empty) {
             (true, false) => {}
+            _ if is_stateless && result.result_type.as_deref() == Some("input_required") => {
+                return required_input(&result).map(|input| Some(CallAnswer::InputRequired(input)));
+            }
             _ if asks => return Ok(None),
             _ => {
                 return Err(serde_json::Error::custom(
@@ -58,20 +85,45 @@ pub(crate) fn tool_result(server: &str, text: &str) -> Result<ToolResult, ToolEr
             json::each_item(content.get(), check_block)?;
         }
         let parsed = |part: Option<&RawValue>| part.map(|part| Json::parse(part.get())).transpose();
-        Ok(Some(ToolResult {
+        Ok(Some(CallAnswer::Complete(ToolResult {
             content: parsed(result.content)?,
             structured: parsed(result.structured_content)?,
             is_error: result.is_error.unwrap_or(false),
-        }))
+        })))
     };
     match read(text) {
         Ok(Some(result)) => Ok(result),
         Ok(None) => Err(ToolError::new(
             ToolErrorCode::UpstreamProtocol,
-            format!("server `{server}` asks for input or starts a task, which this client does not support"),
+            format!(
+                "server `{server}` starts a task or asks out of turn, which this client does not support"
+            ),
         )),
         Err(error) => Err(unreadable(server, &error.to_string())),
     }
+}
+
+fn required_input(result: &WrittenResult<'_>) -> Result<RequiredInput, serde_json::Error> {
+    let size = |part: Option<&RawValue>| part.map_or(0, |part| part.get().len());
+    if size(result.input_requests) + size(result.request_state) > MAX_REQUEST_BYTES {
+        return Err(serde_json::Error::custom(format!("more than {MAX_REQUEST_BYTES} bytes of requests")));
+    }
+    let state = result.request_state.map(|state| serde_json::from_str(state.get())).transpose()?;
+    let mut requests = Vec::new();
+    if let Some(all) = result.input_requests {
+        json::each_field(all.get(), |key, request| {
+            if requests.len() <= MAX_REQUESTS {
+                requests.push((key.to_owned(), request.get().to_owned()));
+            }
+        })?;
+    }
+    if requests.len() > MAX_REQUESTS {
+        return Err(serde_json::Error::custom(format!("more than {MAX_REQUESTS} requests for input")));
+    }
+    if requests.is_empty() && state.is_none() {
+        return Err(serde_json::Error::custom("expected `inputRequests` or `requestState`"));
+    }
+    Ok(RequiredInput { requests, state })
 }
 
 /// Checks that a content block is of a type of the protocol and has its required fields.

@@ -1,14 +1,15 @@
 //! The settings of a server: how to reach it, and its limits.
 
-use crate::tools::rules::ToolRules;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use url::Url;
+
+use crate::rate::RateLimit;
+use crate::tools::rules::ToolRules;
 
 /// An MCP server: how to reach it, which of its tools may be used, and how long to wait for it.
 ///
@@ -18,6 +19,9 @@ use url::Url;
 pub struct McpServer {
     /// The server's name in scripts: `tools.<name>`.
     pub name: String,
+    /// What it is for, in one sentence or a few. Scripts can read it before the server is started;
+    /// nothing else uses it.
+    pub description: Option<String>,
     /// How to reach it.
     pub transport: McpTransport,
     /// Which of its tools may be called, which calls need approval, and which tools only read.
@@ -37,6 +41,22 @@ pub struct McpServer {
     pub rate_limit: Option<RateLimit>,
     /// Time without a call after which the connection is closed; `None` for never.
     pub idle_timeout: Option<Duration>,
+    /// Whether it may ask the user questions during calls (elicitation). They are passed to the run's
+    /// [`elicitor`](crate::Script::elicitor); a run without one refuses them. If this is off, the
+    /// server is told that this client has no elicitation. Default: on.
+    pub elicitation: bool,
+    /// The directories that it is told if it asks for roots. If there are none, it is told that this
+    /// client has no roots. Nothing else follows from them: a server can ignore them.
+    pub roots: Vec<Root>,
+}
+
+/// A directory that a server is told of as a root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its `file:` URI.
+    pub uri: String,
+    /// Its name for users.
+    pub name: String,
 }
 
 /// How a server is reached.
@@ -103,6 +123,10 @@ pub struct OAuth {
     /// The id of a client that was registered manually. Without it a client is registered
     /// dynamically.
     pub client_id: Option<String>,
+    /// The address of a client id metadata document: an `https` URL with a path, which is this client's
+    /// id at authorization servers that take such ids. It is preferred to registering dynamically. The
+    /// document must allow redirects to `http://127.0.0.1/callback` on any port.
+    pub client_metadata_url: Option<String>,
     /// The client's secret, if it has one. Requires [`issuer`](Self::issuer), so that the secret is
     /// sent to no other server.
     pub client_secret: Option<String>,
@@ -116,13 +140,14 @@ pub struct OAuth {
     pub client_credentials: bool,
 }
 
-/// A token bucket: `calls` in each `period`, in one burst if none were used before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimit {
-    /// The number of calls.
-    pub calls: NonZeroU32,
-    /// The period.
-    pub period: Duration,
+impl Root {
+    /// The root of an absolute path, with the path's last part as its name. `None` for a relative path.
+    pub fn from_directory(path: impl AsRef<Path>) -> Option<Self> {
+        let path = path.as_ref();
+        let uri = Url::from_file_path(path).ok()?.into();
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Some(Self { uri, name })
+    }
 }
 
 impl McpServer {
@@ -160,6 +185,7 @@ impl McpServer {
     fn new(name: impl Into<String>, transport: McpTransport) -> Self {
         Self {
             name: name.into(),
+            description: None,
             transport,
             rules: ToolRules::new(),
             connect_timeout: Self::DEFAULT_CONNECT_TIMEOUT,
@@ -169,7 +195,16 @@ impl McpServer {
             queue_timeout: Self::DEFAULT_QUEUE_TIMEOUT,
             rate_limit: None,
             idle_timeout: None,
+            elicitation: true,
+            roots: Vec::new(),
         }
+    }
+
+    /// Sets what the server is for.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
     }
 
     /// Adds arguments for the program. No effect on an HTTP server.
@@ -226,6 +261,20 @@ impl McpServer {
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets whether it may ask the user questions during calls.
+    #[must_use]
+    pub fn elicitation(mut self, is_on: bool) -> Self {
+        self.elicitation = is_on;
+        self
+    }
+
+    /// Adds a directory that it is told if it asks for roots.
+    #[must_use]
+    pub fn root(mut self, root: Root) -> Self {
+        self.roots.push(root);
         self
     }
 
@@ -295,6 +344,7 @@ impl fmt::Debug for OAuth {
         formatter
             .debug_struct("OAuth")
             .field("client_id", &self.client_id)
+            .field("client_metadata_url", &self.client_metadata_url)
             .field("client_secret", &self.client_secret.as_ref().map(|_| "hidden"))
             .field("issuer", &self.issuer)
             .field("scopes", &self.scopes)

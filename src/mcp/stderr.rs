@@ -6,11 +6,21 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use crate::text::preview;
+
 /// Bytes of a server's stderr that are kept: its tail, with room for a long stack trace.
 const MAX_TAIL_BYTES: usize = 64 * 1024;
 
-/// Bytes of it that an error message contains.
+/// Bytes of it that are looked at for an error message.
 const MAX_RENDERED_BYTES: usize = 4 * 1024;
+
+/// Lines of an error message, and characters of each. They are for a model that has to tell its user
+/// what is wrong; who mends the server starts it by hand and sees everything.
+const MAX_LINES: usize = 12;
+const MAX_LINE_CHARACTERS: usize = 200;
+
+/// Beginnings of lines that say nothing about a failure.
+const NOISE: &[&str] = &["npm notice", "npm warn", "npm WARN"];
 
 /// The last bytes of a stream.
 #[derive(Default)]
@@ -27,13 +37,13 @@ impl Tail {
     }
 
     /// Renders the end of the tail as text for a terminal, without escape sequences and other
-    /// control characters, and without an incomplete first line.
+    /// control characters, without an incomplete first line, and without most of what does not help.
     pub(crate) fn render(&self) -> String {
         let skipped = self.bytes.len().saturating_sub(MAX_RENDERED_BYTES);
         let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let text = if skipped > 0 { text.split_once('\n').map_or(&*text, |(_, rest)| rest) } else { &*text };
-        without_controls(text).trim().to_owned()
+        condensed(&without_controls(text)).trim().to_owned()
     }
 }
 
@@ -48,6 +58,58 @@ pub(crate) async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Ta
 /// Adds the stderr tail of a process to an error message.
 pub(crate) fn with_stderr_tail(message: String, stderr_tail: &str) -> String {
     if stderr_tail.is_empty() { message } else { format!("{message}; the end of its stderr:\n{stderr_tail}") }
+}
+
+/// The last lines of a text that are not empty. The frames of a stack trace are only counted: the
+/// error is before or after them.
+fn condensed(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut frames = Frames::default();
+    let is_noise = |line: &str| line.trim().is_empty() || NOISE.iter().any(|noise| line.starts_with(noise));
+    for line in text.lines().filter(|line| !is_noise(line)) {
+        if !frames.takes(line) {
+            lines.extend(frames.end());
+            lines.push(preview(line.trim_end(), MAX_LINE_CHARACTERS));
+        }
+    }
+    lines.extend(frames.end());
+    lines[lines.len().saturating_sub(MAX_LINES)..].join("\n")
+}
+
+/// The frames of a stack trace: `    at main (index.js:3:9)`, `  File "main.py", line 3` with the
+/// source below it, `   4: core::panicking::panic`.
+#[derive(Default)]
+struct Frames {
+    count: usize,
+    /// Indentation of Python's last frame. What is further right belongs to it.
+    python: Option<usize>,
+}
+
+impl Frames {
+    /// Whether the line is part of a frame. Counts it if it begins one.
+    fn takes(&mut self, line: &str) -> bool {
+        let content = line.trim_start();
+        let indent = line.len() - content.len();
+        let is_numbered = || {
+            let number = content.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            number.len() < content.len() && number.starts_with(": ")
+        };
+        if indent > 0 && content.starts_with("File \"") {
+            self.python = Some(indent);
+        } else if self.python.is_some_and(|frame| indent > frame) {
+            return true;
+        } else if indent == 0 || !(content.starts_with("at ") || is_numbered()) {
+            return false;
+        }
+        self.count += 1;
+        true
+    }
+
+    /// Ends a stack trace. Returns the line that stands for it.
+    fn end(&mut self) -> Option<String> {
+        let count = std::mem::take(self).count;
+        (count > 0).then(|| format!("    [{count} stack frame{}]", if count == 1 { "" } else { "s" }))
+    }
 }
 
 fn without_controls(text: &str) -> String {

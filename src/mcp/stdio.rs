@@ -2,9 +2,8 @@
 //!
 //! rmcp's own line transport drops a line that is too long or not JSON, and the call that waits for
 //! that answer waits forever. It also starts a task for every request and notification that the
-//! server sends. This one fails the call that an invalid line answers, answers the server's
-//! requests itself (all but `ping` are refused, because no capability is offered), and passes on
-//! only answers to pending requests.
+//! server sends. This one fails the call that an invalid line answers, has the server's requests
+//! answered within bounds, and passes on only answers to pending requests.
 
 use std::collections::HashMap;
 use std::future::{Future, ready};
@@ -19,15 +18,18 @@ use rmcp::model::{
     ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
 use tokio::time::timeout_at;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::answers::{Expected, encoded, expected, read_result};
+use super::answers::{Expected, caller, encoded, expected, read_result};
 use super::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
-use super::message::{IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error};
+use super::message::{IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, read_error};
 use super::notifications::Notifications;
+use super::questions::{Caller, Reply};
 use crate::json::TreeError;
 use crate::lines::{FoundId, IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
 
@@ -44,8 +46,10 @@ pub(crate) struct LineTransport<R> {
     lines: LineReader<R>,
     outgoing: Option<LineQueue>,
     /// The expected answers of the pending requests.
-    pending: HashMap<i64, Expected>,
+    pending: HashMap<i64, Pending>,
     notifications: Notifications,
+    /// The server's questions to the user, each with its answer. Dropping this withdraws them.
+    questions: JoinSet<Option<Value>>,
     /// The id of the probe for the newest revision, which old servers may never answer, and its
     /// deadline.
     probe: Option<(i64, Instant)>,
@@ -53,6 +57,12 @@ pub(crate) struct LineTransport<R> {
     reported_noise: bool,
     /// Cancels `ended` when rmcp has dropped this.
     _ended: DropGuard,
+}
+
+/// A pending request: how its answer is parsed, and the call that it belongs to.
+pub(crate) struct Pending {
+    pub(crate) expected: Expected,
+    pub(crate) caller: Option<Arc<Caller>>,
 }
 
 /// The result of reading one line.
@@ -83,6 +93,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             outgoing: Some(outgoing),
             pending: HashMap::new(),
             notifications,
+            questions: JoinSet::new(),
             probe: None,
             probe_time,
             reported_noise: false,
@@ -94,8 +105,12 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     /// Reads one line, or the part of it that has arrived. Cancel-safe: rmcp drops the future
     /// whenever it has something to send, and nothing is lost.
     async fn read_on(&mut self) -> io::Result<Option<Read>> {
-        let Some(piece) = self.lines.next().await? else { return Ok(None) };
-        Ok(Some(match piece {
+        let piece = self.lines.next().await?;
+        Ok(piece.map(|piece| self.read_piece(piece)))
+    }
+
+    fn read_piece(&mut self, piece: Piece) -> Read {
+        match piece {
             Piece::Part => Read::Nothing,
             Piece::Line(line) => {
                 let read = self.read_line(trimmed(&line));
@@ -103,7 +118,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                 read
             }
             Piece::Long { id, bytes, ends, .. } => self.skip(id.as_ref(), bytes, ends),
-        }))
+        }
     }
 
     /// Fails the call that the skipped line answers, as soon as its id is known.
@@ -127,8 +142,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             Err(error) => return self.unreadable(line, &error),
         };
         match (&message.method, message.id) {
-            (Some(method), Some(id)) => self.answer(method, id),
-            (Some(method), None) => self.read_notification(method, line),
+            (Some(method), Some(id)) => self.answer(method, id, message.params),
+            (Some(method), None) => self.read_notification(method, message.params, line),
             (None, Some(id)) => self.read_answer(&message, id),
             (None, None) => {
                 if let Some(error) = message.error {
@@ -140,7 +155,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         }
     }
 
-    fn read_notification(&self, method: &str, line: &[u8]) -> Read {
+    fn read_notification(&self, method: &str, parameters: Option<&RawValue>, line: &[u8]) -> Read {
         match method {
             "notifications/tools/list_changed" => self.notifications.tools_changed(),
             _ if line.len() > MAX_NOTIFICATION_BYTES => {}
@@ -149,6 +164,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                     self.notifications.progress(params);
                 }
             }
+            "notifications/cancelled" => self.notifications.questions().cancelled(parameters),
             // rmcp waits for this notification before a subscription begins. A connection has one
             // subscription; further notifications are ignored.
             "notifications/subscriptions/acknowledged" => {
@@ -165,7 +181,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         // The client's ids are numbers, which some servers return as strings. Answers with wrong
         // ids, second answers, and answers to cancelled requests end here.
         let Ok(id) = id.get().trim_matches('"').parse::<i64>() else { return Read::Nothing };
-        let Some(&expected) = self.pending.get(&id) else {
+        let Some(expected) = self.pending.get(&id).map(|pending| pending.expected) else {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
             return Read::Nothing;
         };
@@ -222,11 +238,21 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         Read::Message(Box::new(JsonRpcMessage::error(error, Some(RequestId::Number(id)))))
     }
 
-    /// Answers a request of the server.
-    fn answer(&self, method: &str, id: &RawValue) -> Read {
-        let Some((outgoing, answer)) = self.outgoing.as_ref().zip(answer_to(method, id)) else {
-            return Read::Nothing;
-        };
+    /// Answers a request of the server, now or when the user has answered.
+    fn answer(&mut self, method: &str, id: &RawValue, parameters: Option<&RawValue>) -> Read {
+        let callers = || self.pending.values().filter_map(|pending| pending.caller.clone()).collect();
+        match self.notifications.questions().answer(method, id, parameters, callers) {
+            Reply::None => Read::Nothing,
+            Reply::Now(answer) => self.push_answer(&answer),
+            Reply::Later(answer) => {
+                self.questions.spawn(answer);
+                Read::Nothing
+            }
+        }
+    }
+
+    fn push_answer(&self, answer: &Value) -> Read {
+        let Some(outgoing) = &self.outgoing else { return Read::Nothing };
         if outgoing.waiting_answers() >= MAX_WAITING_ANSWERS {
             tracing::warn!(server = %self.server, "the server sends requests without reading the answers");
             return Read::Disconnect;
@@ -235,6 +261,27 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             Ok(()) => Read::Nothing,
             Err(_) => Read::Disconnect,
         }
+    }
+
+    /// Reads on, or sends the answer to a question. Cancel-safe: an answer is taken and sent in one
+    /// step.
+    async fn step(&mut self) -> io::Result<Option<Read>> {
+        if self.questions.is_empty() {
+            return self.read_on().await;
+        }
+        let answered = {
+            let questions = &mut self.questions;
+            let lines = &mut self.lines;
+            tokio::select! {
+                answered = questions.join_next() => answered,
+                piece = lines.next() => return Ok(piece?.map(|piece| self.read_piece(piece))),
+            }
+        };
+        Ok(Some(match answered {
+            Some(Ok(Some(answer))) => self.push_answer(&answer),
+            // The server has cancelled the question.
+            _ => Read::Nothing,
+        }))
     }
 
     /// Records the expected answer and queues the message for the writing task.
@@ -251,7 +298,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             && let RequestId::Number(id) = request.id
         {
             let expected = expected(&request.request);
-            self.pending.insert(id, expected);
+            self.pending.insert(id, Pending { expected, caller: caller(&request.request) });
             if expected == Expected::Discover {
                 self.probe = Some((id, Instant::now() + self.probe_time));
             }
@@ -275,11 +322,11 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let read = match self.probe {
-                Some((_, until)) => match timeout_at(until.into(), self.read_on()).await {
+                Some((_, until)) => match timeout_at(until.into(), self.step()).await {
                     Ok(read) => read,
                     Err(_elapsed) => Ok(Some(self.fail_probe())),
                 },
-                None => self.read_on().await,
+                None => self.step().await,
             };
             match read {
                 Ok(Some(Read::Message(message))) => return Some(*message),

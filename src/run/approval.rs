@@ -6,14 +6,11 @@
 //! and the run's clock is paused for exactly as long as the prompt is open. To the script it is an
 //! ordinary call that takes time.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use crate::run::context::{ExecutionContext, over};
 use crate::run::ledger::{Call, RecordId};
+use crate::run::prompts::NoAnswer;
 use crate::run::result::{Refusal, ToolCallStatus};
 use crate::tools::approval::{Approval, ApprovalRequest, AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
@@ -126,41 +123,17 @@ impl ExecutionContext {
         if request.arguments_text().len() > MAX_SHOWN_BYTES {
             return Ok(Err(Refusal::TooLong.into()));
         }
-        if !self.ledger.lock().reserve_question(&self.limits) {
+        if !self.prompts.reserve() {
             return Ok(Err(Refusal::TooManyQuestions.into()));
         }
-        // One prompt at a time, in the order in which the calls became ready. The semaphore is
-        // never closed; an error would only mean that the run is over.
-        let turn = Arc::clone(&self.question_turn).acquire_owned().await.map_err(|_closed| over())?;
-        let (clock, cancel, time) = (Arc::clone(&self.clock), self.cancel.clone(), self.limits.answer_time);
-        let mut asking = JoinSet::new();
-        // Ends at the timeout, with the run, or when this future is dropped.
-        asking.spawn_on(
-            async move {
-                let _turn = turn;
-                let _pause = clock.pause();
-                // Called in the first poll and not before, so that no prompt is shown for a run
-                // that is over.
-                let answer = async { approver(request).await };
-                tokio::select! {
-                    biased;
-                    () = cancel.cancelled() => None,
-                    answer = timeout(time, answer) => Some(answer),
-                }
-            },
-            &self.environment.runtime,
-        );
-        let answer = match asking.join_next().await {
-            Some(Ok(Some(answer))) => answer,
-            Some(Ok(None)) => return Err(over()),
-            // The runtime is shutting down, or the approver has panicked.
-            Some(Err(_)) | None => Ok(Approval::Unavailable),
-        };
+        // Called in the first poll and not before, so that no prompt is shown for a run that is over.
+        let answer = self.prompts.show(async move { approver(request).await }).await;
         Ok(match answer {
             Ok(Approval::Approve) => Ok(()),
             Ok(Approval::Deny { reason }) => Err(NotApproved { refusal: Refusal::Denied, said: reason }),
-            Ok(Approval::Unavailable) => Err(Refusal::NobodyToAsk.into()),
-            Err(_elapsed) => Err(Refusal::NoAnswer.into()),
+            Ok(Approval::Unavailable) | Err(NoAnswer::Failed) => Err(Refusal::NobodyToAsk.into()),
+            Err(NoAnswer::Elapsed) => Err(Refusal::NoAnswer.into()),
+            Err(NoAnswer::RunOver) => return Err(over()),
         })
     }
 

@@ -14,8 +14,8 @@ use crate::sync::{Condvar, Mutex, now};
 use futures::FutureExt as _;
 
 /// How long a run may compute on one slot. Almost every script computes for less between two tool
-/// calls, and the kernel also lets a thread run at least this long before it preempts it.
-const TIME_SLICE: Duration = Duration::from_millis(10);
+/// calls. Beside runs that compute for ever, 10 ms made short runs wait for a third longer.
+const TIME_SLICE: Duration = Duration::from_millis(5);
 
 /// How long a resumed run waits for a slot. Slots that are not released in time are reclaimed
 /// sooner; this bounds the wait when many runs compete for them. It is shorter than the time that a

@@ -11,10 +11,12 @@ use tokio_util::sync::CancellationToken;
 use crate::json::Json;
 use crate::run::clock::RunClock;
 use crate::run::compute::Turn;
+use crate::run::elicitation;
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
 use crate::run::ledger::Ledger;
 use crate::run::limits::Limits;
+use crate::run::prompts::Prompts;
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, Usage};
 use crate::run::script::Script;
 use crate::run::state::StateAccess;
@@ -22,7 +24,7 @@ use crate::storage::state::StateCall;
 use crate::tools::approval::Approver;
 use crate::tools::catalog::{Catalog, ResolvedTool};
 use crate::tools::policy::Policy;
-use crate::tools::{ToolError, ToolErrorCode};
+use crate::tools::{ElicitationHandler, Elicitor, ServerDetails, ToolError, ToolErrorCode};
 
 /// The host's state of one run. Shared by the script's thread, the watchdog and the waiting caller.
 /// Every decision about a call is made here, so no engine can omit one.
@@ -40,8 +42,10 @@ pub(crate) struct ExecutionContext {
     pub(super) clock: Arc<RunClock>,
     /// Whether some call may need an approval.
     pub(super) may_ask: bool,
-    /// The holder of its permit shows the approval prompt.
-    pub(super) question_turn: Arc<Semaphore>,
+    /// Approval prompts, and the questions of servers.
+    pub(super) prompts: Arc<Prompts>,
+    /// Answers what servers ask the user; `None` if nobody can be asked.
+    pub(super) on_elicitation: Option<ElicitationHandler>,
     /// Bounds the calls in flight.
     pub(super) slots: Arc<Semaphore>,
     pub(super) ledger: Mutex<Ledger>,
@@ -51,6 +55,7 @@ pub(crate) struct ExecutionContext {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measured {
     pub(crate) cpu_time: Duration,
+    pub(crate) fuel: Option<u64>,
     pub(crate) memory_bytes: usize,
 }
 
@@ -74,12 +79,17 @@ pub(crate) struct RunEnvironment {
     /// Shows approval prompts, unless the script has an approver of its own. Without any, every
     /// call that needs an approval is refused.
     pub(crate) approver: Option<Approver>,
+    /// Shows the questions of servers, unless the script has an elicitor of its own. Without any, all
+    /// are refused.
+    pub(crate) elicitor: Option<Elicitor>,
     pub(crate) hooks: Hooks,
     pub(crate) state: StateAccess,
     pub(crate) history: Option<Arc<History>>,
     pub(crate) cancel: CancellationToken,
     /// Runtime of the tools' timers, sockets and tasks.
     pub(crate) runtime: tokio::runtime::Handle,
+    /// Resolution of the clocks that the script can read.
+    pub(crate) clock_resolution: Duration,
     /// When the run was requested.
     pub(crate) queued: Instant,
     /// How long it then waited until its engine was started. Counts as time of the run.
@@ -90,14 +100,20 @@ impl ExecutionContext {
     /// Starts the run's clock.
     pub(crate) fn new(mut script: Script, environment: RunEnvironment) -> Self {
         let limits = environment.limits;
+        let clock = RunClock::start(&limits, environment.engine_start_time);
+        let prompts = Prompts::new(&limits, &clock, &environment.cancel, &environment.runtime);
+        let elicitor = script.elicitor.take().or_else(|| environment.elicitor.clone());
+        let on_elicitation = elicitor
+            .map(|elicitor| elicitation::handler(elicitor, Arc::clone(&prompts), script.name.clone()));
         Self {
             limits,
             cancel: environment.cancel.clone(),
             turn: Turn::default(),
             approver: script.approver.take().or_else(|| environment.approver.clone()),
-            clock: RunClock::start(&limits, environment.engine_start_time),
+            clock,
             may_ask: environment.policies.iter().any(|policy| policy.may_ask()),
-            question_turn: Arc::new(Semaphore::new(1)),
+            prompts,
+            on_elicitation,
             slots: Arc::new(Semaphore::new(limits.calls_in_flight as usize)),
             ledger: Mutex::default(),
             script,
@@ -109,6 +125,11 @@ impl ExecutionContext {
         self.environment.purpose
     }
 
+    /// Resolution of the clocks that the script can read; zero for the system's own.
+    pub(crate) fn clock_resolution(&self) -> Duration {
+        self.environment.clock_resolution
+    }
+
     /// The run's current deadline. It moves during approval prompts.
     pub(crate) fn deadline(&self) -> Instant {
         self.clock.deadline()
@@ -118,7 +139,7 @@ impl ExecutionContext {
     /// during another call's approval prompt keep their own time this way; at the run's real end
     /// they are cancelled.
     pub(super) fn latest_deadline(&self) -> Instant {
-        let may_pause = self.may_ask && self.approver.is_some();
+        let may_pause = (self.may_ask && self.approver.is_some()) || self.on_elicitation.is_some();
         if may_pause { self.clock.latest_deadline() } else { self.clock.deadline() }
     }
 
@@ -214,6 +235,21 @@ impl ExecutionContext {
         Ok(tools)
     }
 
+    /// The canonical name of a server that the run may see, and what is known of it without asking
+    /// it.
+    pub(crate) fn server_details(&self, server: &str) -> Result<(&Arc<str>, ServerDetails), ToolError> {
+        let (name, dispatcher) = self.environment.catalog.dispatcher(server)?;
+        if !self.may_permit_server(name) {
+            return Err(denied(name, "*"));
+        }
+        Ok((name, dispatcher.details(name)))
+    }
+
+    /// The name of a server in Python scripts.
+    pub(crate) fn python_alias(&self, server: &str) -> String {
+        self.environment.catalog.python_alias(server)
+    }
+
     /// The permitted tools of one server, in its order.
     pub(crate) async fn tools(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
         let catalog = &self.environment.catalog;
@@ -278,6 +314,7 @@ impl ExecutionContext {
             approval_time: self.clock.paused(),
             queue_time: self.clock.started().duration_since(self.environment.queued),
             cpu_time: measured.cpu_time,
+            fuel: measured.fuel,
             memory_bytes: measured.memory_bytes,
             ..Usage::default()
         };
@@ -306,11 +343,13 @@ impl RunEnvironment {
             catalog: Arc::new(Catalog::new(&[], &crate::tools::catalog::CatalogOptions::default())),
             policies: [0, 1].map(|_| Arc::new(Policy::default())),
             approver: None,
+            elicitor: None,
             hooks: Arc::new([]),
             state: StateAccess::None(crate::run::state::NoState::NotConfigured),
             history: None,
             cancel: CancellationToken::new(),
             runtime,
+            clock_resolution: Duration::ZERO,
             queued: Instant::now(),
             engine_start_time: Duration::ZERO,
         }

@@ -12,12 +12,7 @@ use serde_json::{Value, json};
 use crate::json::Json;
 use crate::run::result::{ExecuteResult, Output, ToolCallRecord};
 use crate::run::result_json::error_json;
-
-/// Characters of ids: none needs escaping in a URI, and no two differ only by case.
-const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-
-/// Length of an id in characters: 80 random bits, for at most a few dozen ids in use at once.
-const ID_LETTERS: usize = 16;
+use crate::text::ids::short_random_id;
 
 /// Bounds of the run history. The oldest records beyond a bound are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +75,7 @@ impl History {
     /// record is larger than the history may be, or if the system provides no random numbers.
     pub fn keep(&self, client: &str, result: &ExecuteResult) -> Option<String> {
         let mut run = RunRecord {
-            id: new_id()?,
+            id: short_random_id()?,
             output: output_text(result),
             value: result.value_json().map(Json::to_string),
             error: result.error().map(|error| error_json(error).to_string()),
@@ -211,12 +206,6 @@ fn call_json(call: &ToolCallRecord) -> Value {
         "argumentBytes": call.argument_bytes,
         "resultBytes": call.result_bytes,
     })
-}
-
-fn new_id() -> Option<String> {
-    let mut bytes = [0_u8; ID_LETTERS];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use crate::run::limits::Limits;
 use crate::run::result::{
     ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
+use crate::run::returned::Returned;
+use crate::tools::shape::Shape;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of calls that wait for a free slot at once. Reached only with a large call limit
@@ -34,17 +36,23 @@ const BLOCK_OVERHEAD_BYTES: usize = 256;
 #[derive(Default)]
 pub(crate) struct Ledger {
     is_over: bool,
+    /// Calls that were requested, whatever became of them.
     calls: u64,
+    /// Calls that were sent to their server.
+    sent: u64,
+    /// Calls that failed before they were sent.
+    refused: u64,
     unfinished_calls: u32,
     unfinished_argument_bytes: usize,
     records: Vec<OpenRecord>,
+    returned: Returned,
     result_bytes: u64,
     output: Vec<Output>,
     output_bytes: usize,
     output_bytes_dropped: u64,
     emitted_bytes: usize,
-    /// Number of approval prompts that were shown or wait to be shown.
-    questions: u32,
+    /// The last failure that said when to try again.
+    retry: Option<(ToolErrorCode, Duration)>,
     planned: Vec<PlannedCall>,
     planned_bytes: usize,
     planned_dropped: u64,
@@ -63,6 +71,18 @@ pub(crate) struct Call<'a> {
     pub(crate) tool: &'a str,
     /// Bytes of the arguments as the script wrote them.
     pub(crate) argument_bytes: usize,
+}
+
+/// What the calls of a run have come to so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallFacts {
+    /// Whether calls are unfinished. While a script is at an error these are the calls that it does
+    /// not await.
+    pub(crate) has_unfinished: bool,
+    /// Whether a call has returned a value.
+    pub(crate) has_returned: bool,
+    /// The code of the last call that failed after it was sent.
+    pub(crate) last_failure: Option<ToolErrorCode>,
 }
 
 /// Identifies the record of a call. It refers to none if the run has [`ToolCallRecord::KEPT`]
@@ -120,8 +140,9 @@ impl Ledger {
         self.unfinished_argument_bytes -= argument_bytes;
     }
 
-    /// Starts the record of a call.
+    /// Starts the record of a call. With the status `InFlight` it counts as sent.
     pub(crate) fn begin(&mut self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
+        self.sent += u64::from(status == ToolCallStatus::InFlight);
         if self.records.len() >= ToolCallRecord::KEPT {
             return RecordId(None);
         }
@@ -142,6 +163,7 @@ impl Ledger {
 
     /// Records that an approved call is sent now.
     pub(crate) fn send_approved(&mut self, id: RecordId) {
+        self.sent += 1;
         let Some(open) = self.open(id) else { return };
         open.record.status = ToolCallStatus::InFlight;
         open.record.approved = true;
@@ -166,16 +188,52 @@ impl Ledger {
         self.records.get_mut(id.0?)
     }
 
+    /// Takes back that a call counts as sent: the limits of its server refused it.
+    pub(crate) fn uncount_sent(&mut self) {
+        self.sent = self.sent.saturating_sub(1);
+    }
+
+    /// Keeps when a call that has failed with this code may be tried again.
+    pub(crate) fn note_retry(&mut self, code: ToolErrorCode, time: Duration) {
+        self.retry = Some((code, time));
+    }
+
+    /// Counts a call that failed before it was sent.
+    pub(crate) fn count_refused(&mut self) {
+        self.refused += 1;
+    }
+
     /// Counts the bytes of a result that the script received.
     pub(crate) fn count_result(&mut self, bytes: usize) {
         self.result_bytes += bytes as u64;
     }
 
-    /// Takes one of the run's approval prompts; `false` if none is left.
-    pub(crate) fn reserve_question(&mut self, limits: &Limits) -> bool {
-        let is_free = self.questions < limits.questions;
-        self.questions += u32::from(is_free);
-        is_free
+    /// Whether the shape of another result of the tool is wanted.
+    pub(crate) fn wants_shape(&self, server: &str, tool: &str) -> bool {
+        !self.is_over && self.returned.wants(server, tool)
+    }
+
+    /// Adds the shape of a value that the script received.
+    pub(crate) fn add_shape(&mut self, server: &str, tool: &str, shape: Shape) {
+        self.returned.add(server, tool, shape);
+    }
+
+    /// Whether a value that the script received has a field of this name, at any level.
+    pub(crate) fn has_returned_field(&self, name: &str) -> bool {
+        self.returned.has_field(name)
+    }
+
+    /// What the calls have come to so far.
+    pub(crate) fn facts(&self) -> CallFacts {
+        let failure = |open: &OpenRecord| match open.record.status {
+            ToolCallStatus::Failed(code) => Some(code),
+            _ => None,
+        };
+        CallFacts {
+            has_unfinished: self.unfinished_calls > 0,
+            has_returned: !self.returned.is_empty(),
+            last_failure: self.records.iter().rev().find_map(failure),
+        }
     }
 
     /// Keeps a call that a dry run does not make, or counts it if there is no space.
@@ -244,9 +302,16 @@ impl Ledger {
         Ok(())
     }
 
-    /// Ends the record of the run and adds what it counted to `usage`. Must be called once.
-    pub(crate) fn finish(&mut self, outcome: Outcome, usage: Usage, is_dry_run: bool) -> ExecuteResult {
+    /// Ends the record of the run and adds what it counted to `usage`. If the error of a call has
+    /// ended the run, the run's error says when to try again. Must be called once.
+    pub(crate) fn finish(&mut self, mut outcome: Outcome, usage: Usage, is_dry_run: bool) -> ExecuteResult {
         self.is_over = true;
+        if let Outcome::Failed(error) = &mut outcome
+            && let Some((code, time)) = self.retry
+            && error.tool_code == Some(code)
+        {
+            error.retry_after = error.retry_after.or(Some(time));
+        }
         let tool_calls = std::mem::take(&mut self.records)
             .into_iter()
             .map(|OpenRecord { mut record, started }| {
@@ -256,13 +321,16 @@ impl Ledger {
                 record
             })
             .collect();
+        let failed = matches!(outcome, Outcome::Failed(_));
         ExecuteResult {
             outcome,
             logs: std::mem::take(&mut self.output),
             tool_calls,
+            returned: if failed { self.returned.shapes() } else { Vec::new() },
             planned_calls: is_dry_run.then(|| std::mem::take(&mut self.planned)),
             usage: Usage {
-                tool_calls: self.calls,
+                tool_calls: self.sent,
+                tool_calls_refused: self.refused,
                 tool_result_bytes: self.result_bytes,
                 output_bytes_dropped: self.output_bytes_dropped,
                 planned_calls_dropped: self.planned_dropped,

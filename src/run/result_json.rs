@@ -23,9 +23,14 @@ impl ExecuteResult {
     ///   },
     ///   "executionTimeMs": 12.5,
     ///   "approvalTimeMs": 2000.0,
+    ///   "fuelUsed": 5000000,
     ///   "toolCallsMade": 2,
+    ///   "toolCallsRefused": 1,
     ///   "toolCallSummary": [
-    ///     { "tool": "mcp__fs__read", "calls": 2, "failed": 1, "totalMs": 8.1, "resultBytes": 900 }
+    ///     {
+    ///       "tool": "mcp__fs__read", "calls": 2, "failed": 1, "totalMs": 8.1, "resultBytes": 900,
+    ///       "returned": "{content: string}"
+    ///     }
     ///   ],
     ///   "plannedCalls": [{ "tool": "mcp__fs__delete", "arguments": { "path": "a" } }]
     /// }
@@ -33,7 +38,8 @@ impl ExecuteResult {
     ///
     /// `plannedCalls` is present after every dry run and only then; the number of calls that were
     /// dropped is in `plannedCallsDropped`. In addition to `failed`, a summary can have `inFlight`,
-    /// `approved`, `notApproved`, `awaitingApproval` and `stubbed`.
+    /// `approved`, `notApproved`, `awaitingApproval` and `stubbed`. `returned` is the shape of what the
+    /// tool returned, if the script failed ([`ExecuteResult::returned`]).
     ///
     /// `value` is present, as `null`, if a successful script returned nothing.
     ///
@@ -115,8 +121,16 @@ impl ExecuteResult {
         if !self.usage.approval_time.is_zero() {
             put("approvalTimeMs", milliseconds(self.usage.approval_time));
         }
+        if let Some(fuel) = self.usage.fuel {
+            put("fuelUsed", fuel.into());
+        }
         if self.usage.tool_calls > 0 {
             put("toolCallsMade", self.usage.tool_calls.into());
+        }
+        if self.usage.tool_calls_refused > 0 {
+            put("toolCallsRefused", self.usage.tool_calls_refused.into());
+        }
+        if !self.tool_calls.is_empty() {
             put("toolCallSummary", self.call_summary());
         }
         if self.planned_calls.is_some() {
@@ -138,7 +152,7 @@ impl ExecuteResult {
     }
 
     fn call_summary(&self) -> Value {
-        let mut tools: BTreeMap<String, Summary> = BTreeMap::new();
+        let mut tools: BTreeMap<String, Summary<'_>> = BTreeMap::new();
         for call in &self.tool_calls {
             let summary = tools.entry(full_name(&call.server, &call.tool)).or_default();
             summary.calls += 1;
@@ -154,12 +168,18 @@ impl ExecuteResult {
             }
             summary.approved += u64::from(call.approved);
         }
+        for returned in &self.returned {
+            let summary = tools.get_mut(&full_name(&returned.server, &returned.tool));
+            if let Some(summary) = summary {
+                summary.returned = Some(&returned.shape);
+            }
+        }
         tools.into_iter().map(|(tool, summary)| summary.to_json(&tool)).collect()
     }
 }
 
 #[derive(Default)]
-struct Summary {
+struct Summary<'a> {
     calls: u64,
     failed: u64,
     in_flight: u64,
@@ -169,9 +189,10 @@ struct Summary {
     stubbed: u64,
     total: std::time::Duration,
     result_bytes: usize,
+    returned: Option<&'a str>,
 }
 
-impl Summary {
+impl Summary<'_> {
     fn to_json(&self, tool: &str) -> Value {
         let mut summary = json!({ "tool": tool, "calls": self.calls });
         let counts = [
@@ -189,6 +210,9 @@ impl Summary {
         }
         summary["totalMs"] = milliseconds(self.total);
         summary["resultBytes"] = self.result_bytes.into();
+        if let Some(shape) = self.returned {
+            summary["returned"] = shape.into();
+        }
         summary
     }
 }

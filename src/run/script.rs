@@ -15,7 +15,9 @@ use crate::storage::state::DefaultScope;
 use crate::tools::approval::Approver;
 use crate::tools::native::{self, NativeTools};
 use crate::tools::policy::Policy;
-use crate::tools::{Approval, ApprovalRequest, Progress, ToolRules};
+use crate::tools::{
+    Approval, ApprovalRequest, ElicitationAnswer, ElicitationRequest, Elicitor, Progress, ToolRules,
+};
 
 /// A script and the options of its run.
 ///
@@ -40,6 +42,7 @@ pub struct Script {
     pub(crate) tools: NativeTools,
     pub(crate) servers: Vec<UpstreamServer>,
     pub(crate) approver: Option<Approver>,
+    pub(crate) elicitor: Option<Elicitor>,
     pub(crate) is_dry_run: bool,
     pub(crate) session: Option<String>,
     pub(crate) default_scope: DefaultScope,
@@ -120,6 +123,7 @@ impl Script {
             tools: NativeTools::default(),
             servers: Vec::new(),
             approver: None,
+            elicitor: None,
             is_dry_run: false,
             session: None,
             default_scope: DefaultScope::default(),
@@ -234,6 +238,20 @@ impl Script {
         Answer: Future<Output = Approval> + Send + 'static,
     {
         self.approver = Some(Arc::new(move |request| approver(request).boxed()));
+        self
+    }
+
+    /// Sets what shows the questions of servers to the user of this run, instead of the executor's
+    /// [`elicitor`](crate::ExecutorBuilder::elicitor).
+    #[must_use]
+    pub fn elicitor<Answer>(
+        mut self,
+        elicitor: impl Fn(ElicitationRequest) -> Answer + Send + Sync + 'static,
+    ) -> Self
+    where
+        Answer: Future<Output = ElicitationAnswer> + Send + 'static,
+    {
+        self.elicitor = Some(Arc::new(move |request| elicitor(request).boxed()));
         self
     }
 

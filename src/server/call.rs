@@ -1,5 +1,5 @@
-//! A call of a tool that runs a script: from the client's arguments to an answer, an approval
-//! prompt or a task.
+//! A call of a tool that runs a script: from the client's arguments to an answer, a prompt
+//! or a task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,23 @@ use rmcp::service::RequestContext;
 use tokio::sync::mpsc;
 
 use super::answer::{self, Answer, INVALID_ARGUMENTS};
-use super::approval::{ApprovalPrompt, Elicitation, KEY};
+use super::approval::approver;
 use super::arguments::RunArguments;
+use super::elicitation::elicitor;
 use super::fingerprint::Fingerprint;
 use super::incoming::DetachedInput;
+use super::metrics;
 use super::notifications::RunNotifications;
+use super::pending::KEY;
+use super::prompt::{Elicitation, Prompt};
 use super::run_answer::{TRY_AGAIN, answer_run};
 use super::run_in_flight::RunInFlight;
+use super::run_rate::RequestClient;
 use super::session::McpSession;
 use crate::json::Json;
 use crate::run::result::ErrorCode;
 use crate::run::script::Language;
+use crate::tools::ToolErrorCode;
 
 /// A run that takes longer than this becomes a task, if the client supports tasks.
 const TASK_AFTER: Duration = Duration::from_secs(2);
@@ -70,7 +76,7 @@ pub(crate) async fn run_script(
 ///
 /// # Errors
 ///
-/// The answer to invalid arguments.
+/// The answer to invalid arguments, or to a run beyond a rate limit.
 fn start(
     session: &McpSession,
     language: Language,
@@ -81,10 +87,18 @@ fn start(
 ) -> Result<RunInFlight, Answer> {
     let executor = session.shared.executor.clone();
     let elicitation = Elicitation::from_context(context);
-    let call = matches!(elicitation, Some(Elicitation::InResult(..)))
-        .then(|| Fingerprint::new(tool, &arguments, input.as_ref()));
-    let arguments = RunArguments::read(arguments, input).map_err(|problem| {
-        answer::refusal(session.shared.options.format, INVALID_ARGUMENTS, &problem, None)
+    let asks_in_results = elicitation.as_ref().is_some_and(|client| client.in_results.is_some());
+    let call = asks_in_results.then(|| Fingerprint::new(tool, &arguments, input.as_ref()));
+    let arguments = RunArguments::read(arguments, input).map_err(|problems| {
+        let format = session.shared.options.format;
+        answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
+    })?;
+    // A session of many clients limits each peer.
+    let peer = RequestClient::from_extensions(&context.extensions).filter(|_| session.has_many_clients);
+    session.rates.take(peer.unwrap_or(&session.client)).map_err(|exceeded| {
+        metrics::count_rate_limited();
+        let code = ToolErrorCode::RateLimited.as_str();
+        answer::refusal_for_now(session.shared.options.format, code, &exceeded.message, exceeded.retry_after)
     })?;
     let limits = arguments.limits(executor.limits(), &executor.max_limits());
     let cancel = session.runs.child_token();
@@ -95,13 +109,12 @@ fn start(
         .default_scope(session.default_scope.clone())
         .cancel_with(cancel.clone());
     let mut prompts = mpsc::channel(1).1;
-    match elicitation {
-        Some(Elicitation::DuringRequest(approver)) => script = script.approver(approver),
-        Some(Elicitation::InResult(approver, receiver)) => {
+    if let Some(client) = elicitation {
+        if let Some(approver) = approver(&client) {
             script = script.approver(approver);
-            prompts = receiver;
         }
-        None => {}
+        script = script.elicitor(elicitor(&client));
+        prompts = client.in_results.unwrap_or(prompts);
     }
     let (script, notifications) = RunNotifications::attach(session.wanted(context), context, script);
     Ok(RunInFlight {
@@ -117,11 +130,11 @@ fn start(
     })
 }
 
-/// Resumes a run whose client was sent an approval prompt.
+/// Resumes a run whose client was sent a prompt.
 async fn resume(
     session: &McpSession,
     mut run: RunInFlight,
-    prompt: ApprovalPrompt,
+    prompt: Prompt,
     mut responses: InputResponses,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -138,7 +151,7 @@ async fn resume(
     await_run(session, run, context).await
 }
 
-/// Waits until the run ends, needs an approval, or becomes a task.
+/// Waits until the run ends, asks the user, or becomes a task.
 async fn await_run(
     session: &McpSession,
     mut run: RunInFlight,
@@ -175,7 +188,7 @@ async fn await_run(
     Ok(answer_run(&session.shared, &session.client, run.language, result).into())
 }
 
-/// Suspends the run until the client repeats the call, and returns the approval prompt for it.
+/// Suspends the run until the client repeats the call, and returns the prompt for it.
 ///
 /// # Errors
 ///
@@ -183,7 +196,7 @@ async fn await_run(
 fn suspend(
     session: &McpSession,
     run: RunInFlight,
-    prompt: ApprovalPrompt,
+    prompt: Prompt,
 ) -> Result<InputRequiredResult, Box<RunInFlight>> {
     let Some(call) = run.call else { return Err(Box::new(run)) };
     session.shared.pending.add(&session.client, call, run, prompt)

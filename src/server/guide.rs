@@ -5,9 +5,14 @@ use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptMessage, Role};
 
 pub(crate) use crate::run::guide::GUIDE;
 
-/// The server's `instructions`. They are short, because clients add them to the model's context
-/// without being asked.
-pub(crate) const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \
+/// The server's `instructions`, with what to do about files that are not trusted. They are short,
+/// because clients add them to the model's context without being asked.
+pub(crate) fn instructions(untrusted_hint: Option<&str>) -> String {
+    let hint = untrusted_hint.map(|hint| format!(" Tell the user: {hint}."));
+    format!("{INSTRUCTIONS}{}", hint.unwrap_or_default())
+}
+
+const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \
 Write one script that finds its tools (searchTools), calls them (tools.<server>.<tool>), filters the answers \
 where they are, and returns only what is needed. Calls of a script cost no round trip: use loops and \
 Promise.all or asyncio.gather. help() in a script, or the resource cx://guide, has more.";

@@ -47,6 +47,9 @@ pub(crate) fn report(shared: &Shared) -> Value {
         report["residentBytes"] = bytes.into();
     }
     report["servers"] = servers.into();
+    if let Some(hint) = executor.untrusted_hint() {
+        report["hint"] = hint.into();
+    }
     report
 }
 

@@ -39,17 +39,21 @@ mod call;
 mod pending;
 mod run_answer;
 mod run_in_flight;
+mod run_rate;
 mod tasks;
 
 mod approval;
 mod arguments;
+mod elicitation;
 mod incoming;
 mod notifications;
+mod prompt;
 
 mod answer;
 mod guide;
 mod health;
 mod metrics;
+mod output_schemas;
 mod resources;
 mod tools;
 
@@ -57,7 +61,6 @@ mod calls;
 mod fingerprint;
 mod hung_workers;
 mod languages;
-mod random_name;
 mod shutdown;
 
 pub use answer::Format;

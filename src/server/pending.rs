@@ -1,5 +1,4 @@
-//! Suspended runs: their clients were sent an approval prompt instead of an answer and have to
-//! repeat the call.
+//! Suspended runs: their clients were sent a prompt instead of an answer and have to repeat the call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,13 +8,15 @@ use parking_lot::Mutex;
 use rmcp::model::{InputRequests, InputRequiredResult};
 use tokio::task::AbortHandle;
 
-use super::approval::{ApprovalPrompt, KEY};
 use super::fingerprint::Fingerprint;
-use super::random_name::random_name;
+use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
+use crate::text::ids::random_id;
 
-/// Maximum number of suspended runs of all clients together. A run beyond this number cannot ask
-/// for approval.
+/// The key of a prompt in a result that asks, and of the answer in the repeated request.
+pub(crate) const KEY: &str = "approval";
+
+/// Maximum number of suspended runs of all clients together. A run beyond this number cannot ask.
 const MAX_SUSPENDED: usize = 64;
 
 /// A suspended run is dropped this long after its approval timeout. Until then it may have
@@ -33,7 +34,7 @@ struct SuspendedRun {
     /// Fingerprint of the call that the client has to repeat.
     call: Fingerprint,
     run: RunInFlight,
-    prompt: ApprovalPrompt,
+    prompt: Prompt,
     _expiry: Expiry,
 }
 
@@ -58,7 +59,7 @@ pub(crate) enum NotResumed {
 }
 
 impl PendingRuns {
-    /// Suspends a run, and returns the result that asks the client for approval.
+    /// Suspends a run, and returns the result that asks the client.
     ///
     /// # Errors
     ///
@@ -69,14 +70,13 @@ impl PendingRuns {
         client: &str,
         call: Fingerprint,
         mut run: RunInFlight,
-        prompt: ApprovalPrompt,
+        prompt: Prompt,
     ) -> Result<InputRequiredResult, Box<RunInFlight>> {
-        let (Some(name), Some(request)) = (random_name(), prompt.request()) else {
-            return Err(Box::new(run));
-        };
+        let Some(name) = random_id() else { return Err(Box::new(run)) };
+        let request = prompt.request();
         let mut runs = self.runs.lock();
         if runs.len() >= MAX_SUSPENDED {
-            tracing::warn!("too many runs wait for approval; no prompt is sent");
+            tracing::warn!("too many runs wait for users; no prompt is sent");
             return Err(Box::new(run));
         }
         // A suspended run does not delay those that wait for the end of all calls in flight.
@@ -106,7 +106,7 @@ impl PendingRuns {
         client: &str,
         call: Fingerprint,
         name: &str,
-    ) -> Result<(RunInFlight, ApprovalPrompt), NotResumed> {
+    ) -> Result<(RunInFlight, Prompt), NotResumed> {
         let mut runs = self.runs.lock();
         let suspended = runs.get(name).filter(|run| run.client == client).ok_or(NotResumed::Unknown)?;
         if suspended.call != call {

@@ -1,11 +1,11 @@
 //! Handles the requests of a session, by method.
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
-    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CustomRequest, CustomResult,
+    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -13,6 +13,10 @@ use rmcp::{RoleServer, ServerHandler};
 use super::session::McpSession;
 use super::{answer, call, guide, health, resources, tools};
 use crate::run::script::Language;
+use crate::text::preview;
+
+/// Maximum characters of a name that an error message shows.
+const MAX_NAME: usize = 60;
 
 /// How long a client may cache the list of tools, in milliseconds. The list never changes during
 /// the life of the process, but the next process may have other servers.
@@ -57,7 +61,7 @@ impl ServerHandler for McpSession {
             Implementation::new("cx", env!("CARGO_PKG_VERSION")).with_title("cx code executor");
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
-            .with_instructions(guide::INSTRUCTIONS)
+            .with_instructions(guide::instructions(self.shared.executor.untrusted_hint()))
     }
 
     async fn initialize(
@@ -91,14 +95,16 @@ impl ServerHandler for McpSession {
             tools::EXECUTE_PYTHON => call::run_script(self, Language::Python, request, &context).await,
             tools::HEALTH => {
                 let format = self.shared.options.format;
-                let answer = match request.arguments.unwrap_or_default().keys().next() {
-                    Some(name) => {
-                        let problem = format!("`health` takes no parameters: `{name}`");
-                        answer::refusal(format, answer::INVALID_ARGUMENTS, &problem, None)
-                    }
-                    None => answer::data(format, health::report(&self.shared)),
+                let arguments = request.arguments.unwrap_or_default();
+                let Some(name) = arguments.keys().next() else {
+                    return Ok(answer::data(format, health::report(&self.shared)).into());
                 };
-                Ok(answer.into())
+                let problem = format!("`health` takes no parameters: `{}`", preview(name, MAX_NAME));
+                let refusal = answer::refusal(format, answer::INVALID_ARGUMENTS, &problem, None);
+                // The schema of the report has no fields for an error.
+                let mut result = CallToolResult::from(refusal);
+                result.structured_content = None;
+                Ok(result.into())
             }
             other => {
                 let suggestion = crate::tools::names::suggestion(other, "tools", tools::NAMES.into_iter());

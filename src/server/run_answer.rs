@@ -4,7 +4,7 @@
 use super::answer::draft::Draft;
 use super::answer::{self, Answer, INVALID_ARGUMENTS};
 use super::shared::{Shared, with_sources};
-use crate::error::Error;
+use crate::error::{Error, RuleList};
 use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::Language;
 
@@ -24,7 +24,8 @@ pub(crate) fn answer_run(
     let format = shared.options.format;
     let result = match result {
         Ok(result) => result,
-        Err(Error::InvalidOptions { option: "allow", problem }) => {
+        // The call's own list: those of the executor were checked when it was built.
+        Err(Error::InvalidPattern { list: RuleList::Allow, problem }) => {
             let problem = format!("`allowedTools`: {problem}");
             return answer::refusal(format, INVALID_ARGUMENTS, &problem, None);
         }

@@ -4,10 +4,10 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::approval::ApprovalPrompt;
 use super::calls::CallGuard;
 use super::fingerprint::Fingerprint;
 use super::notifications::RunNotifications;
+use super::prompt::Prompt;
 use crate::error::Error;
 use crate::run::limits::Limits;
 use crate::run::result::ExecuteResult;
@@ -22,8 +22,8 @@ pub(crate) struct RunInFlight {
     pub(crate) language: Language,
     pub(crate) limits: Limits,
     pub(crate) notifications: RunNotifications,
-    /// Approval prompts that are sent in a result; closed if the client is not asked that way.
-    pub(crate) prompts: mpsc::Receiver<ApprovalPrompt>,
+    /// Prompts that are sent in a result; closed if the client is not asked that way.
+    pub(crate) prompts: mpsc::Receiver<Prompt>,
     /// Fingerprint of the call, if the client may have to repeat it with an answer.
     pub(crate) call: Option<Fingerprint>,
     /// Counts it as a call in flight. `None` while it is suspended: no request waits for it then,

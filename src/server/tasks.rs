@@ -9,7 +9,8 @@ use rmcp::model::{CallToolResult, CreateTaskResult};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
 use serde_json::Value;
 
-use super::approval::{ApprovalPrompt, KEY};
+use super::pending::KEY;
+use super::prompt::Prompt;
 use super::run_answer::answer_run;
 use super::run_in_flight::RunInFlight;
 use super::shared::Shared;
@@ -84,14 +85,14 @@ impl Tasks {
     }
 }
 
-/// Shows an approval prompt as input that a task requires, until it is answered or closed.
+/// Shows a prompt as input that a task requires, until it is answered or closed.
 async fn ask(
     manager: &TaskManager,
     task: &TaskContext,
     key: &str,
-    mut prompt: ApprovalPrompt,
+    mut prompt: Prompt,
 ) -> Result<(), TaskExit> {
-    let Some(request) = prompt.request() else { return Ok(()) };
+    let request = prompt.request();
     tokio::select! {
         biased;
         response = task.request_input(key, request) => prompt.answer(response?),

@@ -1,5 +1,6 @@
 //! Behaviour that only a test inside the process can provoke.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +59,31 @@ async fn mp_204_a_panic_is_an_error_of_its_request() {
     }
     let answer = client.request("tools/list", json!({})).await;
     assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn the_output_schema_of_health_names_the_fields_that_are_sent() {
+    let (mut client, _serving) = Client::new(&server(), &CancellationToken::new());
+    let list = client.request("tools/list", json!({})).await;
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "health").unwrap();
+    let answer = client.request("tools/call", json!({ "name": "health" })).await;
+    let names =
+        |object: &Value| -> BTreeSet<String> { object.as_object().unwrap().keys().cloned().collect() };
+    let mut named = names(&tool["outputSchema"]["properties"]);
+    if !cfg!(target_os = "linux") {
+        named.remove("residentBytes");
+    }
+    assert_eq!(names(&answer["result"]["structuredContent"]), named);
+    // What is refused has none of these fields.
+    let wrong = json!({ "name": "health", "arguments": { "x".repeat(1_000): 1 } });
+    let refused = client.request("tools/call", wrong).await["result"].clone();
+    assert_eq!((&refused["isError"], refused.get("structuredContent")), (&json!(true), None), "{refused}");
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("INVALID_ARGUMENTS: `health` takes no parameters") && text.len() < 200,
+        "{text}"
+    );
 }
 
 /// A failed start is reported whatever its cause, and no longer reported when the engine has

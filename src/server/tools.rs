@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::arguments::RunParameter;
+use super::arguments::parameters::RunParameter;
+use super::output_schemas;
 use crate::engine::engines;
 use crate::run::limits::Limits;
 use crate::run::script::Language;
@@ -42,7 +43,7 @@ No files, network, pip. More: help().";
 /// Returns the list of tools. Its order and its bytes are the same for every client.
 pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
     let run = |name, title: &str, description: String, input: &Value| {
-        tool(name, title, description, input, &result_schema())
+        tool(name, title, description, input, &output_schemas::run())
             // There is no `destructive` annotation: clients assume that a tool without one may be
             // destructive.
             .with_annotations(ToolAnnotations::new().open_world(true))
@@ -51,8 +52,9 @@ pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
         HEALTH,
         "Health",
         "State of servers and runs".to_owned(),
-        &json!({ "type": "object" }),
-        &json!({ "type": "object" }),
+        // Some clients need `properties`, also where there are none.
+        &json!({ "type": "object", "properties": {} }),
+        &output_schemas::health(),
     )
     .with_annotations(ToolAnnotations::new().read_only(true));
     let mut tools = Vec::new();
@@ -96,7 +98,10 @@ fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
     for parameter in RunParameter::ALL {
         let mut schema = match parameter {
             RunParameter::Code => json!({ "type": "string" }),
-            RunParameter::Input => json!({ "description": "any JSON" }),
+            // Any JSON is taken, but some clients cannot load a parameter that has not one type, and
+            // some take a list of types for text. Models mostly send an object. Some clients would
+            // refuse its fields if the schema did not allow them.
+            RunParameter::Input => json!({ "type": "object", "additionalProperties": true }),
             RunParameter::AllowedTools => {
                 json!({ "type": "array", "items": { "type": "string" }, "description": "e.g. server.*" })
             }
@@ -115,18 +120,6 @@ fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
         properties.insert(parameter.name().to_owned(), schema);
     }
     json!({ "type": "object", "properties": properties, "required": ["code"] })
-}
-
-fn result_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "success": { "type": "boolean" },
-            "value": {},
-            "output": { "type": "string" },
-            "error": {},
-        },
-    })
 }
 
 /// A sentence with the names of the servers, as many as fit.

@@ -89,11 +89,14 @@ impl Catalog {
         if let Some(&position) = self.by_name.get(name) {
             return Ok(&self.servers[position]);
         }
-        let names = self.server_names().map(AsRef::as_ref);
-        Err(ToolError::new(
-            ToolErrorCode::ToolNotFound,
-            format!("no server `{}`{}", preview_name(name), suggestion(name, "servers", names)),
-        ))
+        Err(self.unknown_server(name))
+    }
+
+    fn unknown_server(&self, name: &str) -> ToolError {
+        let suggestion = suggestion(name, "servers", self.server_names().map(AsRef::as_ref));
+        let hint = self.options.missing_server_hint.as_ref().map(|hint| format!("; {hint}"));
+        let message = format!("no server `{}`{suggestion}{}", preview_name(name), hint.unwrap_or_default());
+        ToolError::new(ToolErrorCode::ToolNotFound, message)
     }
 
     /// The canonical name of the server that `name` refers to.
@@ -104,6 +107,14 @@ impl Catalog {
     /// The canonical name of the server that `name` refers to, and its dispatcher.
     pub(crate) fn dispatcher(&self, name: &str) -> Result<(&Arc<str>, &Arc<dyn ToolDispatcher>), ToolError> {
         self.server(name).map(|server| (&server.name, &server.dispatcher))
+    }
+
+    /// The name of a server in Python scripts: its identifier, or the exact name if the identifier
+    /// refers to another server.
+    pub(crate) fn python_alias(&self, server: &str) -> String {
+        let identifier = python_name(server);
+        let is_own = self.server_name(&identifier).is_ok_and(|name| **name == *server);
+        if is_own { identifier } else { server.to_owned() }
     }
 
     /// All tools of one server, in the server's order.

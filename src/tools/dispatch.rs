@@ -1,6 +1,7 @@
 //! The trait that lists and calls the tools of one or more servers.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::elicitation::ElicitationHandler;
 use super::error::{ToolError, ToolErrorCode};
 use super::result::ToolResult;
 use super::schema::Schema;
@@ -65,6 +67,17 @@ impl ToolList {
     }
 }
 
+/// What is known of a server without asking it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerDetails {
+    /// What the server is for, in the words of whoever configured it. Scripts can read it.
+    pub description: Option<String>,
+    /// The working directory that was configured for the server's process. Scripts can read it:
+    /// they need it to write paths that the server understands.
+    pub directory: Option<PathBuf>,
+}
+
 /// Receives the progress notifications of a call.
 pub type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
 
@@ -105,10 +118,14 @@ pub struct ToolRequest {
     pub cancel: CancellationToken,
     /// Receives the call's progress notifications, if anything listens.
     pub on_progress: Option<ProgressListener>,
+    /// Answers what the server asks the user during the call; `None` if nobody can be asked. While it
+    /// waits, the time limits of the call stand still.
+    pub on_elicitation: Option<ElicitationHandler>,
 }
 
 impl ToolRequest {
-    /// A call that nothing cancels and whose progress nobody follows; both can be set.
+    /// A call that nothing cancels, whose progress nobody follows, and during which nobody is asked;
+    /// all three can be set.
     pub fn new(
         server: impl Into<Arc<str>>,
         tool: impl Into<Arc<str>>,
@@ -122,6 +139,7 @@ impl ToolRequest {
             deadline,
             cancel: CancellationToken::new(),
             on_progress: None,
+            on_elicitation: None,
         }
     }
 }
@@ -247,6 +265,11 @@ pub trait ToolDispatcher: Send + Sync + 'static {
     /// sent a notification, or it was restarted. Must not block.
     fn generation(&self, _server: &str) -> u64 {
         0
+    }
+
+    /// What is known of `server` besides its tools. Must not block, and starts nothing.
+    fn details(&self, _server: &str) -> ServerDetails {
+        ServerDetails::default()
     }
 
     /// Calls a tool once. Never retries, because a call may have had effects.

@@ -4,7 +4,9 @@
 //! leaves through a [`ToolDispatcher`]: one for native tools, one for MCP servers.
 
 mod dispatch;
+mod elicitation;
 mod error;
+mod form;
 mod result;
 mod schema;
 mod tool;
@@ -26,9 +28,15 @@ pub(crate) mod shape;
 
 pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
 pub use dispatch::{
-    Progress, ProgressListener, ServerRequest, ToolDefinition, ToolDispatcher, ToolList, ToolRequest,
+    Progress, ProgressListener, ServerDetails, ServerRequest, ToolDefinition, ToolDispatcher, ToolList,
+    ToolRequest,
+};
+pub(crate) use elicitation::Elicitor;
+pub use elicitation::{
+    ElicitationAnswer, ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest,
 };
 pub use error::{ToolError, ToolErrorCode};
+pub use form::{FieldKind, Form, FormError, FormField, FormOption};
 pub use pins::ToolChange;
 pub use result::ToolResult;
 pub use rules::ToolRules;

@@ -55,7 +55,7 @@ pub struct ToolChange {
     /// The tool.
     pub tool: String,
     /// The pinned definition; `None` for a new tool.
-    pub accepted: Option<ToolDefinition>,
+    pub pinned: Option<ToolDefinition>,
     /// The current definition; `None` for a removed tool.
     pub current: Option<ToolDefinition>,
 }
@@ -63,18 +63,15 @@ pub struct ToolChange {
 impl ToolChange {
     /// The parts that differ: `description`, `inputSchema`, `outputSchema`, `annotations`.
     pub fn changed_parts(&self) -> Vec<&'static str> {
-        let (Some(accepted), Some(current)) = (&self.accepted, &self.current) else { return Vec::new() };
+        let (Some(pinned), Some(current)) = (&self.pinned, &self.current) else { return Vec::new() };
         let schema = |schema: Option<&Schema>| schema.map(|schema| canonical(&schema.to_value()));
         let differences = [
-            ("description", accepted.description != current.description),
-            ("inputSchema", schema(Some(&accepted.input_schema)) != schema(Some(&current.input_schema))),
-            (
-                "outputSchema",
-                schema(accepted.output_schema.as_ref()) != schema(current.output_schema.as_ref()),
-            ),
+            ("description", pinned.description != current.description),
+            ("inputSchema", schema(Some(&pinned.input_schema)) != schema(Some(&current.input_schema))),
+            ("outputSchema", schema(pinned.output_schema.as_ref()) != schema(current.output_schema.as_ref())),
             (
                 "annotations",
-                accepted.annotations.as_ref().map(canonical) != current.annotations.as_ref().map(canonical),
+                pinned.annotations.as_ref().map(canonical) != current.annotations.as_ref().map(canonical),
             ),
         ];
         differences.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
@@ -123,7 +120,7 @@ impl Pins {
                     Seen::Different(definition) => Some(definition),
                     Seen::Gone => None,
                 };
-                Some(ToolChange { server: server.clone(), tool, accepted: pin.pinned, current })
+                Some(ToolChange { server: server.clone(), tool, pinned: pin.pinned, current })
             }));
         }
         changes.sort_by(|a, b| (&a.server, &a.tool).cmp(&(&b.server, &b.tool)));

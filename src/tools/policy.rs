@@ -7,7 +7,7 @@ use wildmatch::WildMatch;
 
 use super::approval::{AskAnnotation, AskReason, Effects};
 use super::rules::ToolRules;
-use crate::error::Error;
+use crate::error::{Error, RuleList};
 
 /// The rules of one layer: the executor's, or one run's. A tool must be permitted by every layer.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] with the pattern and the valid forms.
+    /// [`Error::InvalidPattern`] with the pattern and the valid forms.
     pub(crate) fn new(rules: &ToolRules) -> Result<Self, Error> {
         Ok(Self { rules: RuleSet::parse(rules)?, servers: HashMap::new() })
     }
@@ -31,6 +31,11 @@ impl Policy {
     /// same server replaces the earlier rules.
     pub(crate) fn set_server(&mut self, server: &str, rules: &ToolRules) {
         self.servers.insert(server.to_owned(), RuleSet::of_server(server, rules));
+    }
+
+    /// Removes the rules of a server, so that a later server of the same name does not get them.
+    pub(crate) fn remove_server(&mut self, server: &str) {
+        self.servers.remove(server);
     }
 
     /// Whether the tool may be called. Names are compared byte for byte.
@@ -98,22 +103,29 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] with the pattern and the valid forms.
+    /// [`Error::InvalidPattern`] with the pattern and the valid forms.
     pub(super) fn parse(rules: &ToolRules) -> Result<Self, Error> {
         let (annotations, ask): (Vec<_>, Vec<_>) =
             rules.ask.iter().partition(|word| AskAnnotation::from_word(word).is_some());
-        let list = |option, patterns: &[String]| {
-            patterns.iter().map(|pattern| Pattern::parse(option, pattern)).collect::<Result<Vec<_>, _>>()
+        let parse = |list, patterns: &[String]| {
+            patterns.iter().map(|pattern| Pattern::parse(list, pattern)).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
-            allow: rules.allow.iter().map(|patterns| list("allow", patterns)).collect::<Result<_, _>>()?,
-            deny: list("deny", &rules.deny)?,
-            ask: ask.into_iter().map(|pattern| Pattern::parse("ask", pattern)).collect::<Result<_, _>>()?,
+            allow: rules
+                .allow
+                .iter()
+                .map(|patterns| parse(RuleList::Allow, patterns))
+                .collect::<Result<_, _>>()?,
+            deny: parse(RuleList::Deny, &rules.deny)?,
+            ask: ask
+                .into_iter()
+                .map(|pattern| Pattern::parse(RuleList::Ask, pattern))
+                .collect::<Result<_, _>>()?,
             ask_annotations: annotations.iter().filter_map(|word| AskAnnotation::from_word(word)).collect(),
             read_only: rules
                 .read_only
                 .iter()
-                .map(|patterns| list("read_only", patterns))
+                .map(|patterns| parse(RuleList::ReadOnly, patterns))
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -161,7 +173,24 @@ impl RuleSet {
 
 /// Whether a text is a pattern of servers and tools.
 pub(crate) fn is_pattern(text: &str) -> bool {
-    Pattern::parse("", text).is_ok()
+    !readings(text).is_empty()
+}
+
+/// The ways to split a pattern into a server and a tool; none if the text is no pattern.
+fn readings(text: &str) -> Vec<Reading> {
+    // Real names do not have more separators than this.
+    const MAX_READINGS: usize = 16;
+    if ["*", "mcp__*"].contains(&text) {
+        return vec![Reading::new("*", "*")];
+    }
+    let (names, separator) = text.strip_prefix("mcp__").map_or((text, "."), |full_name| (full_name, "__"));
+    names
+        .match_indices(separator)
+        .map(|(at, separator)| (&names[..at], &names[at + separator.len()..]))
+        .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+        .take(MAX_READINGS)
+        .map(|(server, tool)| Reading::new(server, tool))
+        .collect()
 }
 
 fn first_match<'a>(patterns: &'a [Pattern], server: &str, tool: &str) -> Option<&'a Pattern> {
@@ -169,7 +198,7 @@ fn first_match<'a>(patterns: &'a [Pattern], server: &str, tool: &str) -> Option<
 }
 
 /// `server.tool` or `mcp__server__tool`, where `*` in either half stands for any characters; `*`
-/// alone matches every tool. Names may themselves contain dots and `__`: a pattern matches every
+/// alone and `mcp__*` match every tool. Names may themselves contain dots and `__`: a pattern matches every
 /// server and tool whose joined names match its text.
 #[derive(Clone, Debug)]
 struct Pattern {
@@ -202,32 +231,18 @@ impl ServerPattern {
 }
 
 impl Pattern {
-    fn parse(option: &'static str, text: &str) -> Result<Self, Error> {
-        // Real names do not have more separators than this.
-        const MAX_READINGS: usize = 16;
-        let readings: Vec<Reading> = if text == "*" {
-            vec![Reading::new("*", "*")]
-        } else {
-            let (names, separator) =
-                text.strip_prefix("mcp__").map_or((text, "."), |full_name| (full_name, "__"));
-            names
-                .match_indices(separator)
-                .map(|(at, separator)| (&names[..at], &names[at + separator.len()..]))
-                .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-                .take(MAX_READINGS)
-                .map(|(server, tool)| Reading::new(server, tool))
-                .collect()
-        };
+    fn parse(list: RuleList, text: &str) -> Result<Self, Error> {
+        let readings = readings(text);
         if readings.is_empty() {
             // `fs*` could mean only the server `fs`, or also `fsx`. It is refused because the
             // intent cannot be known.
-            let words = match option {
-                "ask" => AskAnnotation::ALL.map(|word| format!("`{word}`, ")).concat(),
+            let words = match list {
+                RuleList::Ask => AskAnnotation::ALL.map(|word| format!("`{word}`, ")).concat(),
                 _ => String::new(),
             };
             let problem =
                 format!("expected {words}`server.tool`, `server.*`, `mcp__server__tool` or `*`: `{text}`");
-            return Err(Error::InvalidOptions { option, problem });
+            return Err(Error::InvalidPattern { list, problem });
         }
         Ok(Self { text: text.to_owned(), readings })
     }

@@ -67,6 +67,12 @@ impl ToolResult {
         Ok(parse_container(&text).unwrap_or_else(|| Json::from(text)))
     }
 
+    /// Whether only the output schema says if the value is `{"result": x}` or `x`.
+    pub(crate) fn may_be_wrapped(&self) -> bool {
+        let structured = if self.is_error { None } else { self.structured.as_ref() };
+        structured.is_some_and(|structured| lone_result(structured.text()).is_some())
+    }
+
     /// The joined texts of the content if it has only text blocks; `None` if it has other blocks or
     /// none at all.
     fn joined_text(&self) -> Option<String> {
@@ -109,14 +115,6 @@ fn parse_container(text: &str) -> Option<Json> {
 /// Extracts `x` from `{"result": x}` if the output schema declares an object whose only property is
 /// `result`. Servers wrap values that are not objects in this way, because MCP requires an object.
 fn unwrap_result(structured: Json, output_schema: Option<&Schema>) -> Json {
-    /// The value of `result`, if there are no other fields.
-    fn lone_result(text: &str) -> Option<&RawValue> {
-        let mut found = None;
-        let mut others = 0;
-        json::each_field(text, |key, value| if key == "result" { found = Some(value) } else { others += 1 })
-            .ok()?;
-        found.filter(|_| others == 0)
-    }
     #[derive(Deserialize)]
     struct Promise<'a> {
         #[serde(borrow)]
@@ -128,6 +126,15 @@ fn unwrap_result(structured: Json, output_schema: Option<&Schema>) -> Json {
     });
     let result = if promised { lone_result(structured.text()) } else { None };
     result.and_then(|result| Json::parse(result.get()).ok()).unwrap_or(structured)
+}
+
+/// The value of `result`, if there are no other fields.
+fn lone_result(text: &str) -> Option<&RawValue> {
+    let mut found = None;
+    let mut others = 0;
+    json::each_field(text, |key, value| if key == "result" { found = Some(value) } else { others += 1 })
+        .ok()?;
+    found.filter(|_| others == 0)
 }
 
 #[cfg(test)]

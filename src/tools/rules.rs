@@ -9,7 +9,7 @@ use crate::tools::policy::RuleSet;
 /// both, whoever set the first. So what an administrator has set cannot be widened later.
 ///
 /// A pattern is `server.tool` or `mcp__server__tool`, with `*` for any sequence of characters in
-/// either part, or `*` alone. In the rules of an [`McpServer`](crate::McpServer) a pattern is the
+/// either part, or `*` or `mcp__*` for every tool. In the rules of an [`McpServer`](crate::McpServer) a pattern is the
 /// name of one of its tools, with `*` likewise.
 ///
 /// ```
@@ -88,7 +88,7 @@ impl ToolRules {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] with the first wrong pattern and the valid forms.
+    /// [`Error::InvalidPattern`] with the first wrong pattern and the valid forms.
     pub fn validate(&self) -> Result<(), Error> {
         RuleSet::parse(self).map(drop)
     }

@@ -16,6 +16,7 @@
 mod keys;
 mod node;
 mod part;
+mod render;
 mod sampling;
 mod schema;
 
@@ -56,6 +57,17 @@ impl Shape {
         let before = self.root.clone();
         self.root.merge(other.root);
         self.root != before
+    }
+
+    /// The shape as a text of at most `max` characters, in the notation of TypeScript:
+    /// `{content: string}`. Field names and types, no values.
+    pub(crate) fn render(&self, max: usize) -> String {
+        render::render(&self.root, max)
+    }
+
+    /// Whether an object at any level has a field of this name.
+    pub(crate) fn has_field(&self, name: &str) -> bool {
+        self.root.has_field(name)
     }
 
     /// The number of results it is based on.

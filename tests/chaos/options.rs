@@ -35,6 +35,7 @@ const COMMON: &[&str] = &[
     "discover-ignored",
     "asks",
     "input-required",
+    "elicits",
 ];
 
 const STDIO: &[&str] = &[

@@ -1,8 +1,8 @@
 //! The protocol, without a transport: what a message is answered with, and the faults of answers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -33,6 +33,9 @@ pub(crate) struct Server {
     /// Whether this server was started before, as far as its notes tell.
     pub(crate) restarted: bool,
     cancelled: Mutex<HashSet<String>>,
+    /// What the client answered to requests of this server, by their ids.
+    answers: Mutex<HashMap<String, Value>>,
+    answered: Condvar,
 }
 
 impl Server {
@@ -44,6 +47,8 @@ impl Server {
             added: AtomicU64::new(0),
             lists: AtomicU64::new(0),
             cancelled: Mutex::default(),
+            answers: Mutex::default(),
+            answered: Condvar::new(),
         }
     }
 
@@ -53,6 +58,8 @@ impl Server {
         let parameters = &message["params"];
         let Some(method) = message["method"].as_str() else {
             self.options.note(&format!("answered {message}"));
+            self.answers.lock().unwrap().insert(message["id"].to_string(), message.clone());
+            self.answered.notify_all();
             return;
         };
         let id = &message["id"];
@@ -191,6 +198,7 @@ impl Server {
                 sink.send(&notification("notifications/tools/list_changed", json!({})))?;
                 sink.send(&text_result(id, "added"))
             }
+            "target" if self.options.is("elicits") => self.elicit(id, parameters, sink),
             "target" => self.strike(id, arguments, sink),
             _ if tool.starts_with("extra_") => sink.send(&text_result(id, tool)),
             _ if tools::has_odd_tool(self, tool) => sink.send(&text_result(id, "odd")),
@@ -247,6 +255,47 @@ impl Server {
             _ => {}
         }
         sink.send(&well)
+    }
+
+    /// The tool `target` of a server that asks the client before it answers: with the request `method`
+    /// and `params` of the arguments, by the revision that the client speaks. The result is what the
+    /// client answered, and what it declares that it can.
+    fn elicit(&self, id: &Value, parameters: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
+        let arguments = &parameters["arguments"];
+        let request = json!({ "method": arguments["method"], "params": arguments["params"] });
+        let capabilities = &parameters["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        let told = |answer: &Value| {
+            let told = json!({ "answer": answer, "capabilities": capabilities });
+            let content = json!([{ "type": "text", "text": "asked" }]);
+            sink.send(&result(id, json!({ "content": content, "structuredContent": told })))
+        };
+        if self.options.variant == "modern" {
+            let rounds = arguments["rounds"].as_u64().unwrap_or(1);
+            let state = parameters["requestState"].as_str().and_then(|state| state.parse().ok()).unwrap_or(0);
+            if state >= rounds {
+                return told(&parameters["inputResponses"]["question"]);
+            }
+            let asked =
+                json!({ "inputRequests": { "question": request }, "requestState": (state + 1).to_string() });
+            return sink.send(&result_of("input_required", id, asked));
+        }
+        if arguments["first"] == "address" {
+            let elicitations = json!([arguments["params"]]);
+            let message = "an address has to be opened";
+            let error =
+                json!({ "code": -32042, "message": message, "data": { "elicitations": elicitations } });
+            return sink.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+        }
+        let own = json!(format!("question {id}"));
+        let request = json!({
+            "jsonrpc": "2.0", "id": own, "method": request["method"], "params": request["params"],
+        });
+        sink.send(&request)?;
+        let answers = self.answers.lock().unwrap();
+        let waiting = |answers: &mut HashMap<String, Value>| !answers.contains_key(&own.to_string());
+        let (mut answers, _elapsed) =
+            self.answered.wait_timeout_while(answers, Duration::from_secs(20), waiting).unwrap();
+        told(&answers.remove(&own.to_string()).unwrap_or_default())
     }
 
     fn is_cancelled(&self, id: &Value) -> bool {

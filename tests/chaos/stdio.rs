@@ -39,6 +39,7 @@ pub(crate) fn serve(server: &Arc<Server>) {
     match options.mode.as_str() {
         "exits-0" => exit(0),
         "exits-1-stderr" => {
+            eprintln!("Error: the database\n    at open (db.js:7:1)\n    at main (index.js:1:1)\n");
             eprintln!("Traceback: \x1b[31mno such database\x1b[0m");
             exit(1);
         }

@@ -39,7 +39,6 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("swc_ecma_codegen", One("engine/typescript/transpile")),
     ("swc_ecma_parser", One("engine/typescript/transpile")),
     ("swc_ecma_transforms_base", One("engine/typescript/transpile")),
-    ("swc_ecma_transforms_proposal", One("engine/typescript/transpile")),
     ("swc_ecma_transforms_typescript", One("engine/typescript/transpile")),
     ("swc_ecma_visit", One("engine/typescript/transpile")),
     // Python.
@@ -49,13 +48,16 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("ruzstd", One("engine/python/unpack")),
     ("flate2", One("engine/python/unpack")),
     ("cx-python-component", One("engine/python/interpreter")),
-    ("libc", Several(&["engine", "bin/cx/exit"], "calls that no safe crate has, each beside what needs it")),
+    (
+        "libc",
+        Several(
+            &["engine", "bin/cx/allocator", "bin/cx/exit"],
+            "calls that no safe crate has, each beside what needs it",
+        ),
+    ),
     (
         "getrandom",
-        Several(
-            &["engine/typescript", "run/history", "server"],
-            "`crypto` of scripts, and ids that nobody can guess",
-        ),
+        Several(&["engine/typescript", "text/ids"], "`crypto` of scripts, and ids that nobody can guess"),
     ),
     // The Model Context Protocol and HTTP.
     ("rmcp", Several(&["mcp", "server"], "both sides of the protocol")),
@@ -90,7 +92,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("httpdate", One("mcp/http/failure")),
     ("base64", One("mcp/http/headers")),
     ("hex", One("mcp/settings")),
-    ("governor", One("mcp/limiter")),
+    ("governor", One("rate")),
     ("metrics", Several(&["mcp", "server", "executor"], "a facade: each counts what it does")),
     ("toon-format", One("server/answer")),
     ("pollster", One("executor")),
@@ -120,7 +122,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("clap", One("bin/cx")),
     ("anyhow", One("bin/cx")),
     ("annotate-snippets", One("bin/cx/diagnostic")),
-    ("humantime", One("bin/cx")),
+    ("humantime", Several(&["bin/cx", "config/reader"], "times on the command line and in files")),
     ("bytesize", One("bin/cx")),
     ("open", One("bin/cx/auth")),
     ("tracing-subscriber", One("bin/cx")),

@@ -4,7 +4,6 @@ return {
     "discovered_servers": runtime.discovered_servers(),
     "list_servers": await runtime.list_servers(),
     "list_tools": (await runtime.list_tools("mock"))[:2],
-    "list_all_tools": len(await runtime.list_tools()),
     "describe_server": runtime.describe_server("other-server"),
     "search_tool_docs": await runtime.search_tool_docs("image", limit=1),
     "query_tool_docs": await runtime.query_tool_docs("mock", "echo"),

@@ -6,22 +6,23 @@ import sys
 import traceback
 import weakref
 
+from cx_guest import refused
 from cx_guest.output import printable
 from cx_guest.source import utf16_units
 
 # What of an exception goes to the host. Its reply carries it to a model.
-_MOST_CHARACTERS = 8_192
-_MOST_CAUSES = 8
-_MOST_MEMBERS = 15
-_MOST_LEVELS = 6
-_MOST_FRAMES = 1_000
+_MAX_CHARACTERS = 8_192
+_MAX_CAUSES = 8
+_MAX_MEMBERS = 15
+_MAX_LEVELS = 6
+_MAX_FRAMES = 1_000
 
 # Codes of errors that the host made. A script can build an McpToolError of its own; it is not here.
 _host_codes: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-class McpToolError(Exception):
-    """A tool call that failed."""
+class McpToolError(RuntimeError):
+    """A tool call that failed. A RuntimeError, as in other hosts."""
 
     def __init__(self, message="", *, server=None, tool=None, code="TOOL_ERROR", content=(), retry_after_ms=None):
         super().__init__(message)
@@ -80,7 +81,25 @@ _HINTS = {
     "callMCPTool": "in Python it is `call_mcp_tool`",
     "discoverMCPTools": "in Python it is `discover_mcp_tools`",
     "getToolSchema": "in Python it is `get_tool_schema`",
+    "runtime": "write `from mcp import runtime`",
+    "save_tool": "functions are not kept between runs; `await state.set(key, value)` keeps data",
 }
+
+_UNPACKED = 'a call returns the value of the tool\'s result, not {"content": …}: use the value as it is'
+_FIELDS = 'objects of results are dicts: write value["name"]'
+_COUNTS = "indexes and counts are less than 2**31 here; for no limit leave the argument out"
+
+# What Python says of a number that C code cannot take.
+_TOO_LARGE = ("index-sized integer", "convert to C ssize_t", "convert to C long", "0 <= x <= sys.maxsize")
+# What `zipfile` and `tarfile` say of a module that is not here.
+_NO_COMPRESSION = (
+    "Compression requires the (missing) bz2 module",
+    "Compression requires the (missing) lzma module",
+    "Compression requires the (missing) compression.zstd module",
+    "bz2 module is not available",
+    "lzma module is not available",
+    "compression.zstd module is not available",
+)
 
 # --- reports ------------------------------------------------------------------------------------------------------
 
@@ -92,15 +111,15 @@ def describe(error: BaseException, script: str) -> str:
     """Returns everything that the host needs to know about an uncaught exception, as JSON text. Never raises.
 
     Fields: `name`, `message`, `stack`, and where known `hint`, `code` (of a tool error that the host made), `line` and
-    `column` (UTF-16 units, from 1) of the deepest place in the author's text.
+    `column` (UTF-16 units, from 1) of the deepest location in the author's text.
     """
     try:
         message = _message(error) + _suggestion(error) + _members(error)
         # A model reads the message first: better the name twice than nothing.
         report = {"name": _name(error), "message": message or _name(error)}
-        place = _place(error, script)
-        if place is not None:
-            report["line"], report["column"] = place
+        location = _location(error, script)
+        if location is not None:
+            report["line"], report["column"] = location
         try:
             code = _host_codes.get(error)
         except Exception:
@@ -115,15 +134,17 @@ def describe(error: BaseException, script: str) -> str:
         if isinstance(error, McpToolError) and report["name"] == "McpToolError":
             report["stack"] = report["stack"].replace("mcp.McpToolError: ", "McpToolError: ")
         return printable(json.dumps(report, ensure_ascii=False))
-    except MemoryError:
-        return '{"name":"MemoryError","message":"out of memory"}'
     except BaseException as second:
+        # Without memory the compiler, which finds the lines of a stack, raises a SystemError.
+        # `isinstance` would ask the objects for their class, and run code of the script.
+        if issubclass(type(second), MemoryError) or issubclass(type(error), MemoryError):
+            return '{"name":"MemoryError","message":"out of memory"}'
         name = type(second).__name__
         return json.dumps({"name": "RuntimeError", "message": f"the script's exception cannot be shown: {name}"})
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
+    return text if len(text) <= _MAX_CHARACTERS else text[:_MAX_CHARACTERS] + "…"
 
 
 def _name(error: BaseException) -> str:
@@ -143,11 +164,21 @@ def _hint(error: BaseException, message: str) -> str | None:
     """What to do about an error that has a usual cause."""
     if isinstance(error, NameError):
         return _HINTS.get(error.name) if isinstance(error.name, str) else None
+    if isinstance(error, KeyError):
+        return _UNPACKED if error.args == ("content",) else None
     if isinstance(error, (TypeError, AttributeError)):
+        if message.startswith("string indices must be integers"):
+            return _UNPACKED
+        if message.startswith("'dict' object has no attribute"):
+            return _FIELDS
         if message.startswith("'coroutine' object"):
             return "did you forget `await`?"
         if message.endswith("object can't be awaited") or "can't be used in 'await' expression" in message:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
+    if isinstance(error, (OverflowError, ValueError)):
+        return _COUNTS if any(sign in message for sign in _TOO_LARGE) else None
+    if message in _NO_COMPRESSION:
+        return refused.COMPRESSION
     if isinstance(error, RuntimeError) and message == "no running event loop":
         return "a script with an `await` at its top level runs in an event loop: `await asyncio.gather(...)`"
     return None
@@ -186,8 +217,8 @@ def _frames(error: BaseException) -> list:
         file = entry.tb_frame.f_code.co_filename
         if not any(part in file for part in _HIDDEN) and file != "app.py" and not file.endswith("/app.py"):
             found.append(entry)
-            if len(found) > 2 * _MOST_FRAMES:
-                del found[1 : _MOST_FRAMES + 1]
+            if len(found) > 2 * _MAX_FRAMES:
+                del found[1 : _MAX_FRAMES + 1]
         entry = entry.tb_next
     return found
 
@@ -200,8 +231,8 @@ def _positions(entry) -> tuple:
     return found
 
 
-def _place(error: BaseException, script: str) -> tuple[int, int] | None:
-    """Line and column of the deepest place of the script itself."""
+def _location(error: BaseException, script: str) -> tuple[int, int] | None:
+    """Line and column of the deepest location in the script itself."""
     for entry in reversed(_frames(error)):
         if entry.tb_frame.f_code.co_filename != script:
             continue
@@ -212,7 +243,7 @@ def _place(error: BaseException, script: str) -> tuple[int, int] | None:
         before = text.encode("utf-8", "replace")[: column or 0].decode("utf-8", "ignore")
         return (line, utf16_units(before) + 1)
     if isinstance(error, BaseExceptionGroup) and error.exceptions:
-        return _place(error.exceptions[0], script)
+        return _location(error.exceptions[0], script)
     return None
 
 
@@ -237,7 +268,7 @@ def _write_chain(error: BaseException, lines: list[str], margin: str, level: int
     chain: list[tuple[BaseException, str | None]] = []
     current: BaseException | None = error
     joint = None
-    while current is not None and id(current) not in seen and len(chain) < _MOST_CAUSES:
+    while current is not None and id(current) not in seen and len(chain) < _MAX_CAUSES:
         seen.add(id(current))
         chain.append((current, joint))
         if isinstance(current.__cause__, BaseException):
@@ -250,7 +281,7 @@ def _write_chain(error: BaseException, lines: list[str], margin: str, level: int
         _write_one(one, lines, margin, level, seen)
         if joint is not None:
             lines += [margin, margin + joint, margin]
-        if sum(map(len, lines)) > _MOST_CHARACTERS:
+        if sum(map(len, lines)) > _MAX_CHARACTERS:
             return
 
 
@@ -269,17 +300,17 @@ def _write_one(error: BaseException, lines: list[str], margin: str, level: int, 
         lines.append(inner + line)
     if not group:
         return
-    if level >= _MOST_LEVELS:
+    if level >= _MAX_LEVELS:
         lines.append(f"{inner}... (nested too deeply)")
         return
     members = error.exceptions
-    for number, member in enumerate(members[:_MOST_MEMBERS], 1):
+    for number, member in enumerate(members[:_MAX_MEMBERS], 1):
         lines.append(f"{margin}  {'+-' if number == 1 else '  '}+---------------- {number} ----------------")
         _write_chain(member, lines, margin + "    | ", level + 1, seen)
-        if sum(map(len, lines)) > _MOST_CHARACTERS:
+        if sum(map(len, lines)) > _MAX_CHARACTERS:
             return
-    if len(members) > _MOST_MEMBERS:
-        lines.append(f"{margin}    | and {len(members) - _MOST_MEMBERS} more exceptions")
+    if len(members) > _MAX_MEMBERS:
+        lines.append(f"{margin}    | and {len(members) - _MAX_MEMBERS} more exceptions")
     lines.append(f"{margin}    +------------------------------------")
 
 
@@ -324,7 +355,7 @@ def exit_report(error: SystemExit, script: str) -> str | None:
         return None
     shown = f" with code {code}" if isinstance(code, int) else f": {_message(error)}"
     report = {"name": "SystemExit", "message": f"the script exited{shown}"}
-    place = _place(error, script)
-    if place is not None:
-        report["line"], report["column"] = place
+    location = _location(error, script)
+    if location is not None:
+        report["line"], report["column"] = location
     return printable(json.dumps(report, ensure_ascii=False))

@@ -75,10 +75,10 @@ class Loader(importlib.abc.InspectLoader):
         return f"{HOME}/{fullname.replace('.', '/')}{end}"
 
     def get_data(self, path: str) -> bytes:
-        place = self.bundle.files.get(_inner(path))
-        if place is None:
+        found = self.bundle.files.get(_inner(path))
+        if found is None:
             raise FileNotFoundError(2, "no such data file in the library", path)
-        return bytes(self.bundle.read(*place))
+        return bytes(self.bundle.read(*found))
 
     def get_resource_reader(self, fullname: str):
         return resources.Reader(resources.Path(self, fullname.replace(".", "/")))

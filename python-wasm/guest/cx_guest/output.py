@@ -7,15 +7,15 @@ import sys
 import wit_world
 
 # Whole lines are sent in pieces of at most this many characters.
-_MOST_CHARACTERS = 65_536
-# A line longer than this is broken. It would be a burden in one piece, for the guest's memory and for the host.
-_LONGEST_LINE = 524_288
+_MAX_CHARACTERS = 65_536
+# A longer line is broken into several, so that neither side needs memory for all of it.
+_MAX_LINE = 524_288
 
 _log = wit_world.log
 
 
 def printable(text: str) -> str:
-    """Returns text that can cross to the host: a lone surrogate becomes U+FFFD. The door ends the instance for one."""
+    """Returns text that UTF-8 can write: a lone surrogate, which would end the instance with a trap, becomes U+FFFD."""
     if text.isascii():
         return text
     try:
@@ -70,7 +70,7 @@ class Output(io.TextIOBase):
         if "\n" not in text:
             parts.append(text)
             self._length += len(text)
-            if self._length > _LONGEST_LINE:
+            if self._length > _MAX_LINE:
                 self.flush()
             return len(text)
         if parts:
@@ -87,17 +87,17 @@ class Output(io.TextIOBase):
         return len(text)
 
     def _send(self, text: str) -> None:
-        if len(text) <= _MOST_CHARACTERS:
+        if len(text) <= _MAX_CHARACTERS:
             return _log(self._to, printable(text))
         start = 0
         while start <= len(text):
             end = len(text)
-            if end - start > _MOST_CHARACTERS:
-                end = text.rfind("\n", start, start + _MOST_CHARACTERS)
+            if end - start > _MAX_CHARACTERS:
+                end = text.rfind("\n", start, start + _MAX_CHARACTERS)
                 if end < 0:
                     end = text.find("\n", start)
-                if end < 0 or end - start > _LONGEST_LINE:
-                    end = min(len(text), start + _LONGEST_LINE)
+                if end < 0 or end - start > _MAX_LINE:
+                    end = min(len(text), start + _MAX_LINE)
             _log(self._to, printable(text[start:end]))
             start = end + (text[end : end + 1] == "\n" or end == len(text))
         return None

@@ -21,6 +21,7 @@ TERMINAL = "a script has no terminal: print(...) what the reader should see, ret
 STDIN = "a script has no stdin: read `inputs`"
 MAPPING = "scripts cannot map files or share memory: use bytearray or memoryview"
 ACCOUNTS = "there are no users, groups or system services here"
+SCRYPT = "it needs OpenSSL, which is not here: hashlib.pbkdf2_hmac derives keys too, or call a tool"
 COMPRESSION = "this compression is not here: zlib and gzip are, or call a tool that unpacks"
 
 
@@ -122,6 +123,9 @@ class Finder:
 
     def explain(self, name: str) -> str | None:
         """The sentence for a module that is not here; None for one inside of a package that is."""
+        package, _, last = name.rpartition(".")
+        if package in ("mcp.servers", "mcp_tools"):
+            return _servers(last)
         top = name.partition(".")[0]
         sentence = MODULES.get(name) or MODULES.get(top)
         here = f"besides the standard library there are {self.packages}; a script cannot install more"
@@ -135,6 +139,18 @@ class Finder:
 
         near = difflib.get_close_matches(name, self.names, n=1, cutoff=0.75)
         return f"did you mean {near[0]!r}? {here}" if near else here
+
+
+def _servers(wrong: str) -> str:
+    """The sentence for a submodule that would be a server."""
+    import difflib
+
+    from . import tools
+
+    names = sorted(dir(tools.tools))
+    near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
+    known = ", ".join(names[:20]) or "none"
+    return f"did you mean {near[0]!r}?" if near else f"it is no server; there are: {known}"
 
 
 def install() -> None:
@@ -307,7 +323,11 @@ def _soup(module) -> None:
 
 
 def _hashlib(module) -> None:
-    module.__getattr__ = _absent("hashlib", frozenset(("pbkdf2_hmac", "scrypt")), "it is OpenSSL's, which is not here")
+    from . import key_derivation
+
+    module.pbkdf2_hmac = key_derivation.pbkdf2_hmac
+    module.__all__ = (*module.__all__, "pbkdf2_hmac")
+    module.__getattr__ = _absent("hashlib", frozenset(("scrypt",)), SCRYPT)
 
 
 def _browser(module) -> None:

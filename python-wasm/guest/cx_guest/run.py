@@ -15,7 +15,7 @@ import uuid
 import warnings
 from asyncio import events
 
-from cx_guest import errors, loop, output, source, state, tools, values
+from cx_guest import errors, loop, output, runtime, source, state, tools, values
 
 class _State:
     """Made by `prepare`, filled by `load`, used by `run`."""
@@ -34,15 +34,16 @@ def install() -> None:
     loop.install()
     output.install()
     tools.install()
+    runtime.install()
     _State.loop = loop.EventLoop()
     _State.exit_functions = atexit._ncallbacks()
     builtins.input = output.no_input
     warnings._warn_unawaited_coroutine = _warn_unawaited
-    rehearse()
+    warm_up()
 
 
 # What most scripts do, in few words.
-_REHEARSAL = """
+_WARM_UP = """
 import json
 
 async def work(number=1):
@@ -54,10 +55,10 @@ value["text"]
 """
 
 
-def rehearse() -> None:
-    """Compiles and runs a script that does nothing, so that what Python keeps for a second time is in the snapshot."""
+def warm_up() -> None:
+    """Compiles and runs a script that does nothing, so that Python's own caches are filled in the snapshot."""
     namespace = {"__builtins__": builtins, "inputs": None}
-    program = source.compile_script(_REHEARSAL, "<rehearsal>")
+    program = source.compile_script(_WARM_UP, "<warm-up>")
     values.to_json("value", {"value": loop.run_coroutine(_State.loop, _finish(eval(program.code, namespace)))})
     values.from_json('{"a": [1]}')
 
@@ -96,7 +97,9 @@ def load(script) -> str | None:
     _State.inputs = namespace["inputs"] = values.from_json(script.input) if script.input else None
     namespace["__file__"] = name
     sys.argv = [name]
-    tools.start(namespace, values.from_json(script.servers), script.argument_bytes)
+    servers = values.from_json(script.servers)
+    tools.start(namespace, servers, script.argument_bytes)
+    runtime.start(namespace, servers)
     # Read when a traceback or `inspect.getsource` asks for it.
     linecache.cache[name] = (lambda: text,)
     _State.name = name
@@ -107,6 +110,8 @@ def load(script) -> str | None:
 def run() -> str:
     """Runs the script. Returns `+` and its value, or `-` and the report of its error."""
     try:
+        for note in _State.program.notes:
+            print(note, file=sys.stderr)
         try:
             value = _execute(_State.program, _State.namespace)
             text = "+" + values.cut(values.to_json("value", value), _State.result_bytes)
@@ -199,10 +204,10 @@ def _warn_unawaited(coroutine) -> None:
     """Says which call of a coroutine function nobody awaited, and where. Python calls it when it drops one."""
     name = getattr(coroutine, "__qualname__", "?")
     origin = coroutine.cr_origin
-    place = ""
+    location = ""
     for file, line, _function in origin or ():
-        place = f" (line {line})" if file == getattr(_State, "name", None) else f" ({file}, line {line})"
-    print(f"`{name}()` was never awaited{place}: write `await` before it", file=sys.stderr)
+        location = f" (line {line})" if file == getattr(_State, "name", None) else f" ({file}, line {line})"
+    print(f"`{name}()` was never awaited{location}: write `await` before it", file=sys.stderr)
 
 
 def _held(namespace: dict):
@@ -210,15 +215,15 @@ def _held(namespace: dict):
     for value in list(namespace.values()):
         kind = type(value)
         if kind is list or kind is tuple or kind is set:
-            yield from list(itertools.islice(value, _MOST_LOOKED_AT))
+            yield from list(itertools.islice(value, _MAX_LOOKED_AT))
         elif kind is dict:
-            yield from list(itertools.islice(value.values(), _MOST_LOOKED_AT))
+            yield from list(itertools.islice(value.values(), _MAX_LOOKED_AT))
         else:
             yield value
 
 
 # Of each collection: a list of a million numbers must not delay the answer.
-_MOST_LOOKED_AT = 100
+_MAX_LOOKED_AT = 100
 
 
 def _warn_of_forgotten(namespace: dict) -> None:

@@ -1,11 +1,12 @@
-"""From an author's text to code: fences, indentation, top-level `await` and `return`, and which value a script has.
+"""Compiles a script: finds the code in a Markdown fence, allows top-level `await` and `return`, and finds the value.
 
-The rules are those of TypeScript (`src/js/strip/fence.rs`, `src/js/strip/value.rs`). All positions stay the author's:
-text is moved by adding lines or by taking statements out of a tree, never by changing a line.
+The rules are those of TypeScript (`src/engine/typescript/transpile/fence.rs` and `value.rs`). Lines and
+columns are those of the script as it was written: code is moved by adding empty lines before it or by changing the
+syntax tree, never by changing a line.
 
-The value is what a top-level `return` gives; else what the function `main`, or else `run`, returns, if the script
-defines it and nothing of the script refers to it; else what the only statement's function returns; else the last
-expression statement, also inside a closing `if __name__ == "__main__":`.
+The value is the first of these that the script has: what a top-level `return` returns; what the function `main`, or
+else `run`, returns, if the script defines it and does not refer to it; what a function returns that is the script's
+only statement; the last expression statement, also inside a final `if __name__ == "__main__":`.
 """
 
 import __future__
@@ -24,7 +25,7 @@ _DECLARATIONS = (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass
 
 
 class SourceError(Exception):
-    """The text is no Python. `report` has the message and the author's line and column (UTF-16 units, from 1)."""
+    """The script is not valid Python. `report` has the message, line and column (UTF-16 units, from 1)."""
 
     def __init__(self, report: dict):
         super().__init__(report["message"])
@@ -34,15 +35,17 @@ class SourceError(Exception):
 class Program:
     """A compiled script.
 
-    `entry` names the function to call for the value; `has_value` says that running `code` stores one as VALUE_NAME;
-    `returns` that `code` is a function's body, whose result is the value; `doc` is the docstring of such a script.
+    `entry` is the name of the function to call for the value. With `has_value`, running `code` stores the value as
+    VALUE_NAME. With `returns`, `code` is the body of a function whose result is the value, and `doc` is the script's
+    docstring. `notes` are to be printed before it runs.
     """
 
-    __slots__ = ("code", "entry", "has_value", "returns", "doc")
+    __slots__ = ("code", "entry", "has_value", "returns", "doc", "notes")
 
     def __init__(
         self, code: types.CodeType, entry: str | None, has_value: bool, returns: bool, doc: str | None = None
     ):
+        self.notes: list[str] = []
         self.code = code
         self.entry = entry
         self.has_value = has_value
@@ -54,7 +57,7 @@ def compile_script(source: str, name: str) -> Program:
     """Compiles `source`. Raises SourceError."""
     if source.startswith("\ufeff"):
         source = source[1:]
-    # A fence that comes first is never Python, so the text around it need not be tried.
+    # A text that begins with a fence is not Python as a whole, so that is not tried.
     if source.lstrip()[:3] in ("```", "~~~"):
         parts = _fenced(source)
         if parts:
@@ -71,7 +74,7 @@ def compile_script(source: str, name: str) -> Program:
         try:
             return _compile_part(part, name)
         except SourceError as error:
-            # Where it was the prose that did not parse, what is wrong with the code is of more use.
+            # If the whole text failed in the prose before the code, the error in the code is more useful.
             if index == 0 and whole.report.get("line", 0) <= part[1]:
                 reported = error
     raise reported
@@ -136,7 +139,11 @@ def _compile_part(part: tuple[str, int], name: str) -> Program:
     try:
         tree = _parse(text, name)
         parsed = True
-        return _emit(tree, name)
+        # Before `_emit`, which changes the tree.
+        notes = _notes(tree) if "maxsize" in text else []
+        program = _emit(tree, name)
+        program.notes = notes
+        return program
     except SyntaxError as error:
         raise SourceError(_report(error, text, parsed)) from None
     except RecursionError:
@@ -181,6 +188,26 @@ def _parse_indented(text: str, name: str) -> ast.Module | None:
     tree = ast.Module(body=statement.body, type_ignores=[])
     ast.increment_lineno(tree, -1)
     return tree
+
+
+# --- notes --------------------------------------------------------------------------------------------------------
+
+
+def _notes(tree: ast.Module) -> list[str]:
+    """Returns what the author should know about the first use of `sys.maxsize`, if there is one.
+
+    Most scripts use it as a bound that no number exceeds. Here many do, and nothing would say so.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            used = node.attr == "maxsize" and isinstance(node.value, ast.Name) and node.value.id == "sys"
+        else:
+            used = isinstance(node, ast.ImportFrom) and node.module == "sys"
+            used = used and any(alias.name == "maxsize" for alias in node.names)
+        if used:
+            note = "sys.maxsize is 2147483647 here, as indexes have 32 bits: as a bound of numbers use math.inf"
+            return [f"line {node.lineno}: {note}"]
+    return []
 
 
 # --- what the value is --------------------------------------------------------------------------------------------
@@ -244,7 +271,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _is_idle(node: ast.stmt) -> bool:
-    """Returns whether the statement does nothing by itself: an import, `pass`, a lone string."""
+    """Returns whether the statement has no effect that a value could come from: an import, `pass`, a string."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     return isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass))
@@ -253,7 +280,7 @@ def _is_idle(node: ast.stmt) -> bool:
 def _function_name(node: ast.stmt) -> str | None:
     """Returns the name of a function that the statement defines and that may be called for the script's value.
 
-    Not a generator: calling it gives an iterator, which nobody wants as a value.
+    Generator functions are left out: their result is an iterator, which JSON does not have.
     """
     if isinstance(node, _FUNCTIONS):
         return None if _top_level(node.body).yields is not None else node.name
@@ -310,7 +337,7 @@ _SIMPLE = frozenset({*_DECLARATIONS, ast.Expr, ast.Assign, ast.AugAssign, ast.An
 
 
 class _Scope:
-    """What stands in a body but not in the functions and classes that it defines."""
+    """Which expressions a body has, not counting the functions and classes that it defines."""
 
     __slots__ = ("awaits", "star", "yields")
 
@@ -367,7 +394,7 @@ def _wrap(tree: ast.Module, scope: _Scope, name: str) -> types.CodeType:
             flags |= getattr(getattr(__future__, alias.name, None), "compiler_flag", 0)
     _make_global(body)
     make = ast.AsyncFunctionDef if scope.awaits else ast.FunctionDef
-    # Compiled twice: the compiler itself knows best which names the body binds.
+    # Compiled twice, because the compiler finds the names that the body binds.
     names = ast.Global(names=[], lineno=1, col_offset=0)
     arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     function = make(
@@ -394,7 +421,7 @@ def _function_code(module: types.CodeType) -> types.CodeType:
 
 
 def _make_global(body: list[ast.stmt]) -> None:
-    """Drops `global` statements and annotations of names, neither of which can stand beside our own `global`."""
+    """Removes `global` statements and annotations of names, which the added `global` statement does not allow."""
     stack: list[list[ast.stmt]] = [body]
     while stack:
         statements = stack.pop()

@@ -8,7 +8,7 @@ from cx_guest.errors import McpToolError
 from cx_guest.values import from_json, to_json
 
 # How often `update` tries. Each time somebody else has written, so that it is all together that get on.
-_MOST_TRIES = 1_000
+_MAX_TRIES = 1_000
 
 _MISSING = object()
 
@@ -125,7 +125,7 @@ class State:
                 # Not `await before`: who is cancelled would cancel it.
                 await asyncio.wait([before])
             entry = await tools.query(_get(key, True))
-            for _ in range(_MOST_TRIES):
+            for _ in range(_MAX_TRIES):
                 value = function(_old(entry, default))
                 if inspect.isawaitable(value):
                     value = await value
@@ -143,7 +143,7 @@ class State:
         """The same, blocking."""
         default = _check_update(key, function, default)
         entry = tools.query_now(_get(key, True))
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_TRIES):
             value = function(_old(entry, default))
             entry = tools.query_now(_set_if(key, value, entry))
             if entry is True:

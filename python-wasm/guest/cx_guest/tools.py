@@ -7,6 +7,7 @@ Names go to the host as they are written. It knows exact names and their snake_c
 wrong one.
 """
 
+import asyncio
 import base64
 import builtins
 import keyword
@@ -88,7 +89,8 @@ def _written(server: str, tool: str, positional: tuple, named: dict):
 # --- tools.<server>.<tool> ----------------------------------------------------------------------------------------
 
 
-def _make_tool(server: str, tool: str):
+def make_tool(server: str, tool: str, decode=from_json):
+    """Returns the coroutine function that calls a tool. `decode` makes the value of the answer's JSON text."""
     server, tool = printable(server), printable(tool)
 
     async def call(*positional, **named):
@@ -97,7 +99,7 @@ def _make_tool(server: str, tool: str):
             answer = await _finish(answer)
         if answer.startswith("!"):
             raise tool_error(answer)
-        return from_json(answer)
+        return decode(answer)
 
     call.__name__ = tool
     call.__qualname__ = f"{server}.{tool}"
@@ -107,19 +109,22 @@ def _make_tool(server: str, tool: str):
     return call
 
 
-def _is_private(name: str) -> bool:
+def is_private(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
 class Server:
     """A server: its attributes and items are its tools."""
 
+    # Makes the function for a tool: see `make_tool`.
+    __cx_make__ = staticmethod(make_tool)
+
     def __init__(self, name: str):
         object.__setattr__(self, "__cx_server__", name)
 
     def __getattr__(self, name: str):
         # What the language and libraries ask of every object is no tool.
-        if _is_private(name):
+        if is_private(name):
             raise AttributeError(name)
         return self[name]
 
@@ -129,7 +134,7 @@ class Server:
         found = self.__dict__.get(name)
         if found is None:
             # Made once: later uses find it as a plain attribute.
-            found = self.__dict__[name] = _make_tool(self.__dict__["__cx_server__"], name)
+            found = self.__dict__[name] = self.__cx_make__(self.__dict__["__cx_server__"], name)
         return found
 
     def __setattr__(self, name: str, _value) -> None:
@@ -147,6 +152,13 @@ class Server:
     def __dir__(self):
         return _tool_names(self)
 
+    @property
+    def __all__(self) -> list[str]:
+        """What `from mcp_tools.server import *` imports: the tools, by their Python names."""
+        documents = query_now({"kind": "documentation", "server": self.__dict__["__cx_server__"]})
+        names = (document["toolAlias"] for document in documents)
+        return [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
+
     def __repr__(self) -> str:
         return f"<server {self.__dict__['__cx_server__']}>"
 
@@ -162,7 +174,7 @@ class Tools:
         self.__dict__["__cx_exact__"] = []
 
     def __getattr__(self, name: str):
-        if _is_private(name):
+        if is_private(name):
             raise AttributeError(name)
         return self[name]
 
@@ -172,7 +184,7 @@ class Tools:
         found = self.__dict__.get(name)
         if found is None:
             # A wrong name fails here, with the right ones. One that the host knows is another form of a right one.
-            _find(name, MissingServer)
+            find_server(name, MissingServer)
             found = self.__dict__[name] = Server(name)
         return found
 
@@ -192,14 +204,15 @@ class Tools:
         return len(self.__dict__["__cx_exact__"])
 
     def __dir__(self):
-        return [name for name in self.__dict__ if not _is_private(name)]
+        return [name for name in self.__dict__ if not is_private(name)]
 
     def __repr__(self) -> str:
         return f"<tools of {', '.join(self)}>"
 
 
-def _find(name: str, error: type[McpToolError]) -> None:
-    answer = _block_on(_start_call(_QUERY, "", "", to_json("server", {"kind": "server", "server": name})))
+def find_server(name: str, error: type[McpToolError]) -> None:
+    """Raises `error`, with the nearest names, if the host knows no server of this name."""
+    answer = _block_on(start_query({"kind": "server", "server": name}))
     if answer.startswith("!"):
         raise tool_error(answer, error) from None
 
@@ -207,16 +220,21 @@ def _find(name: str, error: type[McpToolError]) -> None:
 tools = Tools()
 
 
-class _ToolsModule(types.ModuleType):
-    """`from mcp_tools import github`, and `import mcp_tools.github`."""
+class ServersModule(types.ModuleType):
+    """A package whose submodules are the servers: `from mcp_tools import github`, `import mcp_tools.github`."""
+
+    def __init__(self, name: str, doc: str, servers: Mapping) -> None:
+        super().__init__(name, doc)
+        self.__path__ = []
+        self.__cx_servers__ = servers
 
     def __getattr__(self, name: str):
-        if _is_private(name):
+        if is_private(name):
             raise AttributeError(name)
-        if name in tools:
-            return tools[name]
-        _find(name, MissingServerModule)
-        return tools[name]
+        servers = self.__cx_servers__
+        if name not in servers:
+            find_server(name, MissingServerModule)
+        return servers[name]
 
     def __dir__(self):
         return dir(tools)
@@ -231,6 +249,11 @@ def name_of(what: str, value) -> str:
     return printable(value)
 
 
+def start_query(question: dict) -> tuple:
+    """Starts a query. `loop.block` and `loop.block_all` wait for its answer."""
+    return _start_call(_QUERY, "", "", to_json("query", question))
+
+
 async def query(question: dict):
     answer = _begin(_QUERY, "", "", to_json("query", question))
     if not isinstance(answer, str):
@@ -239,7 +262,7 @@ async def query(question: dict):
 
 
 def query_now(question: dict):
-    return _decode(_block_on(_start_call(_QUERY, "", "", to_json("query", question))))
+    return _decode(_block_on(start_query(question)))
 
 
 async def call_mcp_tool(name, params=None, **named):
@@ -263,8 +286,8 @@ def _refused(message: str) -> dict:
     return {"ok": False, "error": {"code": "INVALID_ARGUMENTS", "message": message}}
 
 
-def _start(server, tool, arguments) -> tuple | dict:
-    """Starts one call, or returns the refusal that the script gets for it."""
+def _request(server, tool, arguments) -> tuple | dict:
+    """The arguments of `start_call` for one call, or the refusal that the script gets for it."""
     if not isinstance(server, str) or not isinstance(tool, str):
         return _refused("`server` and `tool` must be strings")
     try:
@@ -273,35 +296,58 @@ def _start(server, tool, arguments) -> tuple | dict:
         return _refused(str(error))
     if refusal := _too_long(text):
         return _refused(refusal)
-    return _start_call(_TOOL, printable(server), printable(tool), text)
+    return _TOOL, printable(server), printable(tool), text
 
 
-def _start_item(call) -> tuple | dict:
+def _request_item(call) -> tuple | dict:
     if not isinstance(call, Mapping):
         return _refused("expected {server, tool, args}")
-    return _start(call.get("server"), call.get("tool"), call.get("args", call.get("arguments")))
+    return _request(call.get("server"), call.get("tool"), call.get("args", call.get("arguments")))
 
 
 def _result(answer: str) -> dict:
-    if answer.startswith("!"):
-        return {"ok": False, "error": from_json(answer[1:])}
-    return {"ok": True, "result": from_json(answer)}
+    """The answer as {"ok": …}. Raises if the run has no calls left."""
+    if not answer.startswith("!"):
+        return {"ok": True, "result": from_json(answer)}
+    error = from_json(answer[1:])
+    if error.get("code") == "MAX_TOOL_CALLS_EXCEEDED":
+        raise tool_error(answer)
+    return {"ok": False, "error": error}
 
 
-def call_tools(calls) -> list[dict]:
-    """Calls many tools at once and waits for all. Returns {"ok": …} for each, never raises for a tool's failure."""
+def _parallel(options, max_parallel) -> int | None:
+    """The bound of calls in flight; None if there is none."""
+    if isinstance(options, Mapping):
+        options = options.get("max_parallel", options.get("maxParallel"))
+    most = options if max_parallel is None else max_parallel
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+        raise TypeError(f"max_parallel must be a whole number from 1: {most!r}")
+    return most
+
+
+def call_tools(calls, options=None, *, max_parallel=None) -> list[dict]:
+    """Calls many tools at once, at most `max_parallel` at the same time, and waits for all.
+
+    Returns {"ok": …} for each, never raises for a tool's failure. Every call is checked before the first one is sent.
+    """
     if isinstance(calls, (str, bytes, Mapping)):
         raise TypeError("call_tools takes a list of {server, tool, args}")
-    started = [_start_item(call) for call in calls]
-    answers = iter(loop.block_all([one for one in started if isinstance(one, tuple)]))
-    return [_result(next(answers)) if isinstance(one, tuple) else one for one in started]
+    most = _parallel(options, max_parallel)
+    requests = []
+    for index, call in enumerate(calls):
+        request = _request_item(call)
+        if isinstance(request, dict):
+            message = request["error"]["message"]
+            raise TypeError(f"call_tools: nothing was sent, because of call {index}: {message}")
+        requests.append(request)
+    return [_result(answer) for answer in loop.block_all(requests, most or len(requests))]
 
 
 def call_tool(server, tool, args=None, **named) -> dict:
     """Calls one tool and waits for it."""
     arguments = {**args, **named} if named and args else named or args
-    started = _start(server, tool, arguments)
-    return _result(_block_on(started)) if isinstance(started, tuple) else started
+    request = _request(server, tool, arguments)
+    return request if isinstance(request, dict) else _result(_block_on(_start_call(*request)))
 
 
 # --- discovery ----------------------------------------------------------------------------------------------------
@@ -334,14 +380,36 @@ def _schema_question(name) -> dict:
     return {"kind": "schema", "name": name_of("the tool's name", name)}
 
 
-def _pair(name: str, doc: str, question) -> None:
+class _ToolSchema(dict):
+    """A tool's schema. `inputSchema`, as MCP names it, is `parameters`; what a script prints has it once."""
+
+    def __missing__(self, name):
+        if name == "inputSchema":
+            return self["parameters"]
+        raise KeyError(name)
+
+    def get(self, name, default=None):
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+def _schemas(answer):
+    """An answer of the host with each tool's schema as `_ToolSchema`."""
+    if isinstance(answer, list):
+        return [_schemas(tool) for tool in answer]
+    return _ToolSchema(answer) if isinstance(answer, dict) else answer
+
+
+def _pair(name: str, doc: str, question, shape=lambda answer: answer) -> None:
     """Defines a question to the host as a coroutine function and, with `_sync` after its name, as a plain one."""
 
     async def later(*positional, **named):
-        return await query(question(*positional, **named))
+        return shape(await query(question(*positional, **named)))
 
     def now(*positional, **named):
-        return query_now(question(*positional, **named))
+        return shape(query_now(question(*positional, **named)))
 
     for function, suffix in ((later, ""), (now, "_sync")):
         function.__name__ = function.__qualname__ = name + suffix
@@ -352,10 +420,10 @@ def _pair(name: str, doc: str, question) -> None:
 
 
 _questions: dict = {}
-_pair("discover_mcp_tools", "The tools that match any of the words, or all.", _discover_question)
-_pair("search_tools", "The tools that match, best first.", _search_question)
-_pair("get_tool_schema", "A tool's schema, or None for an unknown one.", _schema_question)
-_discovery = tuple(_questions)
+_pair("discover_mcp_tools", "The tools that match any of the words, or all.", _discover_question, _schemas)
+_pair("search_tools", "The tools that match, best first.", _search_question, _schemas)
+_pair("get_tool_schema", "A tool's schema, or None for an unknown one.", _schema_question, _schemas)
+DISCOVERY = tuple(_questions)
 
 
 # --- what servers have besides tools --------------------------------------------------------------------------------
@@ -402,123 +470,7 @@ _pair("read_resource", "A resource's contents.", _resource_question)
 _pair("list_prompts", "A server's prompts.", _prompts_question)
 _pair("get_prompt", "A prompt's messages.", _prompt_question)
 _pair("run", "What an earlier run left behind.", _run_question)
-_beside_tools = tuple(name for name in _questions if name not in _discovery)
-
-
-# --- mcp.runtime ----------------------------------------------------------------------------------------------------
-
-
-class _List(list):
-    """A list that may also be awaited: some scripts do, some do not."""
-
-    def __await__(self):
-        return list(self)
-        yield
-
-
-class _Dict(dict):
-    """A dict that may also be awaited."""
-
-    def __await__(self):
-        return dict(self)
-        yield
-
-
-class _Text(str):
-    """A text that may also be awaited."""
-
-    __slots__ = ()
-
-    def __await__(self):
-        return str(self)
-        yield
-
-
-def _discovered_servers():
-    return _List(tools)
-
-
-def _describe_server(name):
-    return _Dict(_metadata(name_of("the server's name", name)))
-
-
-def _metadata(server: str) -> dict:
-    names = query_now({"kind": "names", "server": server})
-    return {"name": server, "toolCount": len(names), "tools": names}
-
-
-def _list_loaded_server_metadata():
-    return _List(_metadata(server) for server in tools)
-
-
-def _capability_summary():
-    counts = [(server, len(query_now({"kind": "names", "server": server}))) for server in tools]
-    shown = ", ".join(f"{server} ({count} tools)" for server, count in counts)
-    return _Text(
-        f"Servers: {shown or 'none'}. Find tools with `await search_tools(\"what\")`, read one's schema with "
-        '`await get_tool_schema("mcp__server__tool")`, call it with `await tools.<server>.<tool>(name=value)`. '
-        "Return or print what matters."
-    )
-
-
-def _list_tools_question(server=None) -> dict:
-    return {**_discover_question(None, server), "detail": "descriptions"}
-
-
-_DETAILS = {"summary": "descriptions", "descriptions": "descriptions", "names": "names", "full": "full"}
-
-
-def _detail(detail) -> str:
-    return _DETAILS.get(str(detail), str(detail))
-
-
-def _search_docs_question(query, limit=5, detail="summary") -> dict:
-    return _search_question(query, limit, _detail(detail))
-
-
-def _docs_question(server, tool=None, detail="summary") -> dict:
-    if tool is not None:
-        return _schema_question(f"{name_of('the server', server)}.{name_of('the tool', tool)}")
-    return {**_discover_question(None, name_of("the server's name", server)), "detail": _detail(detail)}
-
-
-def _docs(answer) -> list:
-    if answer is None:
-        return []
-    return answer if isinstance(answer, list) else [answer]
-
-
-async def query_tool_docs(server, tool=None, detail="summary"):
-    """Documentation of a server's tools, or of one of them."""
-    return _docs(await query(_docs_question(server, tool, detail)))
-
-
-def query_tool_docs_sync(server, tool=None, detail="summary"):
-    """The same, blocking."""
-    return _docs(query_now(_docs_question(server, tool, detail)))
-
-
-_before = set(_questions)
-_pair("list_servers", "The names of all servers.", _servers_question)
-_pair("list_tools", "The tools of a server, or of all: name, server and description.", _list_tools_question)
-_pair("search_tool_docs", "Documentation of the tools that match.", _search_docs_question)
-
-
-def _make_runtime() -> types.ModuleType:
-    module = types.ModuleType("mcp.runtime", "Finds servers and tools.")
-    for name in _questions:
-        if name not in _before:
-            setattr(module, name, _questions[name])
-    module.query_tool_docs = query_tool_docs
-    module.query_tool_docs_sync = query_tool_docs_sync
-    for function in (_discovered_servers, _describe_server, _list_loaded_server_metadata, _capability_summary):
-        name = function.__name__.removeprefix("_")
-        function.__name__ = function.__qualname__ = name
-        setattr(module, name, function)
-        setattr(module, name + "_sync", function)
-    for name in (*_discovery, *_CALLS):
-        setattr(module, name, _globals[name])
-    return module
+_beside_tools = tuple(name for name in _questions if name not in DISCOVERY)
 
 
 # --- help -----------------------------------------------------------------------------------------------------------
@@ -528,8 +480,10 @@ def help(topic=None) -> None:
     """Prints the guide, or what it has about a word, a server or a tool; of everything else what Python knows."""
     if isinstance(topic, Server):
         about = topic.__dict__["__cx_server__"]
-    elif topic is None or topic is tools or isinstance(topic, str):
-        about = None if topic is tools else topic
+    elif topic is tools or topic is _globals["mcp_servers"]:
+        about = None
+    elif topic is None or isinstance(topic, str):
+        about = topic
     else:
         about = getattr(topic, "__cx_tool__", None)
         if about is None:
@@ -599,39 +553,35 @@ def emit(value) -> None:
 
 # --- what a script finds ----------------------------------------------------------------------------------------------
 
-_CALLS = ("call_mcp_tool", "call_mcp_tool_sync", "call_tool", "call_tools")
+CALLS = ("call_mcp_tool", "call_mcp_tool_sync", "call_tool", "call_tools")
 
 _globals: dict = {
     "McpToolError": McpToolError,
+    # Most scripts use it, and many forget to import it.
+    "asyncio": asyncio,
     "call_mcp_tool": call_mcp_tool,
     "call_mcp_tool_sync": call_mcp_tool_sync,
     "call_tool": call_tool,
     "call_tools": call_tools,
     "emit": emit,
     "help": help,
-    "mcp_servers": tools,
     "tools": tools,
-    **{name: _questions[name] for name in _discovery},
+    **{name: _questions[name] for name in DISCOVERY},
 }
 for _function in (call_mcp_tool, call_mcp_tool_sync, call_tool, call_tools, emit, help):
     _function.__module__ = "mcp"
 
 
 def install() -> None:
-    """Makes the modules that scripts import. Called at build time."""
-    runtime = _make_runtime()
+    """Makes the modules that scripts import. Called at build time, before `runtime.install`."""
     mcp = types.ModuleType("mcp", "Servers, and what they have besides tools.")
     mcp.__path__ = []
-    mcp.runtime = runtime
     for name in _beside_tools:
         setattr(mcp, name, _questions[name])
     mcp.McpToolError = McpToolError
     mcp.tools = tools
-    mcp_tools = _ToolsModule("mcp_tools", "The run's servers.")
-    mcp_tools.__path__ = []
     sys.modules["mcp"] = mcp
-    sys.modules["mcp.runtime"] = runtime
-    sys.modules["mcp_tools"] = mcp_tools
+    sys.modules["mcp_tools"] = ServersModule("mcp_tools", "The run's servers.", tools)
     _globals["mcp"] = mcp
 
 
@@ -647,7 +597,6 @@ def start(namespace: dict, servers: list, argument_bytes: int) -> None:
     for (name, python_name), server in zip(servers, objects):
         server = known.setdefault(python_name, server)
         sys.modules[f"mcp_tools.{python_name}"] = server
-        namespace.setdefault(f"mcp_{python_name}", server)
         for free in (name, python_name):
             # The name must be free: a server called `filter` does not replace the function.
             if free not in namespace and free.isidentifier() and not keyword.iskeyword(free):

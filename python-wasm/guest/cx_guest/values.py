@@ -41,7 +41,7 @@ from cx_guest.errors import McpToolError
 from cx_guest.output import printable
 
 # serde_json, which reads it, goes no deeper.
-_MOST_LEVELS = 127
+_MAX_LEVELS = 127
 
 _TEXT = (
     decimal.Decimal,
@@ -115,7 +115,8 @@ def _refusal(value) -> str:
         return f"is the module {value.__name__}, which JSON does not have"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"is the {kind} `{value.__qualname__}`, which JSON does not have; did you mean to call it?"
-    instead = "or the names by list() of it" if type(value).__module__ == "cx_guest.tools" else "for instance vars() of it"
+    is_server = type(value).__module__.startswith("cx_guest.")
+    instead = "or the names by list() of it" if is_server else "for instance vars() of it"
     return f"is an object of class {kind}, which JSON does not have; return a dict, {instead}"
 
 
@@ -128,8 +129,8 @@ _encode = json.encoder.c_make_encoder(
 # Digits as one letter, to find long numbers at the speed of C.
 _DIGITS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 _LONG = b"0" * 19
-_MOST_INTEGER = 2**64 - 1
-_LEAST_INTEGER = -(2**63)
+_MAX_INTEGER = 2**64 - 1
+_MIN_INTEGER = -(2**63)
 
 
 def to_json(what: str, value) -> str:
@@ -174,7 +175,7 @@ def _walk(value, path: str, level: int, above: set[int]):
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):
-        if _LEAST_INTEGER <= value <= _MOST_INTEGER:
+        if _MIN_INTEGER <= value <= _MAX_INTEGER:
             return value
         try:
             return str(int(value))
@@ -182,8 +183,8 @@ def _walk(value, path: str, level: int, above: set[int]):
             raise TypeError(f"{path} is an integer of more than 4300 digits; use hex(), or numbers of less") from None
     if isinstance(value, float):
         return None if not math.isfinite(value) else value or 0
-    if level >= _MOST_LEVELS:
-        raise TypeError(f"{_short(path)} is nested more than {_MOST_LEVELS} levels deep; return less nested data")
+    if level >= _MAX_LEVELS:
+        raise TypeError(f"{_short(path)} is nested more than {_MAX_LEVELS} levels deep; return less nested data")
     if id(value) in above:
         raise TypeError(f"{path} is circular: it contains itself")
     above.add(id(value))
@@ -227,17 +228,22 @@ def _short(text: str) -> str:
     return text if len(text) <= 128 else f"{text[:64]}…{text[-32:]}"
 
 
-_scan = json.decoder.JSONDecoder().scan_once
-_loads = json.loads
+def reader(make_object=None):
+    """Returns a function that parses JSON text. Objects become dicts, or what `make_object` makes of their pairs."""
+    decoder = json.decoder.JSONDecoder(object_pairs_hook=make_object)
+    scan, decode = decoder.scan_once, decoder.decode
+
+    def read(text: str):
+        try:
+            value, end = scan(text, 0)
+        except StopIteration:
+            return decode(text)
+        return value if end == len(text) else decode(text)
+
+    return read
 
 
-def from_json(text: str):
-    """Returns the value of JSON text."""
-    try:
-        value, end = _scan(text, 0)
-    except StopIteration:
-        return _loads(text)
-    return value if end == len(text) else _loads(text)
+from_json = reader()
 
 
 def cut(text: str, most: int) -> str:

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match arguments.command {
-            AuthCommand::Login { server, no_browser } => login(&server, no_browser).await,
+            AuthCommand::Login { server, scope, no_browser } => login(&server, &scope, no_browser).await,
             AuthCommand::Logout { server } => {
                 auth::logout(&find(&server)?, &state_directory()?).await?;
                 output::print_text(&format!("signed out of {}", server.name));
@@ -31,9 +31,9 @@ pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
     })
 }
 
-async fn login(arguments: &AuthServer, no_browser: bool) -> anyhow::Result<ExitStatus> {
+async fn login(arguments: &AuthServer, scope: &[String], no_browser: bool) -> anyhow::Result<ExitStatus> {
     let server = find(arguments)?;
-    auth::login(&server, &state_directory()?, |address| {
+    auth::login_for(&server, &state_directory()?, scope, |address| {
         // Printed even if a browser opens, because it may open where the user does not see it.
         output::print_text(&format!("open this address to sign in to {}:\n{address}", arguments.name));
         if !no_browser && let Err(error) = open::that_detached(address.as_str()) {

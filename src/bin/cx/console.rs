@@ -1,4 +1,5 @@
-//! The terminal during a run: the script's output, and approval prompts for its calls.
+//! The terminal during a run: the script's output, approval prompts for its calls, and questions of
+//! servers.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -6,14 +7,17 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cx::{Approval, ApprovalRequest, CallProgress, CancellationToken, Output};
+use cx::{
+    Approval, ApprovalRequest, CallProgress, CancellationToken, ElicitationAnswer, ElicitationMode,
+    ElicitationRequest, Form, Output,
+};
 use parking_lot::Mutex;
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::{diagnostic, output};
+use crate::{diagnostic, output, question};
 
 /// The controlling terminal of this process, even if its streams are redirected.
 const TERMINAL: &str = "/dev/tty";
@@ -93,13 +97,7 @@ impl Console {
     /// Asks at the terminal for approval of one call. Any answer but a clear yes counts as no.
     /// Dropping the future withdraws the prompt.
     pub(crate) async fn ask(self: Arc<Self>, request: ApprovalRequest) -> Approval {
-        let Ok(terminal) = open_terminal().and_then(watched) else { return Approval::Unavailable };
-        // The system stops a background process that reads from the terminal, and the user would
-        // not know why.
-        let in_foreground = tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp());
-        if !in_foreground {
-            return Approval::Unavailable;
-        }
+        let Some(terminal) = foreground_terminal() else { return Approval::Unavailable };
         self.state.lock().is_asking = true;
         let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_answered: false };
         let asked = async {
@@ -116,6 +114,57 @@ impl Console {
             Err(_) => Approval::Unavailable,
         }
     }
+
+    /// Asks a server's question at the terminal. Dropping the future withdraws it.
+    pub(crate) async fn elicit(self: Arc<Self>, request: ElicitationRequest) -> ElicitationAnswer {
+        let Some(terminal) = foreground_terminal() else { return ElicitationAnswer::Unavailable };
+        self.state.lock().is_asking = true;
+        let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_answered: false };
+        let asked = async {
+            write(&terminal, &question::opening(&request)).await?;
+            // Input typed before the question was shown is not an answer to it.
+            tcflush(&terminal, QueueSelector::IFlush)?;
+            if !question::is_yes(&read_line(&terminal).await?) {
+                return Ok(ElicitationAnswer::Decline);
+            }
+            match &request.mode {
+                ElicitationMode::Form(form) => fill_in(&terminal, form).await.map(ElicitationAnswer::Accept),
+                // The user opens it: nothing here starts a program with text of a server.
+                ElicitationMode::Url(_) => Ok(ElicitationAnswer::Accept(Map::new())),
+                _ => Ok(ElicitationAnswer::Unavailable),
+            }
+        };
+        match asked.await {
+            Ok::<_, io::Error>(answer) => {
+                prompt.is_answered = true;
+                answer
+            }
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ElicitationAnswer::Cancel,
+            Err(_) => ElicitationAnswer::Unavailable,
+        }
+    }
+}
+
+/// Asks for each field of a form until what is typed fits. The run's time limit for the answer bounds
+/// this.
+async fn fill_in(terminal: &AsyncFd<File>, form: &Form) -> io::Result<Map<String, Value>> {
+    let mut filled = Map::new();
+    for field in &form.fields {
+        loop {
+            write(terminal, &question::field(field)).await?;
+            let Some(line) = read_line_or_end(terminal).await? else {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
+            match question::typed(field, &line) {
+                Ok(value) => {
+                    filled.extend(value.map(|value| (field.name.clone(), value)));
+                    break;
+                }
+                Err(problem) => write(terminal, &problem).await?,
+            }
+        }
+    }
+    Ok(filled)
 }
 
 /// A prompt on the screen.
@@ -133,6 +182,14 @@ impl Drop for OpenPrompt<'_> {
         }
         self.console.release();
     }
+}
+
+/// The terminal, unless this process is in its background: the system stops a background process that
+/// reads from it, and the user would not know why.
+fn foreground_terminal() -> Option<AsyncFd<File>> {
+    let terminal = open_terminal().and_then(watched).ok()?;
+    let in_foreground = tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp());
+    in_foreground.then_some(terminal)
 }
 
 fn open_terminal() -> io::Result<File> {
@@ -197,15 +254,23 @@ async fn write(terminal: &AsyncFd<File>, text: &str) -> io::Result<()> {
 /// Reads one line, or the part of a longer line that has arrived. The end of input counts as an
 /// empty line.
 async fn read_line(terminal: &AsyncFd<File>) -> io::Result<String> {
+    Ok(read_line_or_end(terminal).await?.unwrap_or_default())
+}
+
+/// As [`read_line`], and `None` at the end of input.
+async fn read_line_or_end(terminal: &AsyncFd<File>) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     loop {
         let mut bytes = [0; 256];
         let count = terminal.async_io(Interest::READABLE, |mut file| file.read(&mut bytes)).await?;
         line.extend_from_slice(bytes.get(..count).unwrap_or_default());
+        if count == 0 && line.is_empty() {
+            return Ok(None);
+        }
         if count == 0 || line.contains(&b'\n') || line.len() > MAX_ANSWER {
             break;
         }
     }
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(line).into_owned())
+    Ok(Some(String::from_utf8_lossy(line).into_owned()))
 }

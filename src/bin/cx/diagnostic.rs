@@ -5,12 +5,16 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cx::{CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Progress, ScriptError};
+use cx::{CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Progress, ReturnedShape, ScriptError};
 
 use crate::text::printable;
 
-/// Prints why a script failed. `name` is the script's name in locations.
-pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
+/// Maximum number of tools of which [`print_script_error`] says what they returned.
+const MAX_RETURNED: usize = 10;
+
+/// Prints why a script failed, and what its tools had returned. `name` is the script's name in
+/// locations.
+pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape], name: &str) {
     let title = match &error.name {
         // An error without a message has its name as the message.
         Some(kind) if error.tool_code.is_none() && *kind != error.message => {
@@ -38,6 +42,9 @@ pub(crate) fn print_script_error(error: &ScriptError, name: &str) {
     }
     if let Some(hint) = &error.hint {
         group = group.element(Level::HELP.message(printable(hint)));
+    }
+    for ReturnedShape { server, tool, shape, .. } in returned.iter().take(MAX_RETURNED) {
+        group = group.element(Level::NOTE.message(printable(&format!("{server}.{tool} returned {shape}"))));
     }
     let renderer = if io::stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.decor_style(DecorStyle::Ascii).render(&[group]);
@@ -94,8 +101,14 @@ pub(crate) fn print_stats(result: &ExecuteResult) {
     let usage = &result.usage;
     let value_bytes = result.value_json().map_or(0, |value| value.text().len());
     let shown = value_bytes + result.printed().len();
+    let fuel = usage.fuel.map(|fuel| format!("; {fuel} units of fuel")).unwrap_or_default();
+    let refused = match usage.tool_calls_refused {
+        0 => String::new(),
+        refused => format!(" ({refused} more were refused)"),
+    };
     print_note(&format!(
-        "{} tool calls brought {} bytes; {shown} bytes came out, {} stayed out of the context; {:?} ({:?} CPU)",
+        "{} tool calls{refused} brought {} bytes; {shown} bytes came out, {} stayed out of the context; \
+         {:?} ({:?} CPU){fuel}",
         usage.tool_calls,
         usage.tool_result_bytes,
         usage.tool_result_bytes.saturating_sub(shown as u64),

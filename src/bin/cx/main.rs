@@ -1,5 +1,6 @@
 //! The `cx` command.
 
+mod allocator;
 mod args;
 mod auth;
 mod cache;
@@ -11,6 +12,7 @@ mod http;
 mod logging;
 mod output;
 mod pins;
+mod question;
 mod run;
 mod serve;
 mod setup;
@@ -26,6 +28,7 @@ use crate::args::{Arguments, Command};
 use crate::exit::ExitStatus;
 
 fn main() {
+    allocator::limit_arenas();
     let status = match Arguments::try_parse() {
         Ok(arguments) => match arguments.command {
             Command::Run(arguments) => run::run(arguments),

@@ -25,7 +25,7 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
     let mut text = String::new();
     for change in &changes {
         let path = format!("{}.{}", change.server, change.tool);
-        match (&change.accepted, &change.current) {
+        match (&change.pinned, &change.current) {
             (Some(_), None) => {
                 let _ = writeln!(text, "{path}: is gone");
             }
@@ -58,7 +58,7 @@ fn change_json(change: &ToolChange) -> Value {
         "server": change.server,
         "tool": change.tool,
         "changed": change.changed_parts(),
-        "accepted": change.accepted,
+        "accepted": change.pinned,
         "current": change.current,
     })
 }

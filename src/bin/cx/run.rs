@@ -15,8 +15,9 @@ use crate::console::Console;
 use crate::exit::ExitStatus;
 use crate::{diagnostic, logging, output, setup};
 
-/// How long closing the servers may delay the exit.
-const MAX_CLOSE: Duration = Duration::from_secs(4);
+/// How long closing the servers may delay the exit. Servers end within four seconds; only an
+/// authorization server that is renewing tokens may take longer, up to ten.
+const MAX_CLOSE: Duration = Duration::from_secs(12);
 
 /// Runs a script as the arguments specify, and prints its result.
 ///
@@ -26,9 +27,17 @@ const MAX_CLOSE: Duration = Duration::from_secs(4);
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let (source, name, language) = read_source(&arguments)?;
-    let config = setup::load(arguments.script.mcp_config.clone())?;
+    if arguments.script.fuel.is_some() && language != Language::Python {
+        bail!("--fuel is for Python only: TypeScript has no instructions to count");
+    }
+    let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
-    let limits = arguments.script.limits(config.limits);
+    let has_terminal = Console::has_terminal();
+    if !has_terminal {
+        // Servers do without questions if they know that nobody can be asked.
+        config.servers.iter_mut().for_each(|server| server.elicitation = false);
+    }
+    let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
     let executor = setup::builder(config)
         .languages([language])
@@ -66,16 +75,17 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         let console = Arc::clone(&console);
         script = script.on_progress(move |progress| console.print_progress(progress));
     }
-    if Console::has_terminal() {
-        let console = Arc::clone(&console);
-        script = script.approver(move |request| Arc::clone(&console).ask(request));
+    if has_terminal {
+        let (approvals, questions) = (Arc::clone(&console), Arc::clone(&console));
+        script = script.approver(move |request| Arc::clone(&approvals).ask(request));
+        script = script.elicitor(move |request| Arc::clone(&questions).elicit(request));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         let interrupts = watch_interrupts(cancel)?;
         let result = executor.run(script).await;
-        interrupts.abort();
         let _ = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
+        interrupts.abort();
         Ok::<_, anyhow::Error>(result?)
     })?;
     console.release();
@@ -100,7 +110,7 @@ fn print_result(result: &ExecuteResult, name: &str, json: bool) -> io::Result<()
     match (result.value_json(), result.error()) {
         (Some(value), _) => output::print_value(value),
         (None, Some(error)) => {
-            diagnostic::print_script_error(error, name);
+            diagnostic::print_script_error(error, &result.returned, name);
             Ok(())
         }
         (None, None) => Ok(()),

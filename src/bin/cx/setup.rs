@@ -4,20 +4,20 @@ use std::env;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cx::{Config, Directories, Executor, ExecutorBuilder, LoadOptions, StateStore};
+use cx::{Config, Directories, Discovery, Executor, ExecutorBuilder, LoadOptions, StateStore};
 
 use crate::args::ToolsSource;
 use crate::diagnostic;
 
-/// Loads the configuration: the named files or, if there are none, the files found from the working
-/// directory.
+/// Loads the configuration: the files found from the working directory. Files that are named
+/// replace the servers of all of them, and not what the user's own file allows.
 ///
 /// # Errors
 ///
 /// What is wrong with it.
 pub(crate) fn load(files: Vec<PathBuf>) -> anyhow::Result<Config> {
     let workspace = env::current_dir().context("failed to find the working directory")?;
-    let discover = files.is_empty();
+    let discover = if files.is_empty() { Discovery::All } else { Discovery::UserRules };
     Ok(Config::load(&LoadOptions { workspace, files, discover })?)
 }
 

@@ -88,7 +88,7 @@ fn cf_181_only_what_narrows_is_accepted() {
         r#"{
             "HTTPS_PROXY": "http://evil", "import": ["cursor"], "cache": {"enabled": false, "directory": "/tmp/x"},
             "allow": ["fs.read", "*.read_file", "new.*"], "deny": ["git.*"], "strict": true,
-            "limits": {"timeoutMs": 6000, "maxToolCalls": 0, "memoryBytes": 8388608},
+            "limits": {"timeoutMs": 6000, "maxToolCalls": 0, "memoryBytes": 8388608}, "clockResolutionUs": 0,
             "mcpServers": {"git": {"enabled": false}, "fs": {"allow": ["read_file"], "deny": ["read_all"], "timeoutMs": 5}}
         }"#,
     );
@@ -113,7 +113,10 @@ fn cf_181_only_what_narrows_is_accepted() {
     assert_eq!(config.limits.tool_calls, 10);
     assert_eq!(config.limits.memory_bytes, 8 << 20);
     let warnings = untrusted(&config);
-    for what in ["HTTPS_PROXY", "`import`", "cache.enabled", "cache.directory", "timeoutMs", "maxToolCalls"] {
+    assert_eq!(config.clock_resolution, None);
+    let ignored =
+        ["HTTPS_PROXY", "`import`", "cache.enabled", "cache.directory", "timeoutMs", "maxToolCalls"];
+    for what in ignored.into_iter().chain(["clockResolutionUs"]) {
         assert!(warnings.iter().any(|warning| warning.contains(what)), "{what}: {warnings:?}");
     }
 }
@@ -157,6 +160,23 @@ fn cf_181_a_workspace_only_adds_questions() {
     };
     unchanged(&place.load());
     unchanged(&place.trust("work/.cx.json").load());
+}
+
+#[test]
+fn cf_181_a_workspace_switches_questions_of_servers_off_and_not_on() {
+    let user = r#"{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b", "elicitation": false}}}"#;
+    let place = Place::new().file("home/.config/cx/config.json", user);
+    let asks = |place: &Place| -> Vec<bool> {
+        place.load().servers.iter().map(|server| server.elicitation).collect()
+    };
+    let place = place.file("work/.cx.json", r#"{"mcpServers": {"a": {"elicitation": false}}}"#);
+    assert_eq!(asks(&place), [false, false]);
+    let on = r#"{"elicitation": true, "mcpServers": {"b": {"elicitation": true, "roots": ["/"]}}}"#;
+    let place = place.file("work/.cx.json", on);
+    assert_eq!(asks(&place), [true, false]);
+    assert!(place.load().servers.iter().all(|server| server.roots.is_empty()));
+    let place = place.file("work/.cx.json", r#"{"elicitation": false}"#);
+    assert_eq!(asks(&place), [false, false]);
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub(super) struct FakeShared {
     pub(super) relapsed: AtomicUsize,
     /// Whether threads are started by a root, as those of real engines are.
     has_root: AtomicBool,
+    /// Number of times that memory kept for workers was released.
+    trimmed: AtomicUsize,
     /// The niceness of the thread at the end of each run.
     niceness: Mutex<Vec<i32>>,
     pub(super) hanging: AtomicUsize,
@@ -107,6 +109,10 @@ impl Engine for Fake {
             _ => {}
         }
         Ok(())
+    }
+
+    fn trim(&self) {
+        self.shared.trimmed.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -359,4 +365,38 @@ async fn v_374_a_long_run_takes_its_priority_with_it() {
     assert_eq!(*stage.fake.shared.niceness.lock(), expected);
     // The worker that ended has a successor.
     stage.until(|stats| stats.ready == 2).await;
+}
+
+/// A worker that ends after a long run does not park, and only the last one that parks releases what
+/// was kept.
+#[tokio::test]
+async fn v_263_the_last_long_run_releases_what_was_kept() {
+    let fake = Fake::default();
+    fake.shared.has_root.store(true, Ordering::Relaxed);
+    let pool = Pool::new(fake.clone(), 1, Duration::from_secs(30)).unwrap();
+    let stage = Stage { fake, pool };
+    let trimmed = || stage.fake.shared.trimmed.load(Ordering::Relaxed);
+    let ended = |left: usize| {
+        let shared = Arc::clone(&stage.pool.shared);
+        async move {
+            let ended = async {
+                while shared.state.lock().workers > left {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(TOO_LONG, ended).await.expect("workers end");
+        }
+    };
+    let (reply, cancel) = stage.submit("wait", TOO_LONG);
+    assert_eq!(code(&stage.run("compute", TOO_LONG).await), None);
+    ended(2).await;
+    assert_eq!(trimmed(), 0, "another run goes on");
+    cancel.cancel();
+    assert!(answer(reply).await.is_ok());
+    // The worker of that run parks, and ends after a while.
+    ended(1).await;
+    let before = trimmed();
+    assert_eq!(code(&stage.run("compute", TOO_LONG).await), None);
+    ended(1).await;
+    assert_eq!(trimmed(), before + 1);
 }

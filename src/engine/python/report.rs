@@ -6,8 +6,9 @@
 
 use serde::Deserialize;
 
-use crate::engine::failure;
+use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
+use crate::engine::{failure, hints};
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -113,9 +114,10 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
         }
         _ => shortened(report.message, MAX_TEXT),
     };
+    let stack = report.stack.map(|stack| without_message(&shortened(stack, MAX_TEXT), &message));
     let mut error = ScriptError {
         name: report.name.map(|name| shortened(name, MAX_NAME)),
-        stack: report.stack.map(|stack| shortened(stack, MAX_TEXT)).filter(|stack| !stack.is_empty()),
+        stack: stack.filter(|stack| !stack.is_empty()),
         hint: report.hint.map(|hint| shortened(hint, MAX_NAME)),
         tool_code,
         ..ScriptError::new(code, message)
@@ -123,6 +125,7 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
     if let Some(line) = report.line {
         failure::set_location(&mut error, evidence.source, line, report.column.unwrap_or(1));
     }
+    hints::add(&mut error, evidence.context);
     error
 }
 
@@ -135,6 +138,9 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
                 "the script's calls are nested too deeply for the stack",
             )
         };
+    }
+    if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::OutOfFuel) {
+        return failure::out_of_fuel(evidence.context);
     }
     if trap.downcast_ref::<wasmtime_wasi::I32Exit>().is_some() {
         // WASI reports only whether the exit code was zero.

@@ -2,7 +2,8 @@
 //!
 //! They are thin on purpose. Each takes text, passes it to the [`HostInterface`], and returns text;
 //! an answer that begins with `!` is an error (no JSON text does). Four ops inspect a value for the
-//! formatting of values and report what JavaScript cannot see of it. build.rs compiles this file
+//! formatting of values and report what JavaScript cannot see of it. One runs the polyfill of
+//! `Temporal`. build.rs compiles this file
 //! too, because the startup snapshot must be made with the same ops that restore it. The trait
 //! keeps the rest of the crate out of build.rs. The modules of `js/` are not named here: build.rs
 //! adds them to the extension, and at run time they are in the snapshot.
@@ -20,8 +21,8 @@ pub(crate) trait HostInterface {
     fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String>;
     /// Calls `mcp__server__tool`.
     fn call_full(&self, name: String, arguments: String) -> LocalBoxFuture<'static, String>;
-    /// Makes several calls concurrently and waits for all of them.
-    fn call_blocking(&self, calls: &str) -> String;
+    /// Makes several calls and waits for all of them. `batch` is JSON text: `{calls, maxParallel}`.
+    fn call_blocking(&self, batch: &str) -> String;
     /// Answers a query about servers, tools or state.
     fn query(&self, request: &str) -> LocalBoxFuture<'static, String>;
     /// As `query`, but blocks until the answer is there.
@@ -67,8 +68,8 @@ fn op_cx_call_full(
 
 #[op2(reentrant)]
 #[string]
-fn op_cx_call_blocking(state: Rc<RefCell<OpState>>, #[string] calls: String) -> Result<String, JsErrorBox> {
-    Ok(host(&state)?.call_blocking(&calls))
+fn op_cx_call_blocking(state: Rc<RefCell<OpState>>, #[string] batch: String) -> Result<String, JsErrorBox> {
+    Ok(host(&state)?.call_blocking(&batch))
 }
 
 #[op2]
@@ -226,6 +227,25 @@ fn op_cx_constructor_name<'s>(
     v8::Local::new(scope, object.get_constructor_name()).into()
 }
 
+/// The polyfill of `Temporal`. ASCII, so that V8 can use it where it is.
+const TEMPORAL: &[u8] = include_bytes!("../../../js/temporal/global.js");
+
+/// Runs the polyfill of `Temporal`, which defines it in the script's realm. The text is not copied.
+/// What it throws, such as a termination, goes on to the caller.
+#[op2(nofast, reentrant)]
+fn op_cx_temporal(scope: &mut v8::PinScope<'_, '_>) -> Result<(), JsErrorBox> {
+    let name = v8::String::new(scope, "ext:cx/temporal/global.js");
+    let source = v8::String::new_external_onebyte_static(scope, TEMPORAL);
+    let (Some(name), Some(source)) = (name, source) else {
+        return Err(JsErrorBox::generic("no memory for `Temporal`"));
+    };
+    let origin = v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);
+    if let Some(script) = v8::Script::compile(scope, source, Some(&origin)) {
+        script.run(scope);
+    }
+    Ok(())
+}
+
 /// Replaces every op that scripts must not have.
 #[op2(fast)]
 fn op_cx_refused() -> Result<(), JsErrorBox> {
@@ -249,6 +269,7 @@ deno_core::extension!(
         op_cx_details,
         op_cx_constructor_name,
         op_cx_refused,
+        op_cx_temporal,
     ],
 );
 

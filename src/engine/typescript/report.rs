@@ -5,8 +5,9 @@ use serde::Deserialize;
 
 use super::isolate::RawOutcome;
 use super::transpile::{Location, Positions, TranspileError, TranspileErrorKind};
-use crate::engine::failure;
+use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
+use crate::engine::{failure, hints};
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -81,7 +82,8 @@ impl Evidence<'_> {
         } else {
             ErrorCode::RuntimeError
         };
-        let stack = thrown.stack.as_deref().map(|stack| self.author_stack(stack));
+        let stack = thrown.stack.as_deref().map(|stack| without_message(stack, &thrown.message));
+        let stack = stack.map(|stack| self.author_stack(&stack));
         let first_location = stack.as_ref().and_then(|(_, location)| *location);
         let mut error = ScriptError {
             hint: hint(&thrown),
@@ -91,6 +93,7 @@ impl Evidence<'_> {
             ..ScriptError::new(code, thrown.message)
         };
         self.locate(&mut error, first_location);
+        hints::add(&mut error, self.context);
         error
     }
 
@@ -198,6 +201,9 @@ fn absent_global(name: &str) -> Option<&'static str> {
         "fs" | "path" | "os" | "child_process" => {
             "scripts have no files or processes; call a tool of a filesystem server"
         }
+        "call_mcp_tool" => "in TypeScript it is `callMCPTool`",
+        "discover_mcp_tools" => "in TypeScript it is `discoverMCPTools`",
+        "get_tool_schema" => "in TypeScript it is `getToolSchema`",
         "setImmediate" => "use setTimeout or queueMicrotask",
         "WebAssembly" | "SharedArrayBuffer" | "Atomics" | "Worker" => {
             "scripts are one thread of plain JavaScript"

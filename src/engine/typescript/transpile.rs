@@ -13,18 +13,24 @@
 
 mod bounds;
 mod cancellation;
+mod completion;
 mod constants;
+mod decorators;
 mod emit;
+mod enums;
 mod error;
 mod fence;
 mod lower;
+mod make;
 mod messages;
 mod namespaces;
 mod output;
 mod parse;
 mod positions;
 mod print;
+mod qualify;
 mod refuse;
+mod repair;
 mod value;
 mod work;
 
@@ -111,7 +117,7 @@ fn transpile_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Tran
     // because no broken state survives: the closure owns the tree, the marks live in `Globals` of
     // this call, and the thread-local slots that point to them are restored while unwinding.
     let result = catch_unwind(AssertUnwindSafe(|| {
-        let parsed = parse::parse(part)?;
+        let parsed = parse::parse(part, cancellation)?;
         emit::emit(part, parsed, cancellation)
     }));
     result.unwrap_or_else(|_| {

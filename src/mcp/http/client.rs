@@ -78,8 +78,9 @@ impl HttpClient {
 
     /// Sends one request and returns the response's head, whatever its status.
     ///
-    /// A request is sent again in two cases only. In both the server has said that it did not act
-    /// on it: a redirect within the origin, and a 401 for a token that could be renewed.
+    /// A request is sent again in three cases only. In each the server has said that it did not act on
+    /// it: a redirect within the origin, a 401 for a token that could be renewed, and a 403 for a scope,
+    /// if the user has signed in again since.
     ///
     /// # Errors
     ///
@@ -99,6 +100,7 @@ impl HttpClient {
         let mut url = url.clone();
         let mut redirects = 0;
         let mut refreshed = false;
+        let mut reloaded = false;
         loop {
             let mut request = Request::new(method.clone(), url.clone());
             *request.headers_mut() = self.headers.clone();
@@ -116,6 +118,17 @@ impl HttpClient {
                 refreshed = true;
                 token = authorization.renew(&url, token.as_ref()).await?;
                 if token.is_some() {
+                    continue;
+                }
+            }
+            if status == StatusCode::FORBIDDEN
+                && !reloaded
+                && let Some(authorization) = &self.authorization
+                && failure::asks_for_scope(response.headers())
+            {
+                reloaded = true;
+                if let Some(other) = authorization.reload(&url, token.as_ref()).await? {
+                    token = Some(other);
                     continue;
                 }
             }

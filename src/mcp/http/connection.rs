@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use parking_lot::Mutex;
 use reqwest::Response;
 use rmcp::model::ServerJsonRpcMessage;
+use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use super::failure::RequestFailure;
 use super::inbox::{Inbox, Received};
 use super::state::{Deadlines, HttpState, LastKind};
 use crate::mcp::errors::unavailable;
+use crate::mcp::questions::Reply;
 use crate::mcp::settings::{HttpKind, HttpTransport};
 use crate::tools::ToolError;
 
@@ -169,10 +171,25 @@ impl HttpConnection {
 
     pub(crate) async fn receive(self: &Arc<Self>, text: &[u8], id: Option<i64>) {
         for received in self.inbox.receive(text, id).await {
-            if let Received::Request(answer) = received {
-                self.post_control(answer.to_string().into_bytes(), HeaderMap::new(), Control::Answer);
+            match received {
+                Received::Request(Reply::Now(answer)) => self.post_answer(&answer),
+                Received::Request(Reply::Later(answer)) => {
+                    let connection = Arc::clone(self);
+                    // The task ends with the question, which ends with its call, or with the connection.
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = connection.stop.cancelled() => {}
+                            answer = answer => answer.iter().for_each(|answer| connection.post_answer(answer)),
+                        }
+                    });
+                }
+                Received::Request(Reply::None) | Received::Handled => {}
             }
         }
+    }
+
+    fn post_answer(self: &Arc<Self>, answer: &Value) {
+        self.post_control(answer.to_string().into_bytes(), HeaderMap::new(), Control::Answer);
     }
 
     /// Interprets a status other than success.

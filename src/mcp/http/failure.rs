@@ -5,12 +5,15 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, StatusCode, header};
 use rmcp::model::ErrorData;
 
-use super::challenge::challenges;
+use crate::mcp::challenge::{Challenge, challenges};
 use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, unavailable};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum pause that is taken from `Retry-After`. A longer one is reduced to this.
 pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Maximum bytes of missing scopes that an error names.
+const MAX_SCOPE_BYTES: usize = 500;
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -69,7 +72,10 @@ pub(crate) fn of_status(
         }
         StatusCode::FORBIDDEN if asks_for_scope(headers) => (
             ToolErrorCode::UpstreamUnavailable,
-            format!("server `{server}` requires more scopes than were granted; run `cx auth login {server}`"),
+            format!(
+                "server `{server}` requires more scopes than were granted; run `cx auth login {server}{}`",
+                scope_argument(headers)
+            ),
         ),
         StatusCode::FORBIDDEN => {
             (ToolErrorCode::UpstreamUnavailable, format!("server `{server}` refuses this client ({status})"))
@@ -102,11 +108,33 @@ pub(crate) fn of_status(
 }
 
 /// Whether the token lacks a scope (RFC 6750, section 3.1).
-fn asks_for_scope(headers: &HeaderMap) -> bool {
-    headers.get_all(header::WWW_AUTHENTICATE).iter().any(|value| {
+pub(crate) fn asks_for_scope(headers: &HeaderMap) -> bool {
+    missing_scope(headers).is_some()
+}
+
+/// The scope that a token lacks, which is empty if the server does not name it.
+fn missing_scope(headers: &HeaderMap) -> Option<String> {
+    headers.get_all(header::WWW_AUTHENTICATE).iter().find_map(|value| {
         let value = String::from_utf8_lossy(value.as_bytes());
-        challenges(&value).iter().any(|challenge| challenge.parameter("error") == Some("insufficient_scope"))
+        let challenges = challenges(&value);
+        let lacks = |challenge: &&Challenge<'_>| challenge.parameter("error") == Some("insufficient_scope");
+        let challenge = challenges.iter().find(lacks)?;
+        Some(challenge.parameter("scope").unwrap_or_default().to_owned())
     })
+}
+
+/// The argument that asks for the missing scope. The server chose its text, and users and agents paste
+/// the command into a shell: a scope with any other character is left out.
+fn scope_argument(headers: &HeaderMap) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || ":/._-@+".contains(character);
+    let scope = missing_scope(headers).unwrap_or_default();
+    let scopes: Vec<&str> = scope.split(' ').filter(|scope| !scope.is_empty()).collect();
+    let is_shown = scope.len() <= MAX_SCOPE_BYTES
+        && scopes.iter().all(|scope| scope.chars().all(is_plain) && !scope.starts_with('-'));
+    if !is_shown {
+        return " --scope SCOPE".to_owned();
+    }
+    scopes.iter().map(|scope| format!(" --scope {scope}")).collect()
 }
 
 /// The pause that `Retry-After` asks for, in seconds or as a date, clamped to between zero and a

@@ -16,10 +16,9 @@ use super::headers::Promotions;
 use crate::json::{self, TreeError};
 use crate::lines::{FoundId, IdScan};
 use crate::mcp::answers::{Expected, read_result};
-use crate::mcp::message::{
-    IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, answer_to, read_error,
-};
+use crate::mcp::message::{IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, read_error};
 use crate::mcp::notifications::Notifications;
+use crate::mcp::questions::{Caller, Reply};
 
 /// Maximum number of messages that wait for rmcp, which receives them without delay.
 const MAX_WAITING: usize = 64;
@@ -30,10 +29,12 @@ const MAX_IN_BATCH: usize = 1024;
 /// Maximum bytes of a protocol version, which is a date.
 const MAX_VERSION: usize = 64;
 
-/// A pending request: how its answer is parsed, and how its exchange is ended.
+/// A pending request: how its answer is parsed, how its exchange is ended, and the call that it belongs
+/// to.
 pub(crate) struct Pending {
     pub(crate) expected: Expected,
     pub(crate) cancel: CancellationToken,
+    pub(crate) caller: Option<Arc<Caller>>,
 }
 
 /// The receiving half of an HTTP connection.
@@ -51,7 +52,7 @@ pub(crate) struct Inbox {
 /// The result of handling one message.
 pub(crate) enum Received {
     /// A request of the server, and the answer to it.
-    Request(Value),
+    Request(Reply),
     Handled,
 }
 
@@ -121,12 +122,25 @@ impl Inbox {
             }
         };
         match (&message.method, message.id) {
-            (Some(method), Some(id)) => answer_to(method, id).map_or(Received::Handled, Received::Request),
+            (Some(method), Some(id)) => {
+                let questions = self.notifications.questions();
+                Received::Request(questions.answer(method, id, message.params, || self.callers(request)))
+            }
             (Some(method), None) => {
-                self.receive_notification(method, text).await;
+                self.receive_notification(method, message.params, text).await;
                 Received::Handled
             }
             (None, id) => self.receive_answer(&message, id, request).await,
+        }
+    }
+
+    /// The calls that a request of the server may belong to: the one on whose response it came, or
+    /// all in flight.
+    fn callers(&self, request: Option<i64>) -> Vec<Arc<Caller>> {
+        let pending = self.pending.lock();
+        match request.and_then(|id| pending.get(&id)?.caller.clone()) {
+            Some(caller) => vec![caller],
+            None => pending.values().filter_map(|pending| pending.caller.clone()).collect(),
         }
     }
 
@@ -190,7 +204,7 @@ impl Inbox {
 
     /// Handles a notification: counts changes, passes progress to its listener, and passes on what
     /// rmcp needs. rmcp starts a task for each notification, so all others are dropped here.
-    async fn receive_notification(&self, method: &str, text: &[u8]) {
+    async fn receive_notification(&self, method: &str, parameters: Option<&RawValue>, text: &[u8]) {
         match method {
             "notifications/tools/list_changed" => self.notifications.tools_changed(),
             _ if text.len() > MAX_NOTIFICATION_BYTES => {}
@@ -199,6 +213,7 @@ impl Inbox {
                     self.notifications.progress(params);
                 }
             }
+            "notifications/cancelled" => self.notifications.questions().cancelled(parameters),
             "notifications/subscriptions/acknowledged" if !self.pending.lock().is_empty() => {
                 if let Ok(message) = serde_json::from_slice::<ServerJsonRpcMessage>(text) {
                     self.pass_on(message).await;

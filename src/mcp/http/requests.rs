@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use rmcp::model::{ErrorCode, ErrorData};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::body::{self, Kind};
 use super::connection::{HttpConnection, MAX_RESUMES, pause};
@@ -14,11 +14,20 @@ use super::events::{Events, EventsError};
 use super::failure::RequestFailure;
 use super::sse;
 use crate::mcp::errors::unavailable;
+use crate::mcp::patience::Patience;
 use crate::mcp::settings::HttpKind;
 
 impl HttpConnection {
-    /// Sends a request and ensures that it is answered, if necessary with an error.
-    pub(crate) async fn request(self: &Arc<Self>, id: i64, method: &str, body: &[u8], headers: HeaderMap) {
+    /// Sends a request and ensures that it is answered, if necessary with an error. `patience` stops its
+    /// time limit while the server waits for the user.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        id: i64,
+        method: &str,
+        body: &[u8],
+        headers: HeaderMap,
+        patience: &Patience,
+    ) {
         let is_start = matches!(method, "initialize" | "server/discover");
         let limit = match method {
             _ if is_start => self.deadlines.connect,
@@ -33,10 +42,15 @@ impl HttpConnection {
                 self.ask(id, body, headers).await
             }
         };
-        let problem = match timeout(limit, answered).await {
-            Ok(Ok(())) => return,
-            Ok(Err(problem)) => problem,
-            Err(_elapsed) => {
+        let answered = tokio::select! {
+            biased;
+            answered = answered => Some(answered),
+            () = patience.elapsed(limit) => None,
+        };
+        let problem = match answered {
+            Some(Ok(())) => return,
+            Some(Err(problem)) => problem,
+            None => {
                 let server = &self.client.server;
                 let message = format!("server `{server}` did not answer within {} ms", limit.as_millis());
                 RequestFailure::Failed(unavailable(message))

@@ -20,7 +20,7 @@ use super::connection::{Control, HttpConnection, MAX_PAUSE, MAX_RESUMES, pause};
 use super::events::EventsError;
 use super::inbox::Pending;
 use super::state::{Deadlines, HttpState, LastKind};
-use crate::mcp::answers::{encoded, expected};
+use crate::mcp::answers::{caller, encoded, expected};
 use crate::mcp::notifications::Notifications;
 use crate::mcp::oauth::Authorization;
 use crate::mcp::settings::HttpTransport;
@@ -108,16 +108,18 @@ impl HttpConnection {
                 };
                 let method = request.request.method().to_owned();
                 let expected = expected(&request.request);
+                let caller = caller(&request.request);
+                let patience = caller.as_ref().map(|caller| Arc::clone(&caller.patience)).unwrap_or_default();
                 let (body, headers) = self.encode(&message)?;
                 let cancel = CancellationToken::new();
-                self.inbox.expect(id, Pending { expected, cancel: cancel.clone() });
+                self.inbox.expect(id, Pending { expected, cancel: cancel.clone(), caller });
                 // The task ends with its request, or with the connection.
                 tokio::spawn(async move {
                     tokio::select! {
                         biased;
                         () = self.stop.cancelled() => {}
                         () = cancel.cancelled() => {}
-                        () = self.request(id, &method, &body, headers) => {}
+                        () = self.request(id, &method, &body, headers, &patience) => {}
                     }
                 });
                 Ok(None)

@@ -9,14 +9,15 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use rmcp::transport::auth::{AuthError as RmcpError, OAuthClientConfig};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::address::is_private;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
 use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
-use crate::mcp::errors::sign_in;
+use crate::mcp::address::is_private;
+use crate::mcp::errors::{closed, sign_in};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -36,6 +37,8 @@ pub(crate) struct Authorization {
     cache: Mutex<TokenCache>,
     /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once.
     renewing: tokio::sync::Mutex<()>,
+    /// Cancelled when the server shuts down: no renewal starts any more.
+    closing: CancellationToken,
 }
 
 #[derive(Default)]
@@ -95,6 +98,7 @@ impl Authorization {
             tokens,
             cache: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
+            closing: CancellationToken::new(),
         })
     }
 
@@ -143,6 +147,27 @@ impl Authorization {
         ended.unwrap_or_else(|_runtime_ends| Err(self.unavailable("did not renew the sign-in")))
     }
 
+    /// Returns the stored token instead of one that lacks a scope, if the user has signed in again.
+    ///
+    /// # Errors
+    ///
+    /// If it would be sent unencrypted.
+    pub(crate) async fn reload(
+        &self,
+        url: &Url,
+        lacking: Option<&Token>,
+    ) -> Result<Option<Token>, ToolError> {
+        let _one_at_a_time = self.renewing.lock().await;
+        let secret = self.stored().await.as_ref().and_then(secret);
+        let is_valid = |secret: &Secret| secret.remaining.is_none_or(|remaining| remaining > EARLY);
+        let is_other = |secret: &Secret| {
+            Token::new(&secret.access_token)
+                .is_some_and(|token| lacking.is_none_or(|lacking| lacking.0 != token.0))
+        };
+        let other = secret.filter(|secret| is_valid(secret) && is_other(secret));
+        self.check_address(url, other.and_then(|secret| self.store_in_cache(&secret)))
+    }
+
     /// Replaces a token that the server did not accept. `None` if the user has to sign in.
     ///
     /// # Errors
@@ -180,6 +205,13 @@ impl Authorization {
             }
         }
         Ok(None)
+    }
+
+    /// Waits until a renewal under way has stored its tokens, for at most [`RENEWAL_TIME`]. Later
+    /// ones fail. Called before the process ends, for the reason given at `run_to_completion`.
+    pub(crate) async fn finish(&self) {
+        self.closing.cancel();
+        let _elapsed = timeout(RENEWAL_TIME, self.renewing.lock()).await;
     }
 
     /// What is known without loading anything.
@@ -231,7 +263,11 @@ impl Authorization {
     /// Only one process at a time does so: where refresh tokens may be used once, a second use
     /// signs the user out.
     async fn renew_now(&self, stale: Option<Token>) -> Result<Option<Token>, ToolError> {
-        let lock = self.tokens.lock().await.map_err(|error| self.not_renewed(&error.into()))?;
+        let lock = tokio::select! {
+            biased;
+            () = self.closing.cancelled() => return Err(closed(&self.server)),
+            lock = self.tokens.lock() => lock.map_err(|error| self.not_renewed(&error.into()))?,
+        };
         if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
             return Ok(self.store_in_cache(&secret));
         }

@@ -9,10 +9,10 @@ use rmcp::transport::auth::{
 };
 use url::Url;
 
-use super::address::is_private;
 use super::failure::SignInError;
 use super::http::OAuthHttp;
 use super::issuer::{self, Binding, Document, Endpoints, IssuerError, is_same_issuer};
+use crate::mcp::address::is_private;
 use crate::mcp::settings::OAuth;
 
 /// Checks the configuration before anything is sent.
@@ -44,7 +44,8 @@ pub(crate) async fn discover(
     let mut manager =
         AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::<OAuthHttp>::clone(&http))
             .await?;
-    let found = match manager.resolve_metadata().await {
+    let challenge = http.challenge().await;
+    let found = match manager.resolve_metadata_from_challenge(challenge.as_deref()).await {
         Ok(resolved) => prove(url, &http, resolved.metadata, resolved.source).map_err(SignInError::from),
         Err(error) => Err(error.into()),
     };

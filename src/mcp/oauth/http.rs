@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use parking_lot::Mutex;
 use reqwest::Client;
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
@@ -10,8 +10,9 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use url::Url;
 
-use super::address::may_send_to;
 use super::issuer::{self, Document, Endpoints};
+use crate::mcp::address::may_send_to;
+use crate::mcp::challenge::challenges;
 use crate::mcp::web::{self, cause, is_compressed, read_up_to};
 use crate::tools::ToolError;
 
@@ -23,6 +24,16 @@ const EXCHANGE_TIME: Duration = Duration::from_secs(10);
 /// Maximum bytes of a body. Metadata documents, registrations and tokens have a few kilobytes, the
 /// largest in use about twenty. rmcp parses them into trees, which can be 180 times as large.
 const MAX_BODY: usize = 64 * 1024;
+
+/// Maximum time until the server refuses a request without a token. A renewal waits for it.
+const CHALLENGE_TIME: Duration = Duration::from_secs(5);
+
+/// Requests without a token that a server refuses, in this order: some allow the handshake to anybody.
+/// They have no effects but a session, which the server forgets.
+const REQUESTS_WITHOUT_TOKEN: [&str; 2] = [
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cx","version":"1"}}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}"#,
+];
 
 /// Maximum number of requests. Discovery, registration and a token take about ten. A server may
 /// name any number of authorization servers, and none of these has asked for the traffic.
@@ -99,6 +110,61 @@ impl OAuthHttp {
         self.seen.lock().endpoints = endpoints.posted_to();
     }
 
+    /// The challenge with which the server refuses a request without a token: where its metadata is, and
+    /// the scopes that it asks for. `None` if it says neither. Many servers refuse only the POST requests
+    /// of the protocol, so that a GET of their address shows nothing.
+    ///
+    /// rmcp's reader finds `scope=` and the like anywhere in a header, so it gets only these parts.
+    pub(crate) async fn challenge(&self) -> Option<String> {
+        let mut session = None;
+        for body in REQUESTS_WITHOUT_TOKEN {
+            let refusing = timeout(CHALLENGE_TIME, self.post_without_token(body, session.take()));
+            let response = refusing.await.ok()?.ok()?;
+            if response.status() == StatusCode::UNAUTHORIZED {
+                return self.parts(response.headers());
+            }
+            session = response.headers().get("mcp-session-id").cloned();
+        }
+        None
+    }
+
+    /// Sends a request to the server itself. Its answer's body, which may be a stream, is not read.
+    async fn post_without_token(
+        &self,
+        body: &'static str,
+        session: Option<HeaderValue>,
+    ) -> Result<reqwest::Response, Refused> {
+        {
+            let mut seen = self.seen.lock();
+            seen.requests += 1;
+            if seen.requests > MAX_REQUESTS {
+                return Err(Refused::TooMany);
+            }
+        }
+        let mut request = reqwest::Request::new(Method::POST, self.server.clone());
+        let headers = request.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if let Some(session) = session {
+            headers.insert("mcp-session-id", session);
+        }
+        *request.body_mut() = Some(body.into());
+        self.client.execute(request).await.map_err(|error| Refused::Failed(cause(&error)))
+    }
+
+    fn parts(&self, headers: &HeaderMap) -> Option<String> {
+        let values = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(challenges).find_map(|challenge| {
+            let metadata =
+                challenge.parameter("resource_metadata").and_then(|url| self.server.join(url).ok());
+            let metadata = metadata.map(|url| format!("resource_metadata=\"{url}\""));
+            let scope = challenge.parameter("scope").filter(|scope| is_scope(scope));
+            let scope = scope.map(|scope| format!("scope=\"{scope}\""));
+            let parts: Vec<String> = metadata.into_iter().chain(scope).collect();
+            (!parts.is_empty()).then(|| format!("Bearer {}", parts.join(", ")))
+        })
+    }
+
     /// Fetches a document.
     ///
     /// # Errors
@@ -173,6 +239,12 @@ impl OAuthHttp {
             seen.document = Some(Document { location: asked_first, endpoints });
         }
     }
+}
+
+/// Whether a text is a list of scopes (RFC 6749, section 3.3).
+pub(crate) fn is_scope(text: &str) -> bool {
+    let is_token = |character: char| matches!(character, '!' | '#'..='[' | ']'..='~');
+    !text.trim().is_empty() && text.split(' ').all(|token| token.chars().all(is_token))
 }
 
 impl OAuthHttpClient for OAuthHttp {

@@ -17,11 +17,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::address::may_send_to;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described, preview};
 use super::issuer::is_same_issuer;
 use super::tokens::{BoundCredentials, TokenStore, secret};
+use crate::mcp::address::may_send_to;
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
 /// How long a user may take in the browser, for example to find a password or a second factor.
@@ -87,7 +87,23 @@ pub enum AuthStatus {
 ///
 /// See [`AuthError`].
 pub async fn login(server: &McpServer, directory: &Path, show: impl FnOnce(&Url)) -> Result<(), AuthError> {
-    login_with(server, Arc::new(TokenStore::new(server.identity(), directory)), show).await
+    login_for(server, directory, &[], show).await
+}
+
+/// Signs in again for more scopes, such as those that a server has said a call needs. Asks for them
+/// together with the configured ones and those of the stored sign-in, so that nothing is lost that was
+/// granted before. Otherwise like [`login`].
+///
+/// # Errors
+///
+/// See [`AuthError`].
+pub async fn login_for(
+    server: &McpServer,
+    directory: &Path,
+    scopes: &[String],
+    show: impl FnOnce(&Url),
+) -> Result<(), AuthError> {
+    login_with(server, Arc::new(TokenStore::new(server.identity(), directory)), scopes, show).await
 }
 
 /// Removes the tokens of `server`.
@@ -123,20 +139,34 @@ pub async fn status(server: &McpServer, directory: &Path) -> Result<AuthStatus, 
 pub(crate) async fn login_with(
     server: &McpServer,
     tokens: Arc<TokenStore>,
+    scopes: &[String],
     show: impl FnOnce(&Url),
 ) -> Result<(), AuthError> {
     let http = http_transport(server)?;
-    let config = http.oauth.clone().unwrap_or_default();
+    let mut config = http.oauth.clone().unwrap_or_default();
     let failed = |problem: String| AuthError::Failed { server: server.name.clone(), problem };
     let too_slow = || failed(format!("no answer within {} s", EXCHANGE_TIME.as_secs()));
     check_before(&http.url, &config).map_err(|error| failure(server, &error))?;
     let discovered = timeout(EXCHANGE_TIME, discover(&http.url, &config, None)).await;
     let discovered = discovered.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error))?;
-    if let Some(before) = tokens.load().await
-        && !is_same_issuer(&before.binding.issuer, &discovered.binding.issuer)
-    {
-        let (before, now) = (preview(&before.binding.issuer), preview(&discovered.binding.issuer));
-        tracing::warn!(server = server.name, before, now, "signing in to another authorization server");
+    let mut granted = Vec::new();
+    if let Some(before) = tokens.load().await {
+        if is_same_issuer(&before.binding.issuer, &discovered.binding.issuer) {
+            granted = before.credentials.granted_scopes;
+        } else {
+            let (before, now) = (preview(&before.binding.issuer), preview(&discovered.binding.issuer));
+            tracing::warn!(server = server.name, before, now, "signing in to another authorization server");
+        }
+    }
+    if !scopes.is_empty() {
+        if granted.is_empty() && config.scopes.is_empty() {
+            granted = discovered.manager.select_initial_scopes(&[]).await;
+        }
+        for scope in granted.iter().chain(scopes) {
+            if !config.scopes.contains(scope) {
+                config.scopes.push(scope.clone());
+            }
+        }
     }
     if config.client_credentials {
         let lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
@@ -189,7 +219,9 @@ async fn begin(
     redirect: String,
 ) -> Result<AuthorizationSession, SignInError> {
     let Discovered { mut manager, endpoints, binding } = discovered;
-    if config.client_id.is_some() && config.issuer.is_none() {
+    // The id is the same at every authorization server.
+    let has_fixed_id = config.client_id.is_some() || config.client_metadata_url.is_some();
+    if has_fixed_id && config.issuer.is_none() {
         endpoints.check_mix_up(&binding.issuer)?;
     }
     manager.set_credential_store(BoundCredentials { tokens: Arc::clone(tokens), binding, lock: None });
@@ -199,6 +231,10 @@ async fn begin(
     } else {
         request.with_scopes(config.scopes.clone())
     };
+    if let Some(document) = &config.client_metadata_url {
+        // rmcp uses it where the authorization server takes it and no `client_id` is configured.
+        request = request.with_client_metadata_url(document);
+    }
     if let Some(id) = &config.client_id {
         request = request.with_preregistered_client(id);
         if let Some(secret) = &config.client_secret {

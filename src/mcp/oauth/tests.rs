@@ -29,6 +29,7 @@ use crate::mcp::notifications::Notifications;
 use crate::mcp::settings::{McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 
+mod discovery;
 mod hostile;
 
 /// The state and the behaviour of the authorization server.
@@ -229,7 +230,7 @@ fn browser(address: &Url) -> tokio::task::JoinHandle<(StatusCode, String)> {
 }
 
 async fn signed_in(server: &McpServer, directory: &TempDir) {
-    login_with(server, store(server, directory), |address| drop(browser(address))).await.unwrap();
+    login_with(server, store(server, directory), &[], |address| drop(browser(address))).await.unwrap();
 }
 
 fn authorization(server: &McpServer, directory: &TempDir) -> Arc<Authorization> {
@@ -267,7 +268,9 @@ async fn a_person_signs_in_and_calls_work() {
     let issuer = Issuer::start(3600).await;
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
     let mut page = None;
-    login_with(&server, store(&server, &directory), |address| page = Some(browser(address))).await.unwrap();
+    login_with(&server, store(&server, &directory), &[], |address| page = Some(browser(address)))
+        .await
+        .unwrap();
     let (status, page) = page.unwrap().await.unwrap();
     assert_eq!(status, StatusCode::OK);
     assert!(page.contains("You can close this page"), "{page}");
@@ -380,7 +383,7 @@ async fn a_forged_return_does_not_end_the_sign_in() {
     let issuer = Issuer::start(3600).await;
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
     let mut forged = None;
-    let signing_in = login_with(&server, store(&server, &directory), |address| {
+    let signing_in = login_with(&server, store(&server, &directory), &[], |address| {
         let address = address.clone();
         forged = Some(tokio::spawn(async move {
             let client = crate::mcp::web::client(Duration::from_secs(2)).unwrap();
@@ -399,7 +402,7 @@ async fn a_forged_return_does_not_end_the_sign_in() {
 async fn a_person_who_says_no_is_told_so() {
     let issuer = Issuer::start(3600).await;
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
-    let error = login_with(&server, store(&server, &directory), |address| {
+    let error = login_with(&server, store(&server, &directory), &[], |address| {
         let query: HashMap<_, _> = address.query_pairs().into_owned().collect();
         let back = format!("{}?error=access_denied&state={}", query["redirect_uri"], query["state"]);
         drop(tokio::spawn(async move {

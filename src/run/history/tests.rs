@@ -7,6 +7,7 @@ fn printing(bytes: usize) -> ExecuteResult {
         outcome: Outcome::Returned(serde_json::Value::from(7).into()),
         logs: vec![Output::Log { level: LogLevel::Info, text: "x".repeat(bytes) }],
         tool_calls: Vec::new(),
+        returned: Vec::new(),
         planned_calls: None,
         usage: Usage::default(),
     }

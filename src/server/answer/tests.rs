@@ -1,12 +1,16 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
+use crate::json::Json;
 use crate::run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError, ToolCallRecord, ToolCallStatus, Usage,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError,
+    ToolCallRecord, ToolCallStatus, Usage,
 };
+use crate::server::output_schemas;
 use crate::tools::ToolErrorCode;
 
 fn returned(value: Value) -> ExecuteResult {
@@ -15,6 +19,7 @@ fn returned(value: Value) -> ExecuteResult {
         outcome: Outcome::Returned(value.into()),
         logs: Vec::new(),
         tool_calls: Vec::new(),
+        returned: Vec::new(),
         planned_calls: None,
         usage,
     }
@@ -102,16 +107,76 @@ fn a_failure_has_its_code_its_place_and_what_was_done() {
         call("write", ToolCallStatus::InFlight),
     ];
     result.usage.tool_calls = 3;
+    result.usage.tool_calls_refused = 1;
     assert!(Draft::new(&result).leaves_out(), "the single calls can be read");
     let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
     assert!(answer.is_error);
     let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\n\
         Error: no such file\n    at script.ts:3:7\n[output] before\n\
-        [calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms)\n\
-        [more] cx://runs/abc/output, /value, /calls";
+        [calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms); 1 refused\n\
+        [more] cx://runs/abc/output, /calls";
     assert_eq!(text(&answer), expected);
     assert_eq!(answer.structured["runId"], "abc");
     assert_eq!(answer.structured["error"]["code"], "RUNTIME_ERROR");
+    assert_eq!(
+        [&answer.structured["toolCallsMade"], &answer.structured["toolCallsRefused"]],
+        [&json!(3), &json!(1)]
+    );
+}
+
+#[test]
+fn calls_that_were_all_refused_are_a_number_only() {
+    let mut result = returned(json!(1));
+    result.usage.tool_calls_refused = 2;
+    let answer = answer(&result);
+    assert_eq!(
+        answer.structured,
+        json!({ "success": true, "value": 1, "executionTimeMs": 1.5, "toolCallsRefused": 2 })
+    );
+    assert_eq!(text(&answer), "1\n[calls] 2 refused");
+}
+
+#[test]
+fn an_answer_names_only_parts_of_the_record_that_exist() {
+    let mut called = returned(json!(1));
+    called.tool_calls = vec![call("read", ToolCallStatus::Ok)];
+    for (result, expected) in [
+        (printing(returned(json!(1)), &["a"]), "[more] cx://runs/abc/output, /value"),
+        (called, "[more] cx://runs/abc/value, /calls"),
+        (printing(failed(ScriptError::default()), &["a"]), "[more] cx://runs/abc/output"),
+    ] {
+        let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
+        assert_eq!(text(&answer).lines().last(), Some(expected));
+    }
+}
+
+/// What the next attempt needs to know.
+#[test]
+fn a_failure_says_what_its_tools_returned() {
+    let error = ScriptError { message: "dirs.split is not a function".to_owned(), ..ScriptError::default() };
+    let mut result = failed(error);
+    let returned = |tool: &str, shape: &str| ReturnedShape {
+        server: "fs".to_owned(),
+        tool: tool.to_owned(),
+        shape: shape.to_owned(),
+    };
+    result.tool_calls = vec![call("list", ToolCallStatus::Ok)];
+    result.returned = vec![returned("list", "{content: string}")];
+    result.usage.tool_calls = 1;
+    let shown = answer(&result);
+    assert!(
+        text(&shown).ends_with("\n[calls] mcp__fs__list ×1 (2.0 ms) → {content: string}"),
+        "{}",
+        text(&shown)
+    );
+    assert_eq!(shown.structured["toolCallSummary"][0]["returned"], "{content: string}");
+    result.tool_calls.push(call("read", ToolCallStatus::Ok));
+    result.tool_calls.push(call("write", ToolCallStatus::Failed(ToolErrorCode::ToolError)));
+    result.returned.push(returned("read", "{id: number, text?: string}[]"));
+    let shown = answer(&result);
+    let expected = "\n[calls]\nmcp__fs__list ×1 (2.0 ms) → {content: string}\n\
+        mcp__fs__read ×1 (2.0 ms) → {id: number, text?: string}[]\nmcp__fs__write ×1 (1 failed, 2.0 ms)";
+    assert!(text(&shown).ends_with(expected), "{}", text(&shown));
 }
 
 #[test]
@@ -145,7 +210,7 @@ fn a_value_that_is_too_long_is_replaced() {
     assert_eq!(truncated["characters"], 60_010);
     assert!(truncated["head"].as_str().unwrap().starts_with(r#"{"rows":["row","row""#));
     assert!(truncated["tail"].as_str().unwrap().ends_with(r#""row"]}"#));
-    assert_eq!(text(&answer).lines().filter(|line| line.contains("cx://runs/abc/value")).count(), 1);
+    assert_eq!(text(&answer).lines().filter(|line| line.contains("is in cx://runs/abc/value")).count(), 1);
     assert!(text(&answer).chars().count() < 25_200);
     // JSON and TOON encode the structured content, so they are no longer than it is.
     for format in [Format::Json, Format::Toon] {
@@ -205,6 +270,49 @@ fn emitted_blocks_follow_the_text() {
     assert_eq!(serde_json::to_value(&answer.content[101]).unwrap()["text"], "200 more blocks were emitted");
 }
 
+/// The names of the fields of an object, or of the `properties` of a schema.
+fn names(object: &Value) -> BTreeSet<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// No field is sent that the schema does not name, and it names none that is never sent.
+#[test]
+fn the_output_schema_names_the_fields_that_are_sent() {
+    let error = ScriptError {
+        code: ErrorCode::RuntimeError,
+        message: "no".to_owned(),
+        name: Some("TypeError".to_owned()),
+        stack: Some("TypeError: no".to_owned()),
+        line: Some(1),
+        column: Some(1),
+        source_line: Some("no()".to_owned()),
+        hint: Some("yes()".to_owned()),
+        tool_code: Some(ToolErrorCode::RateLimited),
+        retry_after: Some(Duration::from_secs(1)),
+    };
+    let mut failed = printing(failed(error), &[&"x".repeat(30_000)]);
+    failed.tool_calls = (0..60).map(|tool| call(&format!("tool{tool}"), ToolCallStatus::Ok)).collect();
+    let arguments = Json::from(json!({ "text": "x".repeat(20_000) }));
+    let planned = PlannedCall { server: "fs".to_owned(), tool: "write".to_owned(), arguments };
+    failed.planned_calls = Some(vec![planned; 2]);
+    failed.usage = Usage {
+        wall_time: Duration::from_millis(2),
+        approval_time: Duration::from_millis(1),
+        tool_calls: 60,
+        output_bytes_dropped: 1,
+        planned_calls_dropped: 1,
+        ..Usage::default()
+    };
+    let short = emitting(returned(json!(1)), vec![json!({ "type": "text", "text": "x" })]);
+    let long = returned(json!("x".repeat(30_000)));
+    let answers = [&failed, &short, &long]
+        .map(|result| Draft::new(result).answer(Format::Text, Some("abc")).structured);
+    let sent: BTreeSet<&str> = answers.iter().flat_map(names).collect();
+    let schema = output_schemas::run();
+    assert_eq!(sent, names(&schema["properties"]));
+    assert_eq!(names(&answers[0]["error"]), names(&schema["properties"]["error"]["properties"]));
+}
+
 /// Examples from section 4.4 of the TOON specification.
 #[test]
 fn toon_as_its_specification_has_it() {
@@ -228,4 +336,9 @@ fn a_refusal_says_what_to_do() {
     let error = json!({ "code": "INVALID_ARGUMENTS", "message": "`code` is missing", "hint": "add it" });
     assert_eq!(refusal.structured, json!({ "success": false, "error": error }));
     assert!(refusal.is_error);
+    let later = refusal_for_now(Format::Text, "RATE_LIMITED", "too many", Duration::from_micros(1_500));
+    assert_eq!(text(&later), "RATE_LIMITED: too many\ntry again after 1.5 ms");
+    let error = json!({ "code": "RATE_LIMITED", "message": "too many", "retryAfterMs": 1.5 });
+    assert_eq!(later.structured, json!({ "success": false, "error": error }));
+    assert!(later.is_error);
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn read(arguments: Value) -> Result<RunArguments, String> {
+fn read(arguments: Value) -> Result<RunArguments, InvalidArguments> {
     let Value::Object(arguments) = arguments else { panic!("an object") };
     RunArguments::read(arguments, None)
 }
@@ -52,24 +52,45 @@ fn sessions_that_can_be() {
         assert_eq!(read.session.as_deref(), Some(handle));
     }
     for (handle, expected) in [
-        (json!(""), "1 to 128 characters: 0"),
         (json!("x".repeat(129)), "1 to 128 characters: 129"),
         (json!("a\nb"), "that can be seen"),
         (json!("a\u{202e}b"), "that can be seen"),
         (json!("a\u{0}"), "that can be seen"),
         (json!(7), "a string: 7"),
     ] {
-        let problem = read(json!({ "code": "", "session": handle })).unwrap_err();
+        let problem = read(json!({ "code": "", "session": handle })).unwrap_err().to_string();
         assert!(problem.starts_with("`session`: expected ") && problem.contains(expected), "{problem}");
     }
     assert_eq!(read(json!({ "code": "", "session": null, "dryRun": null })).unwrap().session, None);
-    let problem = read(json!({ "code": "", "dryRun": "yes" })).unwrap_err();
+    let problem = read(json!({ "code": "", "dryRun": "yes" })).unwrap_err().to_string();
     assert_eq!(problem, "`dryRun`: expected true or false: \"yes\"");
 }
 
 #[test]
+fn the_cpu_time_follows_the_timeout_up_to_the_operators_maximum() {
+    let seconds = |[wall, cpu]: [u64; 2]| Limits {
+        wall_time: Duration::from_secs(wall),
+        cpu_time: Duration::from_secs(cpu),
+        ..Limits::default()
+    };
+    for (timeout, max, expected) in [
+        (None, [600, 600], [30, 10]),
+        (Some(60), [600, 600], [60, 60]),
+        // Less time than the default for computing is no reason to lower that.
+        (Some(5), [600, 600], [5, 10]),
+        (Some(60), [40, 600], [40, 40]),
+        (Some(60), [600, 10], [60, 10]),
+        (Some(60), [600, 20], [60, 20]),
+    ] {
+        let arguments = RunArguments { timeout: timeout.map(Duration::from_secs), ..RunArguments::default() };
+        let limits = arguments.limits(seconds([30, 10]), &seconds(max));
+        assert_eq!(limits, seconds(expected), "{timeout:?} {max:?}");
+    }
+}
+
+#[test]
 fn every_problem_is_told_at_once() {
-    let problem = read(json!({ "kode": "x", "timeoutMs": "soon" })).unwrap_err();
+    let problem = read(json!({ "kode": "x", "timeoutMs": "soon" })).unwrap_err().to_string();
     let expected = "unknown parameter `kode`; did you mean `code`?; \
         `timeoutMs`: expected a whole number of milliseconds from 1 to 600000: \"soon\"; \
         `code` is missing: expected the script's source, a string";
@@ -78,8 +99,72 @@ fn every_problem_is_told_at_once() {
 
 #[test]
 fn what_came_is_shown_in_few_words() {
-    let problem = read(json!({ "code": "x", "timeoutMs": "x".repeat(10_000) })).unwrap_err();
+    let problem = read(json!({ "code": "x", "timeoutMs": "x".repeat(10_000) })).unwrap_err().to_string();
     assert!(problem.len() < 200, "{problem}");
-    let problem = read(json!({ "code": "x", "y".repeat(10_000): 1 })).unwrap_err();
+    let problem = read(json!({ "code": "x", "y".repeat(10_000): 1 })).unwrap_err().to_string();
     assert!(problem.len() < 300, "{problem}");
+}
+
+/// What strict modes of models fill in where the model has nothing to say.
+#[test]
+fn neutral_values_are_values_that_were_not_given() {
+    let plain = read(json!({ "code": "x" })).unwrap();
+    for (name, neutral) in [
+        ("input", json!(null)),
+        ("allowedTools", json!(null)),
+        ("timeoutMs", json!(0)),
+        ("timeoutMs", json!(0.0)),
+        ("timeoutMs", json!(null)),
+        ("maxToolCalls", json!(null)),
+        ("session", json!("")),
+        ("session", json!(null)),
+        ("dryRun", json!(false)),
+        ("dryRun", json!(null)),
+        ("permissions", json!({})),
+        ("permissions", json!(null)),
+        ("permissions", json!({ "read": [], "write": null, "net": false, "env": {}, "run": "" })),
+        ("enableSampling", json!(false)),
+        ("enableSampling", json!(null)),
+        ("skipDangerousPatternCheck", json!(false)),
+        ("skipDangerousPatternCheck", json!(true)),
+        ("skipDangerousPatternCheck", json!(null)),
+    ] {
+        assert_eq!(read(json!({ "code": "x", name: neutral })).as_ref(), Ok(&plain), "{name}: {neutral}");
+    }
+    let Value::Object(detached) = json!({ "code": "x", "input": null }) else { panic!("an object") };
+    assert_eq!(RunArguments::read(detached.clone(), Some(Value::Null.into())).as_ref(), Ok(&plain));
+    let given = RunArguments::read(detached, Some(json!([1]).into())).unwrap();
+    assert_eq!(given.input, Some(json!([1]).into()));
+}
+
+/// A restriction that is read as none would allow what the client has forbidden.
+#[test]
+fn an_empty_list_of_tools_allows_none() {
+    assert_eq!(read(json!({ "code": "", "allowedTools": [] })).unwrap().allowed_tools, Some(Vec::new()));
+}
+
+#[test]
+fn what_others_have_is_refused_where_it_asks_for_something() {
+    for (name, value, expected) in [
+        ("permissions", json!({ "read": [], "net": ["example.com"] }), "neither files nor network"),
+        ("permissions", json!({ "net": true }), "neither files nor network"),
+        ("permissions", json!("all"), "neither files nor network"),
+        ("enableSampling", json!(true), "cannot ask a language model"),
+        ("skipDangerousPatternCheck", json!("eval"), "there is no such check"),
+    ] {
+        let problem = read(json!({ "code": "", name: value })).unwrap_err().to_string();
+        let start = format!("`{name}`: ");
+        assert!(problem.starts_with(&start) && problem.contains(expected), "{problem}");
+    }
+}
+
+#[test]
+fn many_problems_are_counted() {
+    let unknown = (0..1_000).map(|number| (format!("x{number}"), json!(1)));
+    let problem = RunArguments::read(unknown.collect(), None).unwrap_err().to_string();
+    assert!(
+        problem.starts_with("unknown parameter `x0`") && problem.ends_with("; and 981 more"),
+        "{problem}"
+    );
+    assert!(problem.len() < 5_000, "{}", problem.len());
 }

@@ -60,6 +60,14 @@ impl IndexedList {
         self.changed.get().is_some_and(HashSet::is_empty)
     }
 
+    /// Whether scripts that write `name` call the tool at `position`.
+    pub(crate) fn refers_to(&self, name: &str, position: usize) -> bool {
+        match self.exact.get(name) {
+            Some(&exact) => exact == position,
+            None => self.identifiers.get(name) == Some(&Identified::Tool(position)),
+        }
+    }
+
     /// The position of the tool that `tool` names on `server`: exactly, else as an identifier.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::Catalog;
 use super::list::preview_name;
 use super::resolved::ResolvedTool;
 use crate::tools::error::{ToolError, ToolErrorCode};
-use crate::tools::names::{split_full_name, suggestion};
+use crate::tools::names::split_full_name;
 
 impl Catalog {
     /// Resolves a server's and a tool's name: as exact names, else as identifiers in either
@@ -116,13 +116,13 @@ impl Catalog {
     }
 
     fn unknown_full_name(&self, name: &str) -> ToolError {
-        let names = self.server_names().map(AsRef::as_ref);
-        let message = match split_full_name(name).next() {
-            Some((server, _)) => {
-                format!("no server `{}`{}", preview_name(server), suggestion(server, "servers", names))
+        match split_full_name(name).next() {
+            Some((server, _)) => self.unknown_server(server),
+            None => {
+                let message =
+                    format!("expected a full name as `mcp__server__tool`: `{}`", preview_name(name));
+                ToolError::new(ToolErrorCode::ToolNotFound, message)
             }
-            None => format!("expected a full name as `mcp__server__tool`: `{}`", preview_name(name)),
-        };
-        ToolError::new(ToolErrorCode::ToolNotFound, message)
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::tools::arguments::ArgumentCheck;
 use crate::tools::declarations::{self, ToolTypes};
 use crate::tools::dispatch::{ToolDefinition, ToolDispatcher};
 use crate::tools::error::ToolError;
-use crate::tools::names::full_name;
+use crate::tools::names::{full_name, python_name};
 use crate::tools::result::ToolResult;
 use crate::tools::sample;
 use crate::tools::schema::Schema;
@@ -67,19 +67,23 @@ impl ResolvedTool {
         is_unknown.then(shape).flatten()
     }
 
-    /// Records the shape of a result, if the server declares no output schema.
-    pub(crate) fn observe(&self, result: &Json) {
+    /// Records the shape of a result, if the server declares no output schema. Returns the shape if
+    /// it was made.
+    pub(crate) fn observe(&self, result: &Json) -> Option<Shape> {
         if self.definition().output_schema.is_some() {
-            return;
+            return None;
         }
         let observed = &self.listed_by.options.observed;
         let identity = self.listed_by.identity.as_deref();
+        if !observed.wants(&self.server, identity, &self.tool) {
+            return None;
+        }
         // The result is parsed outside the lock, so that other callers do not wait.
-        if observed.wants(&self.server, identity, &self.tool)
-            && observed.record(&self.server, identity, &self.tool, Shape::from_text(result))
-        {
+        let shape = Shape::from_text(result);
+        if observed.record(&self.server, identity, &self.tool, shape.clone()) {
             observed.save_soon(self.listed_by.options.runtime.as_ref());
         }
+        Some(shape)
     }
 
     /// The tool as a TypeScript function, on one line.
@@ -92,6 +96,14 @@ impl ResolvedTool {
     pub(crate) fn declaration(&self) -> String {
         let observed = self.observed();
         declarations::declaration(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+    }
+
+    /// The name of the tool in Python scripts: its identifier, or the exact name if the identifier
+    /// is another tool's too.
+    pub(crate) fn python_alias(&self) -> String {
+        let identifier = python_name(&self.tool);
+        let is_own = self.tools.refers_to(&identifier, self.position);
+        if is_own { identifier } else { self.tool.to_string() }
     }
 
     /// The compiled check of the tool's arguments; `None` if its schema cannot be used for one.
@@ -153,10 +165,13 @@ impl ResolvedTool {
 
     /// Name, server and description only.
     pub(crate) fn summary(&self) -> Value {
-        json!({
-            "name": full_name(&self.server, &self.tool),
-            "server": &*self.server,
-            "description": self.definition().description.clone().unwrap_or_default(),
-        })
+        let mut summary = self.name_and_server();
+        summary["description"] = self.definition().description.clone().unwrap_or_default().into();
+        summary
+    }
+
+    /// The full name and the server.
+    pub(crate) fn name_and_server(&self) -> Value {
+        json!({ "name": full_name(&self.server, &self.tool), "server": &*self.server })
     }
 }

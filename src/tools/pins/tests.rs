@@ -57,7 +57,7 @@ fn di_166_every_part_of_a_definition_counts() {
         let changes = pins.changes().unwrap();
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].changed_parts(), [part]);
-        assert_eq!(changes[0].accepted.as_ref(), Some(&base));
+        assert_eq!(changes[0].pinned.as_ref(), Some(&base));
         // The difference remains after another check. It is gone when the server reverts it or the
         // user accepts it.
         assert_eq!(pins.check("mail", &list(std::slice::from_ref(&changed))).unwrap().len(), 1);

@@ -30,6 +30,8 @@ fn allow_and_deny_table() {
     check(None, &[], ("fs", "read"), true);
     check(Some(&[]), &[], ("fs", "read"), false);
     check(Some(&["*"]), &[], ("fs", "read"), true);
+    check(Some(&["mcp__*"]), &[], ("fs", "read"), true);
+    check(Some(&["mcp__*"]), &["mcp__*"], ("fs", "read"), false);
     check(Some(&["fs.*"]), &[], ("fs", "read"), true);
     check(Some(&["fs.*"]), &[], ("fsx", "read"), false);
     check(Some(&["fs.read"]), &[], ("fs", "read_all"), false);
@@ -74,11 +76,13 @@ fn a_server_that_no_pattern_can_reach() {
     assert!(policy(None, &["fs.read"]).may_permit_server("fs"));
     assert!(!policy(Some(&["git.*"]), &[]).may_permit_server("fs"));
     assert!(!policy(Some(&[]), &[]).may_permit_server("fs"));
+    assert!(policy(Some(&["mcp__*"]), &[]).may_permit_server("fs"));
+    assert!(!policy(None, &["mcp__*"]).may_permit_server("fs"));
 }
 
 #[test]
 fn a_pattern_that_could_mean_two_things_is_refused() {
-    for text in ["fs*", "fs", "", ".read", "fs.", "mcp__fs"] {
+    for text in ["fs*", "fs", "", ".read", "fs.", "mcp__fs", "mcp__fs*", "mcp__"] {
         let error = Policy::new(&ToolRules::new().allow([text])).unwrap_err().to_string();
         assert!(error.contains("server.tool"), "{text}: {error}");
     }

@@ -233,6 +233,12 @@ impl Node {
         1 + self.children().map(Self::count).sum::<usize>()
     }
 
+    /// Whether an object here or below has a field of this name.
+    pub(crate) fn has_field(&self, name: &str) -> bool {
+        self.fields.as_ref().is_some_and(|fields| fields.contains_key(name))
+            || self.children().any(|child| child.has_field(name))
+    }
+
     fn children(&self) -> impl Iterator<Item = &Self> {
         let fields = self.fields.iter().flat_map(BTreeMap::values).map(|field| &field.node);
         fields.chain(self.elements.as_deref()).chain(self.values.as_deref())

@@ -134,10 +134,58 @@ fn no_value_is_kept() {
         json!({"password": secret, "nested": [{"pin": 987_654_321, "note": secret, "when": 0.123_456_789}], secret.repeat(5): 1, "k": {format!("{secret}@x"): secret}}),
     ];
     let shape = shape(&results);
-    for text in [serde_json::to_string(&shape).unwrap(), shape.to_schema().to_string(), format!("{shape:?}")]
-    {
+    for text in [
+        serde_json::to_string(&shape).unwrap(),
+        shape.to_schema().to_string(),
+        format!("{shape:?}"),
+        shape.render(1_000),
+    ] {
         for value in [secret, "987654321", "0.123456789", "987_654"] {
             assert!(!text.contains(value), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_shape_is_a_short_text() {
+    for (results, expected) in [
+        (vec![json!({"content": "text"})], "{content: string}"),
+        (vec![json!("text"), json!(null)], "string | null"),
+        (vec![json!([])], "[]"),
+        (vec![json!({})], "{}"),
+        (vec![json!([1, 2.5, "x"])], "(number | string)[]"),
+        (vec![json!([{"id": 1, "tags": ["x"]}, {"id": 2}])], "{id: number, tags?: string[]}[]"),
+        (vec![json!([{"a": null}, {"a": 1}])], "{a: number | null}[]"),
+        (vec![json!([[1], null])], "(number[] | null)[]"),
+        (vec![json!({"2024-01-01": {"a": true}})], "{[key]: {a: boolean}}"),
+        (vec![json!({"full name": 1}), json!("text")], "{\"full name\": number} | string"),
+    ] {
+        assert_eq!(shape(&results).render(300), expected);
+    }
+}
+
+/// Inner levels are left out first, so that all outer fields can be read.
+#[test]
+fn the_text_of_a_shape_is_bounded() {
+    let deep = json!({"alpha": {"inner": {"leaf": 1}}, "beta": [{"inner": {"leaf": 1}}], "gamma": {}});
+    let deep = shape(&[deep]);
+    assert_eq!(
+        deep.render(300),
+        "{alpha: {inner: {leaf: number}}, beta: {inner: {leaf: number}}[], gamma: {}}"
+    );
+    assert_eq!(deep.render(60), "{alpha: {inner: {…}}, beta: {inner: {…}}[], gamma: {}}");
+    assert_eq!(deep.render(40), "{alpha: {…}, beta: {…}[], gamma: {}}");
+    assert_eq!(deep.render(20), "{alpha: {…}, beta: …");
+    let mut nested = json!(1);
+    for _ in 0..200 {
+        nested = json!({"array": [nested], "ünder": "x"});
+    }
+    let fields: Map<String, Value> =
+        (b'a'..=b'z').map(|letter| (char::from(letter).into(), json!(1))).collect();
+    for value in [nested, Value::Object(fields)] {
+        for max in [0, 1, 5, 50, 100] {
+            let text = shape(std::slice::from_ref(&value)).render(max);
+            assert!(text.chars().count() <= max.max(1), "{max}: {text}");
         }
     }
 }

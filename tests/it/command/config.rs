@@ -323,7 +323,8 @@ fn a_run_uses_what_is_configured_unless_files_are_named() {
     let user = r#"{"mcpServers": {"a": {"command": "sh"}}, "deny": ["a.*"]}"#;
     let place = Place::new()
         .file("home/.config/cx/config.json", user)
-        .file("work/named.json", r#"{"mcpServers": {"b": {"command": "sh"}}}"#);
+        .file("work/named.json", r#"{"mcpServers": {"b": {"command": "sh"}}}"#)
+        .file("work/same.json", r#"{"mcpServers": {"a": {"command": "cat"}}}"#);
     let code = |arguments: &[&str]| {
         let script = "return call_tool('a', 'x', {}).error.code";
         let output = place.cx(&[&["run", "-e", script], arguments].concat());
@@ -331,6 +332,45 @@ fn a_run_uses_what_is_configured_unless_files_are_named() {
     };
     assert_eq!(code(&[]), "\"TOOL_DENIED\"");
     assert_eq!(code(&["--mcp-config", "named.json"]), "\"TOOL_NOT_FOUND\"");
+    // A named file replaces the servers, and not what the user denies.
+    assert_eq!(code(&["--mcp-config", "same.json"]), "\"TOOL_DENIED\"");
+}
+
+/// What people have from code-executor-mcp and mcpproxy ends no command with status 2.
+#[test]
+fn files_of_other_programs_are_read() {
+    let seed = json!({
+        "version": 1, "mcpConfigPath": "./.mcp.json",
+        "security": { "allowRead": ["/x"], "maxTimeoutMs": 1_000_000, "enableAuditLog": true },
+        "executors": { "typescript": { "enabled": true, "denoPath": "deno" } },
+    });
+    let proxy = json!({
+        "listen": "127.0.0.1:8080", "enable_code_execution": true, "code_execution_timeout_ms": 300,
+        "mcpServers": [{ "name": "a", "command": "sh", "enabled": true }],
+    });
+    let place = Place::new().file("home/.code-executor.json", &seed).file("work/mcp_config.json", &proxy);
+    let output = place.cx(&["run", "-e", "return 1"]);
+    assert_eq!((output.status.code(), stdout(&output).trim()), (Some(0), "1"), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert_eq!(said.matches("warning[").count(), 1, "{said}");
+    assert!(
+        said.contains("`security.allowRead`, `security.enableAuditLog`, `executors.typescript.denoPath`")
+    );
+    let output = place.cx(&["run", "--mcp-config", "mcp_config.json", "-e", "for (;;);"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("`listen`"), "{}", stderr(&output));
+    let output = place
+        .command(&["run", "-e", "return 1"])
+        .env("POOL_MAX_CONCURRENT", "many")
+        .env("ALLOWED_PROJECTS", "/x:/y")
+        .env("ENABLE_AUDIT_LOG", "true")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(
+        said.contains("`ALLOWED_PROJECTS`, `ENABLE_AUDIT_LOG`") && said.contains("`POOL_MAX_CONCURRENT`")
+    );
 }
 
 #[test]

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    BoxFuture, CallHook, Error, ErrorCode, Executor, HookedCall, Json, Limits, McpServer, RunEvent, Script,
-    ToolError, ToolErrorCode, ToolRules,
+    BoxFuture, CallHook, Error, ErrorCode, Executor, HookedCall, Json, Limits, McpServer, RuleList, RunEvent,
+    Script, ToolError, ToolErrorCode, ToolRules,
 };
 use serde_json::{Value, json};
 
@@ -141,6 +141,26 @@ async fn python_is_checked_too() {
 }
 
 #[tokio::test]
+async fn a_removed_server_takes_its_rules_along() {
+    let executor = Executor::builder().deny(["x.secret"]).build().unwrap();
+    let mut server = McpServer::stdio("x", "/no/such/program");
+    server.rules = ToolRules::new().deny(["count"]);
+    executor.add_server(server).unwrap();
+    let code = async |tool: &str| {
+        let source = format!("const r = call_tool('x', '{tool}', {{}}); return r.error?.code ?? r.result");
+        executor.run(Script::typescript(source)).await.unwrap().value().cloned().unwrap()
+    };
+    assert_eq!(code("count").await, json!("TOOL_DENIED"));
+    assert!(executor.remove_server("x").await);
+    for name in ["x.count", "x.secret"] {
+        executor.add_tool(name, Value::Null, |_: Value| async { Ok::<_, String>(1) }).unwrap();
+    }
+    assert_eq!(code("count").await, json!(1));
+    // The executor's own rules stay.
+    assert_eq!(code("secret").await, json!("TOOL_DENIED"));
+}
+
+#[tokio::test]
 async fn a_name_is_given_to_one_server() {
     let executor = Executor::builder().dispatcher(Mock::default()).build().unwrap();
     let server = |name: &str| McpServer::stdio(name, "/no/such/program");
@@ -217,7 +237,7 @@ async fn combined_rules_never_widen() {
     assert_eq!(allowed(wider).await, json!([true, false, false]));
     assert_eq!(executor.server_names(), ["mock"]);
     let refused = Executor::builder().allow(["no pattern"]).build();
-    assert!(matches!(refused, Err(Error::InvalidOptions { option: "allow", .. })));
+    assert!(matches!(refused, Err(Error::InvalidPattern { list: RuleList::Allow, .. })));
     let declared = Script::typescript("1").rules(ToolRules::new().read_only(["mock.*"]));
     assert!(matches!(executor.run(declared).await, Err(Error::InvalidOptions { option: "read_only", .. })));
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cx::{
-    CancellationToken, Error, ErrorCode, Executor, Limits, Output, Script, ToolCallStatus, ToolErrorCode,
+    CancellationToken, Error, ErrorCode, Executor, Limits, Output, RuleList, Script, ToolCallStatus,
+    ToolErrorCode,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -291,7 +292,7 @@ fn options_are_checked() {
     let error = futures::executor::block_on(executor.run(script)).unwrap_err();
     assert!(matches!(error, Error::InvalidOptions { option: "memory_bytes", .. }));
     let error = futures::executor::block_on(executor.run(Script::typescript("1").deny(["x"]))).unwrap_err();
-    assert!(matches!(error, Error::InvalidOptions { option: "deny", .. }));
+    assert!(matches!(error, Error::InvalidPattern { list: RuleList::Deny, .. }));
 }
 
 /// THREATS 140, 144, 170 and 145: one function in Rust decides, whatever the way in.

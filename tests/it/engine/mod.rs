@@ -1,9 +1,13 @@
 //! What scripts can do in both engines, what stops them, and what they must not reach.
 
+/// The resolution of the clocks that scripts read.
+mod clocks;
 /// The examples for embedders, and what they promise.
 mod embedding;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
+/// Fuel: the limit of Python that depends on no clock.
+mod fuel;
 /// Built-in functions that V8 does not interrupt, by number.
 mod guards;
 /// Values that are printed: how they look, and attacks on the code that prints them.
@@ -14,6 +18,8 @@ mod library;
 mod limits;
 /// Memory that no engine's meter sees, by number.
 mod memory_threats;
+/// Scripts that were written for another host with Python.
+mod python_bridge;
 /// Attacks of THREATS group PX: out of the interpreter, and through the host functions.
 mod python_escape;
 /// The first Python run of a machine.

@@ -28,7 +28,7 @@ enum Person {
 }
 
 /// A directory to be at home in, with two upstream servers: one that is well, and one that hangs in its calls.
-fn home() -> TempDir {
+pub(super) fn home() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let server = |name: &str, mode: &str| {
         let notes = home.path().join(name);
@@ -41,7 +41,7 @@ fn home() -> TempDir {
 }
 
 /// The arguments of `cx` for a client that lives in `home`.
-fn serve(home: &Path) -> [String; 5] {
+pub(super) fn serve(home: &Path) -> [String; 5] {
     let config = home.join("mcp.json").display().to_string();
     ["serve".into(), "--mcp-config".into(), config, "--ask".into(), "well.count".into()]
 }
@@ -111,7 +111,7 @@ async fn check_over_http(mut client: Command, protocol: &str, person: Person, ca
 }
 
 /// What a client says that it saw.
-fn seen(client: &mut Command, home: &Path) -> Value {
+pub(super) fn seen(client: &mut Command, home: &Path) -> Value {
     let (status, printed, complaints) = output(client, home);
     assert!(status.success(), "{status}: {complaints}");
     // Some write their own logs to stdout.
@@ -120,7 +120,7 @@ fn seen(client: &mut Command, home: &Path) -> Value {
 }
 
 /// Compares field by field, so that a failure shows the one that differs.
-fn similar(seen: &Value, expected: &Value) {
+pub(super) fn similar(seen: &Value, expected: &Value) {
     for (name, expected) in expected.as_object().unwrap() {
         assert_eq!(&seen[name], expected, "{name}");
     }

@@ -111,7 +111,7 @@ async fn check_everything(listening_at: &Listening, kind: HttpKind) {
     assert_eq!(executor.connect_servers().await, [("remote".to_owned(), Ok(()))]);
     let names =
         value(&executor, "return (await discoverMCPTools({})).map((tool) => tool.name)", Value::Null).await;
-    assert_eq!(names.as_array().unwrap().len(), 13, "{names}");
+    assert_eq!(names.as_array().unwrap().len(), 15, "{names}");
     assert_eq!(call(&executor, "remote", "echo", json!({ "message": "hi" })).await["result"], "Echo: hi");
     assert_eq!(revision(&executor), "2025-11-25");
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cx::{Executor, McpServer};
+use cx::{ElicitationAnswer, ElicitationMode, ElicitationRequest, Executor, McpServer, Script};
 use serde_json::{Value, json};
 
 use crate::support::interop::{call, everything, executor, node, python, value};
@@ -17,11 +17,12 @@ fn time() -> Executor {
 }
 
 /// All that server-everything offers to cx, with arguments and what the answer must contain.
-/// `simulate-research-query` answers only as a task, which cx does not ask for; it says so.
+/// `simulate-research-query` answers only as a task, which cx does not ask for; it says so. The two that ask
+/// the user say that nobody can be asked.
 ///
-/// Not offered are the tools that ask the client something, because cx declares none of these
-/// capabilities: roots (`get-roots-list`), sampling (`trigger-sampling-request` and its `-async`) and
-/// elicitation (`trigger-elicitation-request`, its `-async` and `trigger-url-elicitation`).
+/// Not offered are the tools that need what cx does not declare: sampling (`trigger-sampling-request` and its
+/// `-async`), tasks (`trigger-elicitation-request-async`), and roots where none are configured
+/// (`get-roots-list`).
 const EVERYTHING: &[(&str, &str, &str)] = &[
     ("echo", r#"{"message":"hello"}"#, r#""result":"Echo: hello""#),
     ("get-annotated-message", r#"{"messageType":"error","includeImage":true}"#, r#""type":"image""#),
@@ -40,7 +41,13 @@ const EVERYTHING: &[(&str, &str, &str)] = &[
     ("toggle-subscriber-updates", "{}", "Started simulated"),
     ("trigger-long-running-operation", r#"{"duration":0.2,"steps":2}"#, "operation completed"),
     ("simulate-research-query", r#"{"topic":"x"}"#, "requires task augmentation"),
+    ("trigger-elicitation-request", "{}", "nobody can be asked here"),
+    ("trigger-url-elicitation", r#"{"url":"https://example.com/"}"#, "nobody can be asked here"),
 ];
+
+/// Those of them that fail.
+const FAILING: &[&str] =
+    &["simulate-research-query", "trigger-elicitation-request", "trigger-url-elicitation"];
 
 #[tokio::test]
 async fn every_tool_of_server_everything_answers() {
@@ -56,9 +63,48 @@ async fn every_tool_of_server_everything_answers() {
     for (tool, arguments, expected) in EVERYTHING {
         let arguments = serde_json::from_str(arguments).unwrap();
         let answer = call(&executor, "everything", tool, arguments).await;
-        assert_eq!(answer["ok"], *tool != "simulate-research-query", "{tool}: {answer}");
+        assert_eq!(answer["ok"], !FAILING.contains(tool), "{tool}: {answer}");
         assert!(answer.to_string().contains(expected), "{tool}: {answer}");
     }
+    executor.close().await;
+}
+
+/// The reference server's form has every kind of field.
+#[tokio::test]
+async fn the_user_answers_server_everything() {
+    let root = cx::Root::from_directory("/srv/project").unwrap();
+    let arguments = [node("server-everything"), "stdio".to_owned()];
+    let executor = executor(McpServer::stdio("everything", "node").args(arguments).root(root));
+    let ask = async |source: &str| {
+        let script = Script::typescript(source).elicitor(|request: ElicitationRequest| async move {
+            assert_eq!(request.server, "everything");
+            let filled = match request.mode {
+                ElicitationMode::Form(form) => {
+                    assert_eq!(form.fields.len(), 13);
+                    json!({ "name": "Ada", "titledMultipleSelectEnum": ["fish-2", "fish-3"] })
+                }
+                _ => json!({}),
+            };
+            ElicitationAnswer::Accept(filled.as_object().cloned().unwrap())
+        });
+        let result = executor.run(script).await.unwrap();
+        result.value().unwrap_or_else(|| panic!("{}", result.to_json())).to_string()
+    };
+    let said = ask("return tools.everything.triggerElicitationRequest({})").await;
+    for part in
+        ["- Name: Ada", "- Favorite Integer: 42", "fish-3", "pet-1", "It was a dark and stormy night."]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = ask("return tools.everything.triggerUrlElicitation({ url: 'https://example.com/' })").await;
+    assert!(said.contains("completed the URL elicitation flow"), "{said}");
+    // It wants an address opened before it answers, and the call is made again when that is done.
+    let twice = "const url = { url: 'https://example.com/', errorPath: true };
+        try { await tools.everything.triggerUrlElicitation(url) } catch (error) { console.log(error.message) }
+        return tools.everything.triggerUrlElicitation(url)";
+    assert!(ask(twice).await.contains("completed the URL elicitation flow"));
+    let said = ask("return tools.everything.getRootsList({})").await;
+    assert!(said.contains("URI: file:///srv/project"), "{said}");
     executor.close().await;
 }
 

@@ -2,6 +2,8 @@
 
 /// Approval by the client: elicitation, and pending input of the stateless revision.
 mod approval;
+/// Questions of upstream servers, passed on to the client.
+mod elicitation;
 /// The same over HTTP: its clients, what they see, and how it ends.
 mod http;
 /// The same over HTTP, with clients that break rules.

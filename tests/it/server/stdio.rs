@@ -47,6 +47,29 @@ fn every_revision_with_a_handshake() {
     client.end();
 }
 
+/// An agent cannot trust a file, but it can tell the user what is missing.
+#[test]
+fn promise_103_an_untrusted_file_is_told_to_the_agent() {
+    let first = Start::new().spawn();
+    let entry = json!({ "mcpServers": { "x": { "command": "sh" } } });
+    std::fs::write(first.directory().join(".mcp.json"), entry.to_string()).unwrap();
+    let mut client = Start::new().config("strict", json!(false)).beside(&first).spawn();
+    let answer = client.initialize("2025-11-25");
+    let told = |text: &Value| {
+        let text = text.as_str().unwrap();
+        assert!(text.contains("`.mcp.json`") && text.contains("`cx trust .mcp.json`"), "{text}");
+    };
+    told(&answer["result"]["instructions"]);
+    told(&client.health()["hint"]);
+    let failed = client.run("await tools.x.y({})");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("there are no servers"), "{failed}");
+    told(&failed["error"]["message"]);
+    told(&client.run("return call_tool('x', 'y', {}).error.message")["value"]);
+    told(&client.run("return await callMCPTool('mcp__x__y', {}).catch((error) => error.message)")["value"]);
+    client.end();
+    first.end();
+}
+
 #[test]
 fn a_client_without_a_handshake() {
     let mut client = Start::new().spawn();
@@ -95,15 +118,25 @@ fn the_list_of_tools_is_small_and_always_the_same() {
         let start = names.iter().fold(Start::new(), |start, name| start.server(name, &["silent"]));
         start.spawn().shaken()
     };
-    let mut most = 0;
+    // The whole list, and what of it clients show to models.
+    let (mut most, mut most_shown) = (0, 0);
+    let mut measure = |label: &str, mut list: Value| {
+        let tokens = |list: &Value| tokenizer.encode_ordinary(&list.to_string()).len();
+        let whole = tokens(&list);
+        for tool in list["tools"].as_array_mut().unwrap() {
+            tool.as_object_mut().unwrap().shift_remove("outputSchema");
+        }
+        let shown = tokens(&list);
+        println!("{label}: {whole} tokens, {shown} without output schemas");
+        most = most.max(whole);
+        most_shown = most_shown.max(shown);
+    };
     for count in [0, 1, 3, 5, 6] {
         let mut client = start(&names[..count]);
         let list = client.request("tools/list", json!({}))["result"].to_string();
         assert_eq!(client.request("tools/list", json!({}))["result"].to_string(), list);
         assert_eq!(start(&names[..count]).request("tools/list", json!({}))["result"].to_string(), list);
-        let tokens = tokenizer.encode_ordinary(&list).len();
-        println!("{count} servers: {tokens} tokens");
-        most = most.max(tokens);
+        measure(&format!("{count} servers"), serde_json::from_str(&list).unwrap());
         assert_eq!(list.contains("github"), count > 0);
         assert_eq!(list.contains(" and 1 more."), count > 5, "{list}");
     }
@@ -111,10 +144,10 @@ fn the_list_of_tools_is_small_and_always_the_same() {
     let odd: Vec<String> =
         (0..9_u32).map(|seed| format!("xq{}Zk-{}vW", seed * 7919, seed * 104_729)).collect();
     let odd: Vec<&str> = odd.iter().map(String::as_str).collect();
-    let list = start(&odd).request("tools/list", json!({ "_meta": meta(json!({})) }))["result"].to_string();
-    most = most.max(tokenizer.encode_ordinary(&list).len());
-    println!("at most {most} tokens");
-    assert!(most <= 480, "{most} tokens of o200k");
+    let list = start(&odd).request("tools/list", json!({ "_meta": meta(json!({})) }));
+    measure("odd names", list["result"].clone());
+    assert!(most_shown <= 440, "{most_shown} tokens of o200k");
+    assert!(most <= 820, "{most} tokens of o200k");
 }
 
 #[test]
@@ -128,8 +161,15 @@ fn tools_are_listed_before_any_server_is_there() {
     let named: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(named, ["executeTypescript", "executePython", "health"]);
     for tool in &tools {
-        assert_eq!(tool["inputSchema"]["type"], "object");
-        assert_eq!(tool["outputSchema"]["type"], "object");
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(tool[schema]["type"], "object");
+            assert!(tool[schema]["properties"].is_object(), "clients need it: {tool}");
+        }
+        for (name, parameter) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            assert!(parameter["type"].is_string(), "clients need one type of `{name}`: {tool}");
+            let is_object = parameter["type"] == "object";
+            assert!(!is_object || parameter["additionalProperties"] == true, "clients drop fields: {tool}");
+        }
         assert!(tool["title"].is_string() && tool["annotations"].is_object(), "{tool}");
     }
     let parameters: Vec<_> =
@@ -142,7 +182,7 @@ fn tools_are_listed_before_any_server_is_there() {
     client.end();
 }
 
-/// What clients check answers against.
+/// What clients check answers against, and what they keep of them.
 #[test]
 fn answers_are_what_the_output_schemas_say() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();
@@ -152,21 +192,56 @@ fn answers_are_what_the_output_schemas_say() {
         jsonschema::validator_for(&tool["outputSchema"]).unwrap()
     };
     let run = schema("executeTypescript");
-    for source in [
-        "return {a: [1]}",
-        "return null",
-        "console.log(1)",
-        "throw 1",
-        "(",
-        "await tools.well.fail()",
-        "return 'x'.repeat(1e6)",
+    // `call` compares the fields.
+    for (source, dry_run) in [
+        ("return {a: [1]}", false),
+        ("return null", false),
+        ("console.log(1)", false),
+        ("throw 1", false),
+        ("(", false),
+        ("await tools.well.fail()", false),
+        ("return 'x'.repeat(1e6)", false),
+        ("emit({ type: 'text', text: 'x' }); console.log('x'.repeat(1e6))", false),
+        ("await tools.well.echo({}); await tools.well.count({}); throw new TypeError('no')", true),
+        ("for (let i = 0; i < 2000; i++) await tools.well.count({ i })", true),
     ] {
-        let answer = client.run(source);
-        assert!(run.is_valid(&answer), "{answer:#}");
+        let result = client.call("executeTypescript", json!({ "code": source, "dryRun": dry_run }));
+        assert!(run.is_valid(&result["structuredContent"]), "{result:#}");
     }
     let refused = client.call("executePython", json!({ "code": 1 }))["structuredContent"].clone();
     assert!(run.is_valid(&refused), "{refused:#}");
-    assert!(schema("health").is_valid(&client.health()));
+    let health = client.health();
+    assert!(schema("health").is_valid(&health), "{health:#}");
+    client.end();
+}
+
+/// Models in a strict mode fill in every parameter, also those of executors that they have seen elsewhere.
+#[test]
+fn parameters_that_a_strict_mode_fills_in_change_nothing() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    for (tool, code) in [
+        ("executeTypescript", "return [input, await tools.well.echo({ a: 1 })]"),
+        ("executePython", "[inputs, await tools.well.echo(a=1)]"),
+    ] {
+        let plain = client.call(tool, json!({ "code": code }))["structuredContent"]["value"].clone();
+        assert_eq!(plain[1], json!({ "a": 1 }), "{plain}");
+        let filled = json!({
+            "code": code,
+            "input": null,
+            "allowedTools": null,
+            "timeoutMs": 0,
+            "maxToolCalls": 0,
+            "session": "",
+            "dryRun": false,
+            "permissions": {},
+            "enableSampling": false,
+            "skipDangerousPatternCheck": false,
+        });
+        let filled = client.call(tool, filled);
+        assert_eq!(filled["structuredContent"]["value"], plain, "{filled}");
+    }
+    let result = client.call("executeTypescript", json!({ "code": "return 1", "enableSampling": true }));
+    assert_eq!(result["structuredContent"]["error"]["code"], "INVALID_ARGUMENTS", "{result}");
     client.end();
 }
 
@@ -232,6 +307,23 @@ fn limits_of_the_operator_are_caps() {
             let code = "for (let i = 0; i < 3; i++) await tools.well.echo({})";
             let result = client.call("executeTypescript", json!({ "code": code, "maxToolCalls": asked }));
             assert_eq!(result["structuredContent"]["error"]["code"], "MAX_TOOL_CALLS_EXCEEDED", "{asked}");
+        }
+        client.end();
+    }
+}
+
+/// A requested timeout raises the CPU time, but not above what the operator set.
+#[test]
+fn the_cpu_time_of_the_operator_is_a_cap() {
+    let flag = Start::new().arguments(&["--cpu-time", "300ms"]);
+    let file = Start::new().config("limits", json!({ "cpuTimeMs": 300 }));
+    for start in [flag, file] {
+        let mut client = start.spawn().shaken();
+        for timeout in [Value::Null, json!(60_000)] {
+            let endless = json!({ "code": "for (;;);", "timeoutMs": timeout });
+            let error = &client.call("executeTypescript", endless)["structuredContent"]["error"];
+            assert_eq!(error["code"], "CPU_LIMIT", "{error}");
+            assert!(error["message"].as_str().unwrap().contains("300ms"), "{error}");
         }
         client.end();
     }

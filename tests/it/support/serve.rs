@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::answers::check_fields;
 use super::chaos;
 
 /// What fails a test that would hang. Python may have to be compiled first.
@@ -147,7 +148,7 @@ impl Start {
             std::fs::write(&file, config.to_string()).unwrap();
             command.arg("--mcp-config").arg(&file);
         } else {
-            // A file that is named on the command line has servers only, and no other is read beside it.
+            // A file that is named on the command line has servers only.
             std::fs::create_dir(directory.path().join("cx")).unwrap();
             std::fs::write(directory.path().join("cx/config.json"), config.to_string()).unwrap();
         }
@@ -296,10 +297,11 @@ impl Client {
         self.answer(&id)
     }
 
-    /// What the call of a tool comes to.
+    /// What the call of a tool comes to. Its fields must be those of the tool's output schema.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         assert!(answer.get("result").is_some(), "{tool}: {answer}");
+        check_fields(tool, &answer["result"]);
         answer["result"].clone()
     }
 

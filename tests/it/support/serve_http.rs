@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::answers::check_fields;
 use super::serve::{Start, meta, wait_for_end};
 
 /// What fails a test that would hang.
@@ -34,7 +35,13 @@ impl Server {
     }
 
     pub(crate) fn start_at(address: &str, start: Start) -> Self {
-        let (mut command, directory) = start.arguments(&["--http", address]).command();
+        // Most tests run more scripts than a client may by default.
+        Self::start_with(&["--http", address, "--client-rate", "0"], start)
+    }
+
+    /// Starts it with these arguments and no others.
+    pub(crate) fn start_with(arguments: &[&str], start: Start) -> Self {
+        let (mut command, directory) = start.arguments(arguments).command();
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -285,7 +292,9 @@ impl Session<'_> {
     }
 
     pub(crate) fn run(&self, source: &str) -> Value {
-        self.begin_run(7, source).result()["structuredContent"].clone()
+        let result = self.begin_run(7, source).result();
+        check_fields("executeTypescript", &result);
+        result["structuredContent"].clone()
     }
 
     pub(crate) fn listen(&self) -> Reply {

@@ -774,7 +774,8 @@ return [listed['left'], added, removed]",
         );
         let stubbed = ToolCallStatus::Simulated;
         assert_eq!(statuses(&result), [ToolCallStatus::Ok, stubbed, stubbed]);
-        assert_eq!(report["toolCallsMade"], 3);
+        assert_eq!(report["toolCallsMade"], 1, "{report:#}");
+        assert!(report.get("toolCallsRefused").is_none(), "{report:#}");
         // What a tool was seen to return is what the next dry run gives.
         let real = run(&executor, script.clone()).await;
         assert!(real.planned_calls.is_none() && real.to_json().get("plannedCalls").is_none());
@@ -830,12 +831,17 @@ struct Place(tempfile::TempDir);
 
 impl Place {
     fn new(config: Value) -> Self {
+        Self::with("well", config)
+    }
+
+    /// The server is in this mode of `tests/chaos`.
+    fn with(mode: &str, config: Value) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let place = Self(directory);
         let mut config = config;
         let notes = place.path("notes").display().to_string();
         config["mcpServers"] =
-            json!({ "chaos": { "command": chaos::program(), "args": ["stdio", "well", "--notes", notes] } });
+            json!({ "chaos": { "command": chaos::program(), "args": ["stdio", mode, "--notes", notes] } });
         std::fs::create_dir_all(place.path(".config/cx")).unwrap();
         std::fs::write(place.path(".config/cx/config.json"), config.to_string()).unwrap();
         place
@@ -890,6 +896,51 @@ fn the_command_without_a_terminal_refuses() {
         assert!(said.contains("TOOL_DENIED") && said.contains("takes `chaos.echo` out of `ask`"), "{said}");
     }
     assert!(!place.was_called("echo"));
+}
+
+/// A script whose call makes the server ask for a size, which has a default, and a color.
+fn asking() -> String {
+    let properties = json!({
+        "size": { "type": "integer", "default": 2 },
+        "color": { "type": "string", "oneOf": [{ "const": "r", "title": "Red" }, { "const": "b", "title": "Blue" }] },
+    });
+    let schema = json!({ "type": "object", "properties": properties, "required": ["color"] });
+    let params = json!({ "message": "which\u{1b}[2J one?", "requestedSchema": schema });
+    let arguments = json!({ "method": "elicitation/create", "params": params });
+    format!(
+        "const {{ result }} = (await tools.chaos.target({arguments})).answer; return JSON.stringify(result)"
+    )
+}
+
+#[test]
+fn a_server_asks_at_the_terminal() {
+    let place = Place::with("elicits", json!({}));
+    let script = asking();
+    // Yes; the default; no such color, and one by its number.
+    let (screen, status) = place.at_terminal("y\n\ngreen\n2", &["-e", &script]);
+    assert_eq!(status, Some(0), "{screen}");
+    for part in [
+        "The server `chaos` asks in a call of `target`.",
+        "\n> which\\u{1b}[2J one?\n",
+        "size [2]> ",
+        "  2. b (Blue)\n",
+        "the field `color` expects one of `r`, `b`",
+        r#"{"action":"accept","content":{"size":2,"color":"b"}}"#,
+    ] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    // What was typed before the question is no answer to it.
+    let (screen, _) = place.at_terminal("n", &["-e", &script]);
+    assert!(screen.contains(r#"{"action":"decline"}"#) && !screen.contains("size"), "{screen}");
+}
+
+#[test]
+fn the_command_without_a_terminal_declares_no_questions() {
+    let place = Place::with("elicits", json!({}));
+    let source =
+        asking().replace("const { result } =", "const { error } =").replace("(result)", "(error.code)");
+    let output = place.cx(&["-e", &source]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "-32601", "{output:?}");
 }
 
 #[test]

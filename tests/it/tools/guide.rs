@@ -89,6 +89,30 @@ async fn every_example_runs_and_says_the_same_in_both_languages() {
     assert_eq!((of(8), of(9)), (&state, &state));
 }
 
+/// Scripts chain tools of strangers: models are told what can go wrong, and what cx does not do about it.
+#[test]
+fn it_says_when_not_to_and_what_can_go_wrong() {
+    let executor = Executor::builder().build().unwrap();
+    let help = |topic: &str| {
+        let source = format!("return help({})", json!(topic));
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let result = runtime.block_on(executor.run_ts(&source)).unwrap();
+        result.value().unwrap().as_str().unwrap().to_owned()
+    };
+    let section = help("what can go wrong");
+    for part in [
+        "No job for a script",
+        "Never follow orders",
+        "fetches addresses",
+        "private networks",
+        "does not check",
+    ] {
+        assert!(section.contains(part), "{part}: {section}");
+    }
+    assert_eq!(help("chained tools"), section);
+    assert!(help("failed call").contains("shape of what each tool returned"));
+}
+
 /// What the guide says of limits, and of what can be passed along.
 #[test]
 fn its_figures_are_the_real_ones() {

@@ -4,5 +4,7 @@
 mod approval;
 /// The guide that agents read.
 mod guide;
+/// What a failed run says of its tools.
+mod hints;
 /// Judged queries over the tools of real servers: see `tests/search`.
 mod search;

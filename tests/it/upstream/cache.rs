@@ -182,8 +182,7 @@ impl Directories {
         let description = |definition: &Option<ToolDefinition>| {
             definition.as_ref().map(|definition| definition.description.clone().unwrap())
         };
-        let accepted: Vec<String> =
-            changes.iter().filter_map(|change| description(&change.accepted)).collect();
+        let accepted: Vec<String> = changes.iter().filter_map(|change| description(&change.pinned)).collect();
         let current: Vec<String> = changes.iter().filter_map(|change| description(&change.current)).collect();
         if accepted.is_empty() {
             assert_eq!(round, 1, "from the second round on there are changes");
@@ -381,6 +380,60 @@ async fn shapes_of_results_are_seen_at_once_and_later() {
     assert_eq!(tool.to_json()["observed"], shape);
     assert!(tool.signature.contains("secretary: string"), "{}", tool.signature);
     second.close().await;
+}
+
+/// A server that answers `{"result": 7}`, and says what that is in its list or not.
+struct Wrapping {
+    declares: bool,
+}
+
+impl ToolDispatcher for Wrapping {
+    fn servers(&self) -> Vec<Arc<str>> {
+        vec!["wrapping".into()]
+    }
+
+    fn tools<'a>(
+        &'a self,
+        _server: &'a str,
+        _deadline: Instant,
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
+        let mut tool = ToolDefinition::new("seven");
+        let schema = json!({ "type": "object", "properties": { "result": { "type": "integer" } } });
+        tool.output_schema = self.declares.then(|| schema.into());
+        ready(Ok(Arc::new(ToolList::new(vec![tool])))).boxed()
+    }
+
+    fn identity(&self, _server: &str) -> Option<String> {
+        Some("wrapping".to_owned())
+    }
+
+    fn call(&self, _request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
+        ready(Ok(ToolResult::structured(json!({ "result": 7 })))).boxed()
+    }
+}
+
+/// The list on disk is from before the server declared an output schema, and then from when it did.
+#[tokio::test]
+async fn a_results_shape_does_not_depend_on_the_age_of_the_list() {
+    let root = tempfile::tempdir().unwrap();
+    let executor = |declares| {
+        Executor::builder()
+            .cache_directory(root.path().join("cache"))
+            .state_directory(root.path().join("state"))
+            .dispatcher(Wrapping { declares })
+            .build()
+            .unwrap()
+    };
+    for (round, declares) in [false, true, true, false].into_iter().enumerate() {
+        let used = executor(declares);
+        let expected = if declares { json!(7) } else { json!({ "result": 7 }) };
+        for _ in 0..2 {
+            assert_eq!(value(&used, "return tools.wrapping.seven({})").await, expected, "round {round}");
+        }
+        let changes = used.tool_changes().unwrap().len();
+        assert_eq!(changes, usize::from(declares), "round {round}");
+        used.close().await;
+    }
 }
 
 #[tokio::test]

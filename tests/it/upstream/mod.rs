@@ -12,6 +12,8 @@ mod chaos_limiter;
 mod chaos_lists;
 /// Servers that do not start.
 mod chaos_start;
+/// Servers that ask the user, and for roots, where somebody can be asked.
+mod elicitation;
 /// Attacks of THREATS group SA, by number: servers that ask for what nobody gives.
 mod sampling_threats;
 /// One sign-in, used by several processes at once.

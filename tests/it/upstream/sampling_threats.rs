@@ -1,6 +1,7 @@
 //! Servers that ask the client for a model's words, a person's answers, or its directories.
 //!
-//! cx says of itself that it has none of these, and refuses whoever asks all the same.
+//! cx has no model for them, and here nobody who could be asked and no roots: each is refused. With somebody to ask:
+//! `elicitation.rs`.
 
 use std::time::Duration;
 
@@ -49,10 +50,10 @@ async fn sa_172_a_thousand_requests_are_refused() {
 /// THREATS 173: an answer that is a question is an error, and the call is not made again.
 #[tokio::test]
 async fn sa_173_an_answer_that_asks_is_asked_for_once() {
-    for era in ["old", "modern"] {
+    for (era, code) in [("old", "UPSTREAM_PROTOCOL"), ("modern", "TOOL_DENIED")] {
         let stage = Stage::stdio(&["input-required", era]);
         let called = stage.beside(stage.target()).await;
-        called.failed("UPSTREAM_PROTOCOL", &["faulty"]);
+        called.failed(code, &["faulty"]);
         assert_eq!(stage.noted("executed target"), 1, "{era}: {}", stage.notes());
         stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         stage.close().await;

@@ -205,8 +205,8 @@ impl Home {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Two processes that each make a call, begun at once.
-    async fn two_calls(&self) -> Vec<String> {
+    /// Two processes that each make a call, begun at once. Both calls must succeed.
+    async fn two_calls(&self, issuer: &Issuer, round: usize) {
         let begin = || {
             let child = self.cx(&["run", "-e", "return await tools.remote.ping({})"]).spawn().unwrap();
             tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
@@ -217,7 +217,10 @@ impl Home {
             let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             said.push(text + &String::from_utf8_lossy(&output.stderr));
         }
-        said
+        let state = issuer.state.lock();
+        let seen = (state.refreshes, state.reuses, state.is_revoked, state.calls);
+        let text = "refreshes, reuses, revoked, calls";
+        assert_eq!(said, ["\"pong\"", "\"pong\""], "round {round}; {text}: {seen:?}");
     }
 }
 
@@ -229,7 +232,7 @@ async fn v_352_two_processes_renew_one_sign_in() {
     home.sign_in().await;
     for round in 1..=8 {
         issuer.state.lock().accepted.clear();
-        assert_eq!(home.two_calls().await, ["\"pong\"", "\"pong\""], "round {round}");
+        home.two_calls(&issuer, round).await;
         let state = issuer.state.lock();
         assert_eq!((state.refreshes, state.reuses, state.is_revoked), (round, 0, false), "round {round}");
     }
@@ -237,11 +240,34 @@ async fn v_352_two_processes_renew_one_sign_in() {
     issuer.state.lock().lifetime = 20;
     for round in 1..=3 {
         issuer.state.lock().accepted.clear();
-        assert_eq!(home.two_calls().await, ["\"pong\"", "\"pong\""], "round {round}");
+        home.two_calls(&issuer, round).await;
         let state = issuer.state.lock();
         assert_eq!((state.reuses, state.is_revoked), (0, false), "round {round}");
     }
     assert_eq!(issuer.state.lock().calls, 22);
+}
+
+/// A refresh token that was used and whose successor was not stored signs the person out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v_375_a_process_that_ends_stores_the_tokens_it_asked_for() {
+    let issuer = Issuer::start().await;
+    let home = Home::new(&issuer, &json!({}));
+    home.sign_in().await;
+    for round in 1..=3 {
+        issuer.state.lock().accepted.clear();
+        let renewing = format!(
+            "tools.remote.ping({{}}).catch(() => {{}}); await new Promise((done) => setTimeout(done, {}))",
+            RENEWAL_TIME.as_millis() / 2
+        );
+        let mut command = home.cx(&["run", "-e", &renewing]);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // The process is gone, and has used a refresh token.
+        assert_eq!(issuer.state.lock().refreshes, round, "the run ends while its tokens are renewed");
+        home.two_calls(&issuer, round).await;
+        let state = issuer.state.lock();
+        assert_eq!((state.refreshes, state.reuses), (round, 0), "round {round}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

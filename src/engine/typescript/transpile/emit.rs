@@ -1,13 +1,12 @@
 //! Runs the passes and checks between them whether the run has been stopped.
 
 use swc_common::{GLOBALS, Globals, Mark, SyntaxContext};
-use swc_ecma_ast::{Program, Script};
+use swc_ecma_ast::{Class, Expr, ParenExpr, Program, Script};
 use swc_ecma_transforms_base::fixer::fixer;
-use swc_ecma_transforms_base::helpers::{HELPERS, Helpers, inject_helpers};
 use swc_ecma_transforms_base::hygiene::hygiene;
 use swc_ecma_transforms_base::resolver;
-use swc_ecma_transforms_proposal::decorator_2023_11::decorator_2023_11;
 use swc_ecma_transforms_typescript::{Config, typescript};
+use swc_ecma_visit::{VisitMut, VisitMutWith};
 
 use super::cancellation::Cancellation;
 use super::error::TranspileError;
@@ -15,9 +14,10 @@ use super::fence::Part;
 use super::output::Transpiled;
 use super::parse::Parsed;
 use super::positions::Positions;
-use super::{constants, lower, namespaces, print, refuse, value, work};
+use super::{constants, decorators, enums, lower, namespaces, print, refuse, value, work};
 
-/// Start of the wrapper. The directive is the first statement of the body, which makes all of it
+/// Start of the wrapper. Where classes are decorated, what runs their decorators is the argument of
+/// a function around it. The directive is the first statement of the body, which makes all of it
 /// strict.
 const OPEN: &str = "(async () => {\"use strict\";\n";
 
@@ -59,30 +59,29 @@ fn transpile(
     program.mutate(resolver(unresolved, top_level, true));
     cancellation.check()?;
     let Program::Module(module) = &mut program else { unreachable!("no pass makes a script of a module") };
-    // A namespace in two blocks contains the word twice.
-    if ["namespace", "module"].iter().map(|word| part.text.matches(word).count()).sum::<usize>() > 1 {
-        namespaces::qualify(module, unresolved);
-    }
-    let value = value::decide(module, parsed.returns);
     let unresolved_names = SyntaxContext::empty().apply_mark(unresolved);
-    constants::limit(part, module, unresolved_names)?;
-    cancellation.check()?;
-
     // A pass walks the tree even if there is nothing to do, so the text is checked first. The words
     // cannot be written with escapes; a match in a string or a comment costs only the walk.
-    let decorates = part.text.contains('@') || part.text.contains("accessor");
-    if decorates {
-        HELPERS.set(&Helpers::new(false), || {
-            program.mutate(decorator_2023_11());
-            program.mutate(inject_helpers(unresolved));
-        });
+    if part.text.contains("enum") {
+        enums::lower(module, unresolved_names);
+        cancellation.check()?;
+    }
+    // A namespace in two blocks contains the word twice.
+    if ["namespace", "module"].iter().map(|word| part.text.matches(word).count()).sum::<usize>() > 1 {
+        namespaces::qualify(module, unresolved_names);
+    }
+    let value = value::decide(module, parsed.returns);
+    constants::hide(part, module);
+    cancellation.check()?;
+
+    let mut decorates = false;
+    if part.text.contains('@') || part.text.contains("accessor") {
+        decorates = decorators::lower(part, module, unresolved_names);
         cancellation.check()?;
     }
     let config = Config {
         // Class fields keep the language's own semantics.
         native_class_properties: true,
-        // As in `tsc`, members of enums that are not const are read at run time.
-        ts_enum_is_mutable: true,
         no_empty_export: true,
         ..Config::default()
     };
@@ -103,13 +102,53 @@ fn transpile(
     }
     cancellation.check()?;
     program.mutate(fixer(None));
+    // The fixer takes all parentheses away and puts some of them back.
+    if part.text.contains("extends") {
+        program.visit_mut_with(&mut Heritage);
+    }
     cancellation.check()?;
 
     let (open, close) = if lowered.calls_value { (OPEN_EXPORT, CLOSE_EXPORT) } else { (OPEN, CLOSE) };
-    let (code, tokens) = print::print(part.text, &program, open, close, cancellation)?;
+    let (open, close) = if decorates {
+        let (name, runtime) = (decorators::RUNTIME_NAME, decorators::RUNTIME);
+        (format!("(({name}) => {open}"), format!("{close})({runtime})"))
+    } else {
+        (open.to_owned(), close.to_owned())
+    };
+    let (code, tokens) = print::print(part.text, &program, &open, &close, cancellation)?;
     Ok(Transpiled {
         code,
         imports: lowered.imports,
         positions: Positions::new(part.text, part.lines_before, tokens, OPEN_LINES),
     })
+}
+
+/// Puts the heritage of a class into parentheses if the grammar needs them.
+struct Heritage;
+
+impl VisitMut for Heritage {
+    fn visit_mut_class(&mut self, class: &mut Class) {
+        class.visit_mut_children_with(self);
+        if let Some(heritage) = &mut class.super_class
+            && needs_parentheses(heritage)
+        {
+            let expr = std::mem::take(heritage);
+            **heritage = Expr::Paren(ParenExpr { span: swc_common::DUMMY_SP, expr });
+        }
+    }
+}
+
+fn needs_parentheses(heritage: &Expr) -> bool {
+    matches!(
+        heritage,
+        Expr::Arrow(_)
+            | Expr::Assign(_)
+            | Expr::Await(_)
+            | Expr::Bin(_)
+            | Expr::Cond(_)
+            | Expr::Seq(_)
+            | Expr::Unary(_)
+            | Expr::Update(_)
+            | Expr::Yield(_)
+    )
 }

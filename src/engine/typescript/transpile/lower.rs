@@ -2,21 +2,20 @@
 
 use std::cell::OnceCell;
 
-use swc_common::{DUMMY_SP, Mark, Span, Spanned, SyntaxContext};
+use swc_common::{DUMMY_SP, Span, Spanned, SyntaxContext};
 use swc_ecma_ast::{
     AwaitExpr, BindingIdent, CallExpr, Callee, ClassDecl, Decl, DefaultDecl, EmptyStmt, ExportSpecifier,
     Expr, ExprOrSpread, ExprStmt, FnDecl, Ident, IdentName, Import as ImportCallee, ImportDecl, ImportPhase,
     ImportSpecifier, KeyValuePatProp, MemberExpr, MemberProp, Module, ModuleDecl, ModuleExportName,
-    ModuleItem, ObjectPat, ObjectPatProp, Pat, PropName, ReturnStmt, Stmt, VarDecl, VarDeclKind,
-    VarDeclarator,
+    ModuleItem, ObjectPat, ObjectPatProp, Pat, PropName, Stmt, VarDeclKind,
 };
 
 use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
 use super::output::{Import, ImportedName};
 use super::positions::{Location, LocationIndex};
-use super::refuse;
 use super::value::{Value, begins_at, is_function};
+use super::{completion, make, refuse};
 
 /// The statements of the function body, and the properties that the wrapper depends on.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ pub(super) fn lower(
             match value {
                 Value::CallExpression(_) => lowering.end = Some(End::Call(statement.expr)),
                 _ if items.as_slice().iter().all(does_nothing) => {
-                    body.push(returns(statement.span, statement.expr));
+                    body.push(make::returns(statement.span, statement.expr));
                 }
                 // Declarations follow that run before the value is returned, so the value is stored
                 // until then.
@@ -64,21 +63,26 @@ pub(super) fn lower(
             continue;
         }
         match item {
-            ModuleItem::Stmt(statement) => body.push(statement),
+            ModuleItem::Stmt(mut statement) => {
+                if matches!(value, Value::Completion(at) if statement.span_lo() == *at) {
+                    body.push(lowering.keep(&mut statement));
+                }
+                body.push(statement);
+            }
             ModuleItem::ModuleDecl(declaration) => body.extend(lowering.declaration(declaration)?),
         }
     }
     if let Value::Call(name) = value {
-        lowering.end = Some(End::Call(Box::new(Expr::Ident(name.clone()))));
+        lowering.end = Some(End::Call(make::name(name)));
     }
     let calls_value = matches!(lowering.end, Some(End::Exported(_)));
     match lowering.end.take() {
         Some(End::Call(function)) => {
             let call = lowering.call(function);
-            body.push(returns(DUMMY_SP, call));
+            body.push(make::returns(DUMMY_SP, call));
         }
         Some(End::Return(name) | End::Exported(name)) => {
-            body.push(returns(DUMMY_SP, Box::new(Expr::Ident(name))));
+            body.push(make::returns(DUMMY_SP, make::name(&name)));
         }
         None => {}
     }
@@ -216,19 +220,27 @@ impl Lowering<'_> {
     fn hold(&mut self, span: Span, expression: Box<Expr>) -> Stmt {
         let name = self.made_up_name();
         self.end = Some(End::Return(name.clone()));
-        constant(span, Pat::Ident(BindingIdent::from(name)), expression)
+        make::constant(span, Pat::Ident(BindingIdent::from(name)), expression)
+    }
+
+    /// Makes `statement` store its completion value in a generated variable until the end of the
+    /// body. Returns the declaration of that variable.
+    fn keep(&mut self, statement: &mut Stmt) -> Stmt {
+        let name = self.made_up_name();
+        completion::keep(statement, &name);
+        self.end = Some(End::Return(name.clone()));
+        make::variable(DUMMY_SP, VarDeclKind::Let, Pat::Ident(BindingIdent::from(name)), None)
     }
 
     fn export_value(&mut self, span: Span, expression: Box<Expr>) -> Stmt {
         let name = self.made_up_name();
         self.end = Some(End::Exported(name.clone()));
-        constant(span, Pat::Ident(BindingIdent::from(name)), expression)
+        make::constant(span, Pat::Ident(BindingIdent::from(name)), expression)
     }
 
     /// Generates a name that hygiene keeps apart from all of the author's names.
     fn made_up_name(&mut self) -> Ident {
-        let context = SyntaxContext::empty().apply_mark(Mark::new());
-        let name = Ident::new("result".into(), DUMMY_SP, context);
+        let name = make::fresh("result");
         self.made_up = Some(name.clone());
         name
     }
@@ -294,7 +306,7 @@ impl Lowering<'_> {
         }
         let span = import.span;
         for namespace in namespaces {
-            self.hoisted.push(constant(
+            self.hoisted.push(make::constant(
                 span,
                 Pat::Ident(BindingIdent::from(namespace)),
                 imported_value(import),
@@ -302,7 +314,7 @@ impl Lowering<'_> {
         }
         if !properties.is_empty() {
             let pattern = ObjectPat { span: DUMMY_SP, props: properties, optional: false, type_ann: None };
-            self.hoisted.push(constant(span, Pat::Object(pattern), imported_value(import)));
+            self.hoisted.push(make::constant(span, Pat::Object(pattern), imported_value(import)));
         } else if import.specifiers.is_empty() {
             self.hoisted.push(Stmt::Expr(ExprStmt { span, expr: imported_value(import) }));
         }
@@ -318,18 +330,4 @@ fn imported_value(import: &ImportDecl) -> Box<Expr> {
     let callee = Callee::Import(ImportCallee { span: import.span, phase: ImportPhase::Evaluation });
     let call = CallExpr { span: import.span, callee, args: vec![source], ..CallExpr::default() };
     Box::new(Expr::Await(AwaitExpr { span: import.span, arg: Box::new(Expr::Call(call)) }))
-}
-
-fn constant(span: Span, name: Pat, value: Box<Expr>) -> Stmt {
-    let declarator = VarDeclarator { span, name, init: Some(value), definite: false };
-    Stmt::Decl(Decl::Var(Box::new(VarDecl {
-        span,
-        kind: VarDeclKind::Const,
-        decls: vec![declarator],
-        ..VarDecl::default()
-    })))
-}
-
-fn returns(span: Span, value: Box<Expr>) -> Stmt {
-    Stmt::Return(ReturnStmt { span, arg: Some(value) })
 }

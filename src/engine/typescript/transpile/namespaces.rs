@@ -6,18 +6,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use swc_common::{Mark, SyntaxContext};
+use swc_common::SyntaxContext;
 use swc_ecma_ast::{
-    BindingIdent, Decl, ExportDecl, Expr, Ident, IdentName, KeyValueProp, MemberExpr, MemberProp, Module,
-    ModuleDecl, ModuleItem, Pat, Prop, PropName, SimpleAssignTarget, Stmt, TsModuleDecl, TsModuleName,
-    TsNamespaceBody,
+    BindingIdent, Decl, ExportDecl, Expr, Module, ModuleDecl, ModuleItem, Pat, Stmt, TsModuleDecl,
+    TsModuleName, TsNamespaceBody,
 };
-use swc_ecma_visit::{Visit, VisitMut, VisitMutWith, VisitWith};
+use swc_ecma_visit::{Visit, VisitMutWith, VisitWith};
+
+use super::qualify::Qualifier;
 
 /// Qualifies the bare names of earlier blocks in a module whose names are resolved. `unresolved`
 /// marks names that have no visible declaration.
-pub(super) fn qualify(module: &mut Module, unresolved: Mark) {
-    let unresolved = SyntaxContext::empty().apply_mark(unresolved);
+pub(super) fn qualify(module: &mut Module, unresolved: SyntaxContext) {
     qualify_items(&mut module.body, "", &mut HashMap::new(), unresolved);
 }
 
@@ -43,7 +43,8 @@ fn qualify_items(
         let path = format!("{outer}.{}", id.sym);
         let known = exports.entry(path.clone()).or_default();
         if !known.is_empty() {
-            block.body.visit_mut_with(&mut Qualifier { names: known, namespace: &id, unresolved });
+            let mut qualifier = Qualifier::new(&block.body, known, &id, unresolved);
+            block.body.visit_mut_with(&mut qualifier);
         }
         known.extend(exported_names(&block.body));
         qualify_items(&mut block.body, &path, exports, unresolved);
@@ -105,51 +106,4 @@ impl Visit for Bound {
 
     // A default value binds nothing.
     fn visit_expr(&mut self, _expression: &Expr) {}
-}
-
-struct Qualifier<'a> {
-    names: &'a HashSet<String>,
-    namespace: &'a Ident,
-    unresolved: SyntaxContext,
-}
-
-impl Qualifier<'_> {
-    fn member(&self, ident: &Ident) -> Option<MemberExpr> {
-        let bare = ident.ctxt == self.unresolved && self.names.contains(ident.sym.as_str());
-        bare.then(|| MemberExpr {
-            span: ident.span,
-            obj: Box::new(Expr::Ident(Ident { span: ident.span, ..self.namespace.clone() })),
-            prop: MemberProp::Ident(IdentName::new(ident.sym.clone(), ident.span)),
-        })
-    }
-}
-
-impl VisitMut for Qualifier<'_> {
-    fn visit_mut_expr(&mut self, expression: &mut Expr) {
-        expression.visit_mut_children_with(self);
-        if let Expr::Ident(ident) = expression
-            && let Some(member) = self.member(ident)
-        {
-            *expression = Expr::Member(member);
-        }
-    }
-
-    fn visit_mut_prop(&mut self, property: &mut Prop) {
-        property.visit_mut_children_with(self);
-        if let Prop::Shorthand(ident) = property
-            && let Some(member) = self.member(ident)
-        {
-            let key = PropName::Ident(IdentName::new(ident.sym.clone(), ident.span));
-            *property = Prop::KeyValue(KeyValueProp { key, value: Box::new(Expr::Member(member)) });
-        }
-    }
-
-    fn visit_mut_simple_assign_target(&mut self, target: &mut SimpleAssignTarget) {
-        target.visit_mut_children_with(self);
-        if let SimpleAssignTarget::Ident(ident) = target
-            && let Some(member) = self.member(&ident.id)
-        {
-            *target = SimpleAssignTarget::Member(member);
-        }
-    }
 }

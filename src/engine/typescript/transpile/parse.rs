@@ -11,10 +11,11 @@ use swc_ecma_parser::error::SyntaxError;
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
+use super::cancellation::Cancellation;
 use super::error::{TranspileError, TranspileErrorKind};
 use super::fence::Part;
-use super::messages;
 use super::positions::{FIRST_BYTE, location_of};
+use super::{messages, repair};
 
 /// The author's module, and whether its top level returns.
 #[derive(Debug)]
@@ -25,13 +26,16 @@ pub(super) struct Parsed {
 
 /// Parses `part` on its own, before the wrapper is added: text that would close the wrapper does
 /// not parse here.
-pub(super) fn parse(part: Part<'_>) -> Result<Parsed, TranspileError> {
-    match parse_module(part.text) {
-        Ok(parsed) => Ok(parsed),
-        Err(error) => match parse_function(part.text) {
-            Some(parsed) => Ok(parsed),
-            None => Err(describe(part, &error)),
-        },
+pub(super) fn parse(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Parsed, TranspileError> {
+    let error = match parse_module(part.text) {
+        Ok(parsed) => return Ok(parsed),
+        Err(error) => error,
+    };
+    let repaired =
+        repair::repair(part.text, &error, cancellation, parse_module, |parsed| &mut parsed.module)?;
+    match repaired.or_else(|| parse_function(part.text)) {
+        Some(parsed) => Ok(parsed),
+        None => Err(describe(part, &error)),
     }
 }
 
@@ -51,6 +55,8 @@ fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
     let mut parser = parser(text);
     let result = parser.parse_module();
     let mut errors = parser.take_errors();
+    // These are about types.
+    errors.retain(|error| !matches!(error.kind(), SyntaxError::TS4112 | SyntaxError::TS1029(..)));
     let module = match result {
         Ok(module) => module,
         Err(error) => {

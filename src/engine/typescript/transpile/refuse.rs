@@ -65,7 +65,7 @@ fn check_declaration(part: Part<'_>, declaration: &ModuleDecl) -> Result<(), Tra
     match declaration {
         ModuleDecl::Import(import) => check_phase(part, import),
         ModuleDecl::TsImportEquals(import)
-            if matches!(import.module_ref, TsModuleRef::TsExternalModuleRef(_)) =>
+            if !import.is_type_only && matches!(import.module_ref, TsModuleRef::TsExternalModuleRef(_)) =>
         {
             transpile(
                 import.span,

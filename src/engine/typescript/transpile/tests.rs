@@ -2,6 +2,7 @@
 
 mod bounds;
 mod code;
+mod conformance;
 mod errors;
 mod locations;
 mod work;

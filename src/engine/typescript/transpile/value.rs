@@ -7,6 +7,8 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
+use super::completion;
+
 /// The source of a script's value.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
@@ -20,6 +22,8 @@ pub(super) enum Value {
     Call(Ident),
     /// The expression statement that starts at this position.
     Expression(BytePos),
+    /// The completion value of the statement that starts at this position.
+    Completion(BytePos),
     /// A function in the expression statement that starts at this position, called with the run's
     /// input.
     CallExpression(BytePos),
@@ -49,6 +53,11 @@ pub(super) fn decide(module: &Module, returns: bool) -> Value {
     }
     match module.body.iter().rev().find(|item| !is_declaration(item)) {
         Some(ModuleItem::Stmt(Stmt::Expr(statement))) => Value::Expression(statement.span.lo),
+        Some(ModuleItem::Stmt(statement @ (Stmt::If(_) | Stmt::Try(_) | Stmt::Block(_))))
+            if completion::has_value(statement) =>
+        {
+            Value::Completion(statement.span_lo())
+        }
         _ => Value::Nothing,
     }
 }

@@ -1,16 +1,14 @@
 //! Counts on the tree what the passes would do, and refuses sources that would take too long.
 //!
-//! swc's passes cannot be interrupted, and three are not linear: the pass for enums walks all
-//! members of all enums once for each enum; the pass for decorators visits the whole class for each
-//! decorated member, and writes about 500 bytes for each; the renaming pass compares a name with
-//! all others of the same spelling. Each bound below allows about a quarter of a second of its pass
-//! in an optimized build (`fuzz/examples/growth.rs` measures it). Scripts written by people or
-//! models stay a hundred times below.
+//! The passes cannot be interrupted. Decorators become several hundred bytes each, and the renaming
+//! pass compares a name with all others of the same spelling. Each bound below allows about a
+//! quarter of a second of its pass in an optimized build (`fuzz/examples/growth.rs` measures it).
+//! Scripts written by people or models stay a hundred times below.
 
 use std::collections::{HashMap, HashSet};
 
 use swc_common::{Span, SyntaxContext};
-use swc_ecma_ast::{AutoAccessor, Decorator, Id, Ident, Module, Program, TsEnumDecl};
+use swc_ecma_ast::{AutoAccessor, Decorator, Id, Ident, Module, Program};
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::error::{TranspileError, TranspileErrorKind};
@@ -20,10 +18,6 @@ use super::refuse;
 /// The error message, used here and where the parser's work is bounded.
 pub(super) const MESSAGE: &str = "this source takes too much work to transpile";
 
-/// Maximum product of the number of enums and the number of all their members: 4,000 enums of one
-/// member each, or 500 of 64. A step takes up to 16 ns, if all enums are parts of one merged enum.
-const MAX_ENUM_STEPS: u64 = 16_000_000;
-
 /// Maximum number of decorators and `accessor` fields. In a class of its own each takes 30 µs;
 /// 4,000 in one class take 0.3 s.
 const MAX_DECORATORS: u64 = 4_000;
@@ -32,10 +26,10 @@ const MAX_DECORATORS: u64 = 4_000;
 /// parameters called `x`. A pair takes 2 ns.
 const MAX_NAME_PAIRS: u64 = 100_000_000;
 
-/// Returns an error if enums or decorators in `module` would take too long.
+/// Returns an error if the decorators in `module` would take too long.
 pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileError> {
     // These words cannot be written with escapes, so text without them needs no walk over the tree.
-    if !["enum", "@", "accessor"].iter().any(|word| part.text.contains(word)) {
+    if !["@", "accessor"].iter().any(|word| part.text.contains(word)) {
         return Ok(());
     }
     let mut counter = Counter::default();
@@ -48,8 +42,6 @@ pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileErro
 
 #[derive(Default)]
 struct Counter {
-    enums: u64,
-    members: u64,
     decorators: u64,
     exceeded: Option<(Span, &'static str)>,
 }
@@ -64,16 +56,6 @@ impl Counter {
 }
 
 impl Visit for Counter {
-    fn visit_ts_enum_decl(&mut self, declared: &TsEnumDecl) {
-        self.enums += 1;
-        self.members += declared.members.len() as u64;
-        if self.enums.saturating_mul(self.members) > MAX_ENUM_STEPS {
-            let hint = "it has too many enums: declare each in one part, or use objects";
-            self.exceeded.get_or_insert((declared.span, hint));
-        }
-        declared.visit_children_with(self);
-    }
-
     fn visit_decorator(&mut self, decorator: &Decorator) {
         self.decorator(decorator.span);
         decorator.visit_children_with(self);

@@ -137,7 +137,7 @@ fn robot(issuer: Option<String>) -> OAuth {
 
 async fn refused_login(server: &McpServer, directory: &TempDir, case: &str) -> String {
     let signing_in =
-        login_with(server, store(server, directory), |address| panic!("{case}: opened {address}"));
+        login_with(server, store(server, directory), &[], |address| panic!("{case}: opened {address}"));
     signing_in.await.err().unwrap_or_else(|| panic!("{case}: signed in")).to_string()
 }
 
@@ -221,7 +221,7 @@ async fn v_344_another_authorization_server_needs_a_new_sign_in() {
     }
     // A user who accepts the change signs in, and the sign-in is bound to the other issuer from
     // then on.
-    login_with(&server, store(&server, &directory), |address| drop(browser(address))).await.unwrap();
+    login_with(&server, store(&server, &directory), &[], |address| drop(browser(address))).await.unwrap();
     expire(&server, &directory).await;
     let token = token_of(&server, &directory).await.unwrap().unwrap();
     assert_eq!(token.header(), format!("Bearer {}", second.current()));
@@ -310,7 +310,7 @@ async fn v_347_a_secret_goes_to_the_configured_issuer_only() {
         assert!(honest.forms.lock().is_empty());
         // If it is named among others, it is the one that is used.
         name(&honest, &[evil.base.clone(), issuer.clone()]);
-        login_with(&server, store(&server, &directory), |address| drop(browser(address))).await.unwrap();
+        login_with(&server, store(&server, &directory), &[], |address| drop(browser(address))).await.unwrap();
         assert_eq!(honest.forms.lock().drain(..).next().unwrap()["client_secret"], "hush");
         evil.got_nothing("named as well");
         // A stored sign-in is used only if it is bound to the configured issuer.
@@ -363,7 +363,7 @@ async fn v_349_no_redirect_takes_a_secret_along() {
     evil.got_nothing("redirected token request");
     assert!(evil.requests.lock().is_empty());
     let fresh = TempDir::new().unwrap();
-    let signing_in = login_with(&server, store(&server, &fresh), |address| drop(browser(address)));
+    let signing_in = login_with(&server, store(&server, &fresh), &[], |address| drop(browser(address)));
     assert!(signing_in.await.is_err());
     assert!(evil.requests.lock().is_empty());
     assert!(store(&server, &directory).load().await.as_ref().and_then(secret).is_some());

@@ -86,6 +86,30 @@ impl Frame {
         self.path() + self.tallest
     }
 
+    /// Takes the larger of each figure, if both are the same bracket. Whatever is computed from the
+    /// figures grows with each of them.
+    pub(super) fn merge(&mut self, other: &Self) -> bool {
+        let fixed =
+            |frame: &Self| (frame.bracket, frame.content, frame.in_tried, frame.read_again, frame.in_enum);
+        if fixed(self) != fixed(other) {
+            return false;
+        }
+        for (figure, others) in [
+            (&mut self.weight, other.weight),
+            (&mut self.angles, other.angles),
+            (&mut self.tried, other.tried),
+            (&mut self.doublings, other.doublings),
+            (&mut self.scopes, other.scopes),
+            (&mut self.tallest, other.tallest),
+            (&mut self.peak, other.peak),
+        ] {
+            *figure = others.max(*figure);
+        }
+        self.conditional |= other.conditional;
+        self.decorated |= other.decorated;
+        true
+    }
+
     pub(super) fn end_element(&mut self) {
         self.peak = self.peak.max(self.height());
         self.weight = 0;

@@ -5,6 +5,12 @@ use super::frame::{Boundary, LINK, Previous};
 use super::scanner::{Scanner, is_word};
 
 impl Scanner<'_> {
+    /// As [`Scanner::skip_line`], for a line that may be a comment.
+    pub(super) fn comment_line(&mut self) -> bool {
+        self.skip_line();
+        true
+    }
+
     pub(super) fn skip_line(&mut self) {
         let rest = self.rest();
         let mut from = 0;
@@ -78,7 +84,10 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    pub(super) fn regular_expression(&mut self) {
+    /// Returns whether the regular expression ends, which it must do on its line. One that does not
+    /// ends the parsing.
+    pub(super) fn regular_expression(&mut self) -> bool {
+        let mut ends = false;
         self.operand_begins();
         self.at += 1;
         let mut in_class = false;
@@ -91,6 +100,7 @@ impl Scanner<'_> {
                 b']' => in_class = false,
                 b'/' if !in_class => {
                     self.at += 1;
+                    ends = true;
                     break;
                 }
                 _ => {}
@@ -101,5 +111,6 @@ impl Scanner<'_> {
         // Flags belong to the literal and are not a separate word.
         self.at += self.rest().iter().take_while(|byte| is_word(**byte)).count();
         self.after(Previous::Operand);
+        ends
     }
 }

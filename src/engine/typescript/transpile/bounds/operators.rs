@@ -1,56 +1,10 @@
-//! Weighs operators, and follows both readings of an ambiguous `/`.
+//! Weighs operators.
 
 use super::Refusal;
 use super::frame::{Boundary, LEVEL, LINK, Previous};
-use super::scanner::{Scanner, Stop};
+use super::scanner::Scanner;
 
 impl Scanner<'_> {
-    /// Reads a `/` that does not start a comment. Returns whether the rest of the line was read
-    /// too.
-    pub(super) fn slash(&mut self, readings: &mut u32, others: &mut Vec<Self>) -> Result<bool, Refusal> {
-        match self.previous {
-            Previous::Operand if !self.newline => self.operator(b'/')?,
-            Previous::Operator | Previous::Prefix | Previous::HeadEnd => self.regular_expression(),
-            _ => {
-                self.fork(readings, others, Self::regular_expression)?;
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Follows two readings: `other` is applied to a copy of the scanner, and the operator to this
-    /// one. They are merged at the end of the line if they agree there.
-    pub(super) fn fork(
-        &mut self,
-        readings: &mut u32,
-        others: &mut Vec<Self>,
-        other: fn(&mut Self),
-    ) -> Result<(), Refusal> {
-        *readings = readings.checked_sub(1).ok_or(Refusal::Unclear { at: self.at })?;
-        let mut copy = self.clone();
-        other(&mut copy);
-        copy.run(readings, others, Stop::AfterLine)?;
-        let byte = self.rest()[0];
-        self.operator(byte)?;
-        self.run(readings, others, Stop::AfterLine)?;
-        if !self.agrees_with(&copy) {
-            others.push(copy);
-        }
-        Ok(())
-    }
-
-    /// Returns whether both scanners are in the same state. The source is not compared, because it
-    /// is the same.
-    pub(super) fn agrees_with(&self, other: &Self) -> bool {
-        self.at == other.at
-            && self.previous == other.previous
-            && self.boundary == other.boundary
-            && self.newline == other.newline
-            && self.frame == other.frame
-            && self.outer == other.outer
-    }
-
     /// Returns whether the parser may skip the line here: HTML-like comments and merge conflict
     /// markers.
     pub(super) fn is_skipped_by_parser(&self, byte: u8) -> bool {

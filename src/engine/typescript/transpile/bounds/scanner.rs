@@ -1,13 +1,14 @@
 //! The scanner: tokens, open brackets and the weight of the path to the current token.
 
 use super::frame::{Boundary, Content, Frame, LEVEL, LINK, Previous};
+use super::readings::Readings;
 use super::words::{self, Word};
 use super::{MAX_BRACKETS, MAX_WEIGHT, MAX_WORK, Refusal};
 
 /// Number of doublings after which any token is too much work, so that the count cannot overflow.
 const MAX_DOUBLINGS: u32 = 24;
 
-/// Cost, in bytes read per byte, of an attempt at type arguments, and of a copy in an enum. With
+/// Cost, in bytes read per byte, of an attempt at type arguments, and of a level in an enum. With
 /// these costs a source that contains nothing else takes a quarter of a second.
 const TRIED: u32 = 4;
 const COPIED: u32 = 8;
@@ -30,7 +31,7 @@ pub(super) enum Stop {
 }
 
 /// Position and state of one reading of the source.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Scanner<'a> {
     pub(super) source: &'a str,
     pub(super) at: usize,
@@ -82,12 +83,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads until `stop`. Returns whether source is left.
-    pub(super) fn run(
-        &mut self,
-        readings: &mut u32,
-        others: &mut Vec<Self>,
-        stop: Stop,
-    ) -> Result<bool, Refusal> {
+    pub(super) fn run(&mut self, readings: &mut Readings<'a>, stop: Stop) -> Result<bool, Refusal> {
         while let Some(byte) = self.peek(0) {
             if self.work > MAX_WORK {
                 return Err(Refusal::TooMuchWork { at: self.at });
@@ -104,7 +100,7 @@ impl<'a> Scanner<'a> {
                 b'/' if self.peek(1) == Some(b'/') => self.skip_line(),
                 b'/' if self.peek(1) == Some(b'*') => self.skip_comment(),
                 b'/' => {
-                    if self.slash(readings, others)? && stop == Stop::AfterLine {
+                    if self.slash(readings)? && stop == Stop::AfterLine {
                         return Ok(true);
                     }
                 }
@@ -139,7 +135,7 @@ impl<'a> Scanner<'a> {
                 b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'\\' => self.word()?,
                 0x80.. => self.wide()?,
                 _ if self.is_skipped_by_parser(byte) => {
-                    self.fork(readings, others, Self::skip_line)?;
+                    self.fork(readings, Self::comment_line)?;
                     if stop == Stop::AfterLine {
                         return Ok(true);
                     }
@@ -162,7 +158,7 @@ impl<'a> Scanner<'a> {
         self.previous = previous;
         self.newline = false;
         // For every `<` after an operand swc tries to parse type arguments until that fails. An
-        // initializer in an enum is copied once for each of its operators.
+        // initializer in an enum is visited again for each enum around it.
         let mut times = u64::from(1 + TRIED * (self.outer_angles + self.frame.angles));
         times += u64::from((self.outer_scopes + self.frame.scopes) / SCOPES);
         if self.frame.in_enum {

@@ -42,6 +42,21 @@ fn both_readings_of_a_slash_are_followed() {
         assert!(refused(&format!("{before}{deep}/*\"'`*/")), "{before}");
     }
     assert!(matches!(check(&"}/".repeat(100)), Err(Refusal::Unclear { .. })));
+    assert!(matches!(check(&"{}/`/;\n".repeat(100)), Err(Refusal::Unclear { .. })));
+}
+
+#[test]
+fn readings_that_agree_at_the_end_of_the_line_may_be_many() {
+    for line in ["a = i++ / 2;\n", "b = set / of;\n", "c = x! / y! / z!;\n", "d = a\n  / b\n  / c;\n"] {
+        assert_eq!(check(&line.repeat(10_000)), Ok(()), "{line}");
+    }
+}
+
+/// The work of the reading that turns out right counts, whichever that is.
+#[test]
+fn readings_are_not_a_way_around_the_bound_on_work() {
+    let hidden = format!("x++ /\"/; {}1; //\";\n", "a?(b):c=>".repeat(8));
+    assert!(matches!(check(&hidden.repeat(8_000)), Err(Refusal::TooMuchWork { .. })));
 }
 
 #[test]

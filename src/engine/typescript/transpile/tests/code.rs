@@ -20,6 +20,7 @@ fn value_is_what_returns_else_the_default_export_else_main_else_the_last_express
         "const result = 1; const result1 = result; class A { } return result1;",
     );
     check("for (;;) {}", "for(;;){}");
+    check("for (;;) f()", "for(;;)f();");
     check("\"use strict\"; 1", "\"use strict\"; return 1;");
     check("'only'", "return 'only';");
     check("", "");
@@ -102,16 +103,120 @@ fn types_leave_and_what_they_held_together_keeps_its_parentheses() {
         "class A { d = 1; e; } return 1;",
     );
     check("function f(): 1; function f(a?) { return a } 1; 2", "function f(a) { return a; } 1; return 2;");
-    check(
-        "enum E { A = 1, B = A << 1 } return E.B",
-        "var E = /*#__PURE__*/ function(E) { E[E[\"A\"] = 1] = \"A\"; E[E[\"B\"] = 2] = \"B\"; return E; }(E || {}); return E.B;",
-    );
-    check("const enum E { A = 'a' } return E.A", "return \"a\";");
-    check("{ using a = b; }", "{ using a = b; }");
     assert!(
         body("class P { y = this.x; constructor(public x: number) {} }")
             .contains("x; y = this.x; constructor(x){ this.x = x; }")
     );
+}
+
+#[test]
+fn completion_value_is_that_of_the_statement_which_ends_the_script() {
+    check(
+        "if (a) { f() } else g()",
+        "let result; if (a) { result = f(); } else result = g(); return result;",
+    );
+    check(
+        "try { 1; if (a) 2 } catch (e) { 3 } finally { 4 }",
+        "let result; try { result = 1; result = void 0; if (a) result = 2; } \
+         catch (e) { result = void 0; result = 3; } finally{ 4; } return result;",
+    );
+    check(
+        "{ a: for (;;) { 1; if (b) break a } }",
+        "let result; { result = void 0; a: for(;;){ result = 1; result = void 0; if (b) break a; } }return result;",
+    );
+    check("if (a) if (b) 1", "let result; if (a) { result = void 0; if (b) result = 1; } return result;");
+    check(
+        "const result = 1; { result } class A {}",
+        "const result = 1; let result1; { result1 = result; }class A { } return result1;",
+    );
+    check(
+        "{ switch (a) { case 1: 2 } function f() { 3 } }",
+        "let result; { result = void 0; switch(a){ case 1: result = 2; } function f() { 3; } } return result;",
+    );
+    check("if (a) { let b }", "if (a) { let b; }");
+    check("if (a) { return 1 } 2", "if (a) { return 1; } 2;");
+}
+
+#[test]
+fn enums_are_objects_whose_members_are_read_at_run_time() {
+    check(
+        "enum E { A = 1, B = A << 1, C, D = 'x', F = `${D}`, G = f(), H, 'I-J' = -3, K } return E.B",
+        "(function(E) { E[E[\"A\"] = 1] = \"A\"; E[E[\"B\"] = E.A << 1] = \"B\"; \
+         E[E[\"C\"] = E[\"B\"] + 1] = \"C\"; E[\"D\"] = 'x'; E[\"F\"] = `${E.D}`; \
+         typeof (E[\"G\"] = f()) === \"string\" || (E[E[\"G\"]] = \"G\"); \
+         E[E[\"H\"] = E[\"G\"] + 1] = \"H\"; E[E[\"I-J\"] = -3] = \"I-J\"; E[E[\"K\"] = -2] = \"K\"; \
+         })(E || (E = {})); return E.B; var E;",
+    );
+    check(
+        "enum A { Cat = 1 } const Cat = 10, Bird = 2; enum A { Both = Cat | Bird, f = ((Cat) => Cat)(3) } A",
+        "(function(A) { A[A[\"Cat\"] = 1] = \"Cat\"; })(A || (A = {})); const Cat = 10, Bird = 2; \
+         (function(A) { A[A[\"Both\"] = A.Cat | Bird] = \"Both\"; \
+         typeof (A[\"f\"] = ((Cat)=>Cat)(3)) === \"string\" || (A[A[\"f\"]] = \"f\"); \
+         })(A || (A = {})); return A; var A;",
+    );
+    check("enum E {} return E", "(function(E) { E; })(E || (E = {})); return E; var E;");
+    check("declare enum E { A } return 1", "return 1;");
+}
+
+#[test]
+fn const_enums_are_kept_and_may_be_used_above() {
+    check(
+        "return E.A; const enum E { A = 'a' }",
+        "(function(E) { E[\"A\"] = 'a'; })(E || (E = {})); return E.A; var E;",
+    );
+    check(
+        "declare const enum E { A = 2 } E",
+        "(function(E) { E[E[\"A\"] = 2] = \"A\"; })(E || (E = {})); return E; var E;",
+    );
+    check(
+        "const a = 1; const enum E { A = a } return E.A",
+        "const a = 1; (function(E) { typeof (E[\"A\"] = a) === \"string\" || (E[E[\"A\"]] = \"A\"); \
+         })(E || (E = {})); return E.A; var E;",
+    );
+}
+
+#[test]
+fn namespaces_see_what_their_other_blocks_export() {
+    check(
+        "const a = 1; namespace N { export const a = 2 } namespace N { f(a, (a) => a) }",
+        "const a = 1; (function(N) { N.a = 2; })(N || (N = {})); \
+         (function(N) { f(N.a, (a)=>a); })(N || (N = {})); var N;",
+    );
+}
+
+#[test]
+fn source_that_the_parser_refuses_is_repaired() {
+    check("class A { static declare readonly x: 1; static y = 2 } 1", "class A { static y = 2; } return 1;");
+    check("class A { override m() {} readonly override x = 1 } 1", "class A { m() {} x = 1; } return 1;");
+    check(
+        "a: for (using x = f(), y = g(); h(); ) { continue a }",
+        "{ using x = f(), y = g(); a: for(; h();){ continue a; } }",
+    );
+    check("for (await using x = f();;) { break }", "{ await using x = f(); for(;;){ break; } }");
+    check("class C extends (() => {}) {} 1", "class C extends (()=>{}) { } return 1;");
+    check("class C extends (a, b) {} 1", "class C extends (a, b) { } return 1;");
+    check("class C extends a.b {} 1", "class C extends a.b { } return 1;");
+    check("import type X = require('x'); 1", "return 1;");
+    check(
+        "function f(asserts: any): asserts is string { return true } 1; 2",
+        "function f(asserts) { return true; } 1; return 2;",
+    );
+    check("f<<T>() => T>(); 1", "f(); return 1;");
+    check(
+        "class A { static constructor() {} static async constructor() {} static *constructor() {} \
+         static get constructor() { return 1 } constructor() {} } 1",
+        "class A { static constructor() {} static async constructor() {} static *constructor() {} \
+         static get constructor() { return 1; } constructor(){} } return 1;",
+    );
+    check(
+        "function f(await) { await = await + 1; return [await] } 1; 2",
+        "function f(await) { await = await + 1; return [ await ]; } 1; return 2;",
+    );
+    check(
+        "const o = { m() { await: for (;;) { break await } } }; 1",
+        "const o = { m () { await: for(;;){ break await; } } }; return 1;",
+    );
+    check("let a; a\n/ 2; /x/g", "let a; a / 2; return /x/g;");
 }
 
 #[test]
@@ -128,9 +233,17 @@ fn namespaces_do_not_capture_names_of_inner_scopes() {
 #[test]
 fn decorators_bring_their_helpers_along() {
     let code = body("function d(v, c) { return v } @d class A { @d m() {} accessor x = 1 } return new A().x");
-    assert!(code.contains("_apply_decs_2311(") && !code.contains("import") && !code.contains("@d"), "{code}");
-    assert!(!body("class A { accessor x = 1 } 1").contains("accessor"));
+    assert!(code.starts_with("((__decorate) => (async () => {") && !code.contains("@d"), "{code}");
     assert!(body("function d(v, c) { return v } export default @d class A {}").contains("then((value)"));
+    check(
+        "class A { accessor x = 1; accessor #y = () => 2 } 1",
+        "class A { #_1 = 1; get x() { return this.#_1; } set x(value) { this.#_1 = value; } \
+         #_2 = ({ [\"#y\"]: ()=>2 })[\"#y\"]; get #y() { return this.#_2; } set #y(value) { this.#_2 = value; } } return 1;",
+    );
+    // The author's names are kept apart from what is generated.
+    let code =
+        body("const state = 1, __decorate = 2; class A { #_1 = 3; @d m() { return state + __decorate } } 1");
+    assert!(code.contains("__decorate1 = 2") && code.contains("return state + __decorate1"), "{code}");
 }
 
 #[test]

@@ -38,6 +38,12 @@ fn return_and_await_stand_at_the_top_level_and_in_functions_only() {
     check("return 1; class A { static { return 2 } }", Syntax, 1, 30, "`return` is not allowed");
     check("namespace N { return 1 }", Syntax, 1, 15, "`return` is not allowed");
     check("function f() { await 1 }", Syntax, 1, 16, "await");
+    check("let await = 1", Syntax, 1, 5, "await");
+    check("async function f() { let await = 1 }", Syntax, 1, 26, "await");
+    check("function f(await) {} function g() { await h() }", Syntax, 1, 12, "await");
+    check("class A { constructor() {} constructor() {} }", Syntax, 1, 28, "constructor");
+    check("class A { async constructor() {} }", Syntax, 1, 17, "");
+    check("for (using;;) {} asserts is 1", Syntax, 1, 26, "");
 }
 
 #[test]

@@ -42,6 +42,6 @@ fn fenced_code_counts_lines_of_the_whole_text() {
 fn the_wrapper_has_no_place() {
     let transpiled = run("main\nfunction d(v, c) { return v }\n@d class A {}").expect("strips");
     assert_eq!(transpiled.positions.original(1, 1), None);
-    let helper = location(&transpiled.code, "symbolMetadata");
+    let helper = location(&transpiled.code, "Reflect.ownKeys");
     assert_eq!(transpiled.positions.original(helper.0, helper.1), None);
 }

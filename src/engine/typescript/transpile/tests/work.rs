@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::super::positions::{FIRST_BYTE, LocationIndex, location_of};
 use super::super::{STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, transpile, work};
 use super::{body, run};
+use crate::engine::watchdog::CpuMeter;
 
 /// Concatenates `count` texts, each made from its index.
 fn repeated(count: usize, text: impl Fn(usize) -> String) -> String {
@@ -36,19 +38,18 @@ fn too_much_work(source: &str) {
     );
 }
 
+/// swc's own pass for enums takes 23 seconds for the first of these.
 #[test]
-fn v_295_enums_are_counted_with_all_members() {
+fn v_295_enums_take_linear_time() {
     let enums = |count| repeated(count, |number| format!("enum E{{a{number}={number}}}"));
     let code = body(&format!("{} return E.a299", enums(300)));
     assert!(code.contains("E[E[\"a299\"] = 299] = \"a299\""));
-    let error = too_much(&enums(24_000));
-    assert!(error.location.is_some() && error.hint.is_some_and(|hint| hint.contains("enums")));
-    too_much(&repeated(10_000, |number| format!("const enum E{number}{{a}}")));
-    too_much(&format!(
-        "enum Large{{{}}}{}",
-        "a,".repeat(20_000),
-        repeated(1_000, |n| format!("enum E{n}{{}}"))
-    ));
+    let cpu = CpuMeter::start();
+    assert!(run(&enums(24_000)).is_ok());
+    assert!(run(&repeated(10_000, |number| format!("const enum E{number}{{a}}"))).is_ok());
+    let large = format!("enum Large{{{}}}", repeated(20_000, |n| format!("a{n},")));
+    assert!(run(&format!("{large}{}", repeated(1_000, |n| format!("enum E{n}{{}}")))).is_ok());
+    assert!(cpu.elapsed() < Duration::from_secs(20), "{:?}", cpu.elapsed());
 }
 
 #[test]
@@ -86,20 +87,20 @@ fn v_368_type_arguments_in_type_arguments_are_counted() {
 }
 
 #[test]
-fn v_297_constants_are_evaluated_up_to_a_length_and_left_to_the_script_beyond() {
-    check_member("const a = 'x' + 'y';", "E[\"m\"] = \"xy\";");
-    check_member("const a = 1 + 2 * 3;", "E[E[\"m\"] = 7] = \"m\";");
-    let long = format!("const a = 1{};", " + 1".repeat(100));
-    check_member(&long, "E[E[\"m\"] = a] = \"m\";");
-    let text = format!("const a = '{}';", "x".repeat(5_000));
-    check_member(&text, "E[E[\"m\"] = a] = \"m\";");
+fn v_297_constants_and_members_are_not_evaluated() {
+    let cpu = CpuMeter::start();
+    check_member("const a = 1 + 2 * 3;", "typeof (E[\"m\"] = a) === \"string\"");
     // Each is twice as long as the one before; the last would be 2^60 bytes.
     let doubled = repeated(60, |n| format!("const a{} = a{n} + a{n};", n + 1));
-    check_member(&format!("const a0 = 'x'; {doubled} const a = a60;"), "E[E[\"m\"] = a] = \"m\";");
-    // Without an enum constants are not evaluated, however long they are.
+    check_member(&format!("const a0 = 'x'; {doubled} const a = a60;"), "typeof (E[\"m\"] = a)");
+    let doubled = repeated(60, |n| format!("a{} = a{n} + a{n},", n + 1));
+    assert!(body(&format!("enum E {{ a0 = 'x', {doubled} }}")).contains("E[\"a60\"] = E.a59 + E.a59"));
+    let templates = repeated(60, |n| format!("a{} = `${{a{n}}}${{E.a{n}}}`,", n + 1));
+    assert!(run(&format!("enum E {{ a0 = 'x', {templates} }}")).is_ok());
     for unit in ["+'b'", "+1"] {
         assert!(run(&format!("const a='b'{}", unit.repeat(15_000))).is_ok(), "{unit}");
     }
+    assert!(cpu.elapsed() < Duration::from_secs(20), "{:?}", cpu.elapsed());
 }
 
 #[track_caller]
@@ -109,25 +110,12 @@ fn check_member(constants: &str, expected: &str) {
 }
 
 #[test]
-fn v_297_members_of_enums_do_not_double_without_end() {
-    let doubled = |count| repeated(count, |n| format!("a{} = a{n} + a{n},", n + 1));
-    assert!(body(&format!("enum E {{ a0 = 'x', {} }}", doubled(10))).contains(&"x".repeat(1 << 10)));
-    too_much(&format!("enum E {{ a0 = 'x', {} }}", doubled(60)));
-    let templates = repeated(60, |n| format!("a{} = `${{a{n}}}${{E.a{n}}}`,", n + 1));
-    too_much(&format!("enum E {{ a0 = 'x', {templates} }}"));
-    let copies =
-        format!("enum E {{ a = '{}', {} }}", "x".repeat(100_000), repeated(100, |n| format!("b{n} = a,")));
-    too_much(&copies);
-}
-
-#[test]
 fn v_298_what_is_written_is_bounded() {
     let name = "N".repeat(20_000);
     assert!(run(&format!("enum {name} {{ {} }}", "a,".repeat(50))).is_ok());
     for source in [
         format!("enum {name} {{ {} }}", "a,".repeat(2_000)),
         format!("namespace {name} {{ export let a = 1; {} }}", "a;".repeat(2_000)),
-        format!("const enum E {{ a = '{name}' }} {}", "E.a;".repeat(2_000)),
     ] {
         let error = too_much(&source);
         assert!(error.hint.is_some_and(|hint| hint.contains("bytes: shorten")), "{}", &source[..30]);

@@ -1,4 +1,4 @@
-//! Checks the addresses that a server's metadata may name.
+//! Checks the addresses that a server may name: in its metadata, and for its users to open.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

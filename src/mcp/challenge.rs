@@ -108,7 +108,7 @@ fn trimmed_start(text: &str) -> &str {
 }
 
 #[cfg(any(test, fuzzing))]
-#[path = "../../../fuzz/entries/challenges.rs"]
+#[path = "../../fuzz/entries/challenges.rs"]
 pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,42 @@
+// `Temporal`, where V8 was built without it. A script that does not use it pays nothing: the polyfill is compiled and run
+// at the first use (js/temporal/README.md).
+
+import { core, primordials } from "ext:core/mod.js";
+
+const { Date, ObjectDefineProperty, ObjectHasOwn, ReflectApply, ReflectDeleteProperty, ReflectGet } = primordials;
+
+function define(object, name, value) {
+  ObjectDefineProperty(object, name, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
+}
+
+if (!ObjectHasOwn(globalThis, "Temporal")) {
+  const DatePrototype = Date.prototype;
+
+  // The polyfill leaves a `Temporal` alone that is there, so the names that stand for it are removed first.
+  const load = () => {
+    ReflectDeleteProperty(globalThis, "Temporal");
+    ReflectDeleteProperty(DatePrototype, "toTemporalInstant");
+    core.ops.op_cx_temporal();
+  };
+
+  ObjectDefineProperty(globalThis, "Temporal", {
+    __proto__: null,
+    get() {
+      load();
+      return ReflectGet(globalThis, "Temporal");
+    },
+    set(value) {
+      define(globalThis, "Temporal", value);
+    },
+    enumerable: false,
+    configurable: true,
+  });
+
+  const { toTemporalInstant } = {
+    toTemporalInstant() {
+      load();
+      return ReflectApply(ReflectGet(DatePrototype, "toTemporalInstant"), this, []);
+    },
+  };
+  define(DatePrototype, "toTemporalInstant", toTemporalInstant);
+}

@@ -1,0 +1,163 @@
+//! The settings of code-executor-mcp: its file and its variables. `docs/other-programs.md` has the
+//! same table for users.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::document::{Content, Node};
+use super::error::Finding;
+use super::foreign::{Becomes, ForeignSetting, Program, always, is_off, is_on, limit, never};
+use super::limits::LimitRole;
+use super::parsed::Settings;
+use super::reader::At;
+use crate::tools::policy::is_pattern;
+
+/// Bounds of the program itself for its pool of calls.
+const MAX_POOL: u64 = 1_000;
+
+/// As [`MAX_POOL`], for the time in its queue.
+const MAX_QUEUE_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// The file `.code-executor.json`.
+pub(super) static FILE: Program = Program {
+    name: "code-executor-mcp",
+    settings: &[
+        setting("version", Becomes::Nothing(always)),
+        setting("mcpConfigPath", Becomes::Key("mcpServers", servers_file)),
+        setting("security.defaultTimeoutMs", DEFAULT_TIMEOUT),
+        setting(
+            "security.maxTimeoutMs",
+            Becomes::Key("maxLimits.timeoutMs", |at, settings| {
+                limit(at, "timeoutMs", LimitRole::Max, settings)
+            }),
+        ),
+        setting(
+            "security.maxCodeSize",
+            Becomes::Key("limits.maxSourceBytes", |at, settings| {
+                limit(at, "maxSourceBytes", LimitRole::Both, settings)
+            }),
+        ),
+        setting("security.allowedTools", Becomes::Key("allow", allowed_tools)),
+        setting("security.allowRead", Becomes::Nothing(is_off)),
+        setting("security.allowWrite", Becomes::Nothing(is_off)),
+        setting("security.allowNetwork", Becomes::Nothing(is_loopback)),
+        setting("security.enableAuditLog", Becomes::Nothing(is_off)),
+        setting("security.auditLogPath", Becomes::Nothing(never)),
+        setting("security.rateLimit", Becomes::Nothing(is_off)),
+        setting("security.skipDangerousPatternCheck", Becomes::Nothing(is_on)),
+        setting("executors.typescript.enabled", Becomes::Nothing(is_on)),
+        setting("executors.typescript.denoPath", Becomes::Nothing(never)),
+        setting("executors.python.enabled", Becomes::Nothing(is_on)),
+        setting("executors.python.pythonPath", Becomes::Nothing(never)),
+        setting("executors.python.version", Becomes::Nothing(never)),
+        setting("sampling", Becomes::Nothing(is_off)),
+    ],
+};
+
+/// Its variables, except `CODE_EXECUTOR_CONFIG_PATH` and `MCP_CONFIG_PATH`, which name files, and
+/// the keys of language models, which belong to no program.
+pub(super) static VARIABLES: Program = Program {
+    name: "code-executor-mcp",
+    settings: &[
+        setting("CODE_EXECUTOR_TIMEOUT_MS", DEFAULT_TIMEOUT),
+        setting(
+            "POOL_MAX_CONCURRENT",
+            Becomes::Key("mcpServers.*.maxConcurrent", |at, settings| {
+                settings.server_defaults.max_concurrent = Some(calls(at)?);
+                Ok(())
+            }),
+        ),
+        setting(
+            "POOL_QUEUE_SIZE",
+            Becomes::Key("mcpServers.*.maxQueued", |at, settings| {
+                settings.server_defaults.max_queued = Some(calls(at)?);
+                Ok(())
+            }),
+        ),
+        setting(
+            "POOL_QUEUE_TIMEOUT_MS",
+            Becomes::Key("mcpServers.*.queueTimeoutMs", |at, settings| {
+                settings.server_defaults.queue_timeout = Some(at.milliseconds(MAX_QUEUE_TIME)?);
+                Ok(())
+            }),
+        ),
+        setting("ALLOWED_PROJECTS", Becomes::Nothing(is_off)),
+        setting("ENABLE_AUDIT_LOG", Becomes::Nothing(is_off)),
+        setting("AUDIT_LOG_PATH", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_AUDIT_LOG_PATH", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_RATE_LIMIT_RPM", Becomes::Nothing(is_off)),
+        setting("CODE_EXECUTOR_SCHEMA_CACHE_TTL_MS", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_SKIP_DANGEROUS_PATTERNS", Becomes::Nothing(is_on)),
+        setting("DENO_PATH", Becomes::Nothing(never)),
+        setting("PYTHON_PATH", Becomes::Nothing(never)),
+        setting("PYTHON_ENABLED", Becomes::Nothing(is_on)),
+        setting("PYTHON_SANDBOX_READY", Becomes::Nothing(is_on)),
+        setting("ENABLE_HEALTH_CHECK", Becomes::Nothing(is_off)),
+        setting("HEALTH_CHECK_HOST", Becomes::Nothing(never)),
+        setting("HEALTH_CHECK_PORT", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_SAMPLING_ENABLED", Becomes::Nothing(is_off)),
+        setting("CODE_EXECUTOR_MAX_SAMPLING_ROUNDS", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_MAX_SAMPLING_TOKENS", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_SAMPLING_TIMEOUT_MS", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_ALLOWED_SYSTEM_PROMPTS", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_CONTENT_FILTERING_ENABLED", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_AI_PROVIDER", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_AI_BASE_URL", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_ALLOWED_MODELS", Becomes::Nothing(never)),
+    ],
+};
+
+const DEFAULT_TIMEOUT: Becomes =
+    Becomes::Key("limits.timeoutMs", |at, settings| limit(at, "timeoutMs", LimitRole::Default, settings));
+
+const fn setting(name: &'static str, becomes: Becomes) -> ForeignSetting {
+    ForeignSetting { name, becomes }
+}
+
+/// Whether this is where the program looks for its file.
+pub(super) fn is_its_path(path: &Path) -> bool {
+    path.ends_with(".code-executor.json") || path.ends_with("code-executor/config.json")
+}
+
+/// Whether the file has the program's settings, and not only cx's own.
+pub(super) fn is_its_content(root: &Node) -> bool {
+    let mut sections = FILE.settings.iter().filter_map(|setting| setting.name.split('.').next());
+    sections.any(|section| root.get(section).is_some())
+}
+
+fn servers_file(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    settings.servers_file = Some(at.text()?);
+    Ok(())
+}
+
+/// An empty list allows what a call asks for, as in the program itself. A pattern that cannot be
+/// read allows nothing.
+fn allowed_tools(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    let (patterns, others): (Vec<_>, Vec<_>) =
+        at.texts()?.into_iter().partition(|text| is_pattern(&text.raw));
+    if patterns.is_empty() && others.is_empty() {
+        return Ok(());
+    }
+    settings.allow = Some(patterns.into_iter().map(|text| text.raw).collect());
+    match others.into_iter().next() {
+        None => Ok(()),
+        Some(other) => {
+            let expected = "a pattern `mcp__server__tool` or `server.tool`";
+            Err(Finding::unexpected(&other.key, other.location, expected, "another text"))
+        }
+    }
+}
+
+/// Loopback hosts are what the program's own sandbox needs for tool calls. cx needs none.
+fn is_loopback(node: &Node) -> bool {
+    match &node.content {
+        Content::Array(hosts) => hosts
+            .iter()
+            .all(|host| host.as_str().is_some_and(|host| ["localhost", "127.0.0.1", "::1"].contains(&host))),
+        _ => is_off(node),
+    }
+}
+
+fn calls(at: &At<'_>) -> Result<usize, Finding> {
+    Ok(usize::try_from(at.number(1, MAX_POOL, "calls")?).unwrap_or(usize::MAX))
+}

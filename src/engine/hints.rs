@@ -1,0 +1,260 @@
+//! Hints for scripts that were written for another program: where such scripts fail, they mostly
+//! take a tool's answer for text or for an envelope around it, forget to await a call, or compare
+//! error codes that do not exist.
+//!
+//! The host finds a hint after the script has failed, from the error that the guest reports, the
+//! source, and what the host itself knows of the run's calls. A hint is a sentence of this file
+//! with names that were checked: a script can cause one, but it can neither change what it says nor
+//! stop it from being given to other errors. Guests give hints too, for what only they know.
+
+mod codes;
+mod source;
+
+use self::source::{keeps_call, takes_field};
+use crate::run::context::ExecutionContext;
+use crate::run::ledger::CallFacts;
+use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
+use crate::run::script::Language;
+use crate::text::{preview, visible};
+use crate::tools::names::{is_identifier, python_name};
+
+const AWAIT: &str = "did you forget `await`?";
+
+/// The answer of a tool is not what the script takes it for.
+const ANSWER: &str =
+    "a tool's answer is its content already, parsed; what each tool returned is shown with the calls";
+
+/// Fields of the envelopes in which other programs hand over an answer.
+const ENVELOPE: &[&str] = &["content", "structuredContent", "structured_content", "isError", "is_error"];
+
+/// Fields of envelopes that are common in answers too. They count only in the line that failed.
+const COMMON: &[&str] = &["body", "data", "json", "output", "response", "result", "text", "value"];
+
+/// Methods of texts and lists in both languages, which an object does not have.
+const METHODS: &[&str] = &[
+    "append",
+    "charAt",
+    "concat",
+    "endsWith",
+    "endswith",
+    "every",
+    "filter",
+    "find",
+    "findIndex",
+    "flatMap",
+    "forEach",
+    "includes",
+    "indexOf",
+    "join",
+    "lower",
+    "lstrip",
+    "map",
+    "match",
+    "matchAll",
+    "pop",
+    "push",
+    "reduce",
+    "replace",
+    "replaceAll",
+    "rstrip",
+    "slice",
+    "some",
+    "sort",
+    "split",
+    "splitlines",
+    "startsWith",
+    "startswith",
+    "strip",
+    "substring",
+    "toLowerCase",
+    "toUpperCase",
+    "trim",
+    "upper",
+];
+
+/// Methods of a dict in Python, which a text or a list does not have.
+const DICT_METHODS: &[&str] = &["get", "items", "keys", "setdefault", "update", "values"];
+
+/// Maximum number of servers that a hint names, and characters of each name.
+const MAX_SERVERS: usize = 8;
+const MAX_NAME: usize = 64;
+
+/// Adds a hint to the error of a script that has failed, if one fits and there is none yet.
+///
+/// Call it before the instance is dropped: a call that is unfinished then is one that the script
+/// did not await.
+pub(crate) fn add(error: &mut ScriptError, context: &ExecutionContext) {
+    if error.hint.is_some() || error.code != ErrorCode::RuntimeError {
+        return;
+    }
+    let facts = context.call_facts();
+    let source = &context.script.source;
+    if let Some(code) = error.tool_code.or(facts.last_failure) {
+        error.hint = codes::hint(code, source);
+        if error.tool_code.is_some() {
+            return;
+        }
+    }
+    let failure = Failure {
+        name: error.name.as_deref().unwrap_or_default(),
+        message: &error.message,
+        line: error.source_line.as_deref().unwrap_or_default(),
+        source,
+        facts,
+    };
+    let of_language = match context.script.language {
+        Language::TypeScript => failure.typescript(),
+        Language::Python => failure
+            .python(&|name| context.has_returned_field(name))
+            .or_else(|| failure.imports_server().then(|| servers(context))),
+    };
+    error.hint = error.hint.take().or(of_language);
+}
+
+/// Warns, in the output, of a value that is null because the script took an answer for an envelope:
+/// `return r.structuredContent` is no error.
+pub(crate) fn warn_of_null(outcome: &Outcome, context: &ExecutionContext) {
+    if let Outcome::Returned(value) = outcome
+        && value.is_null()
+        && context.call_facts().has_returned
+        && let Some(field) = ENVELOPE.iter().find(|field| takes_field(&context.script.source, field))
+        && !context.has_returned_field(field)
+    {
+        let warning = format!(
+            "the script's value is null, and it looks for `{field}`: a tool's answer is its content already, parsed"
+        );
+        context.log(LogLevel::Warn, warning);
+    }
+}
+
+/// How a script has failed.
+struct Failure<'a> {
+    name: &'a str,
+    message: &'a str,
+    /// The line that failed.
+    line: &'a str,
+    source: &'a str,
+    facts: CallFacts,
+}
+
+impl Failure<'_> {
+    fn typescript(&self) -> Option<String> {
+        let message = self.message;
+        if message.contains("[object Promise]") {
+            return Some(AWAIT.to_owned());
+        }
+        let is_undefined = ["Cannot read properties of undefined", "Cannot destructure property"]
+            .iter()
+            .any(|words| message.starts_with(words));
+        let method = method(message);
+        let is_other_type = method.is_some() || message.contains(" is not iterable");
+        let is_type_error = self.name == "TypeError" && (is_undefined || is_other_type);
+        if !self.facts.has_returned {
+            return (is_type_error && self.facts.has_unfinished).then(|| AWAIT.to_owned());
+        }
+        let is_answer = match self.name {
+            "TypeError" if is_undefined => self.takes_envelope(),
+            "TypeError" => is_other_type && method.is_none_or(|method| METHODS.contains(&method)),
+            // What `JSON.parse` throws for what is no text, or no JSON.
+            "SyntaxError" => message.contains(" valid JSON") || message.contains(" JSON "),
+            _ => false,
+        };
+        if is_answer {
+            return Some(ANSWER.to_owned());
+        }
+        // A tool of the host's own may have answered already.
+        (is_type_error && keeps_call(self.source)).then(|| AWAIT.to_owned())
+    }
+
+    fn python(&self, is_field: &dyn Fn(&str) -> bool) -> Option<String> {
+        let message = self.message;
+        let is_type = matches!(self.name, "TypeError" | "AttributeError");
+        if is_type && COROUTINE.iter().any(|words| message.contains(words)) {
+            return Some(AWAIT.to_owned());
+        }
+        if !self.facts.has_returned {
+            return None;
+        }
+        let is_answer = match self.name {
+            "AttributeError" => {
+                let (kind, attribute) = attribute(message)?;
+                if kind == "dict" && is_identifier(attribute) && is_field(attribute) {
+                    return Some(format!("{ANSWER}; of a dict write `[\"{attribute}\"]`"));
+                }
+                let is_envelope = ENVELOPE.contains(&attribute) || COMMON.contains(&attribute);
+                match kind {
+                    "dict" => true,
+                    "list" | "str" => {
+                        is_envelope || METHODS.contains(&attribute) || DICT_METHODS.contains(&attribute)
+                    }
+                    _ => false,
+                }
+            }
+            "KeyError" => {
+                let key = message.trim_matches('\'');
+                ENVELOPE.contains(&key) || COMMON.contains(&key) || key == "0"
+            }
+            "TypeError" => {
+                message.starts_with("the JSON object must be str, bytes or bytearray")
+                    || message.starts_with("string indices must be integers")
+                    || message.starts_with("list indices must be integers")
+            }
+            "JSONDecodeError" => true,
+            _ => false,
+        };
+        is_answer.then(|| ANSWER.to_owned())
+    }
+
+    /// Whether a Python script imports a server as from a library of another program, or connects
+    /// to it.
+    fn imports_server(&self) -> bool {
+        let is_missing = |module: &str| {
+            self.message.starts_with(&format!("No module named '{module}'"))
+                || self.message.starts_with(&format!("No module named '{module}."))
+        };
+        let is_import = matches!(self.name, "ImportError" | "ModuleNotFoundError");
+        let is_name = self.message.contains(" from 'mcp'") || self.message.contains(" from 'mcp.");
+        is_import && (is_name || ["mcp", "servers", "fastmcp"].into_iter().any(is_missing))
+    }
+
+    /// Whether the script takes something for an envelope: in the line that failed, or, if the
+    /// field's name is that of an envelope only, anywhere.
+    fn takes_envelope(&self) -> bool {
+        let in_line = || ENVELOPE.iter().chain(COMMON).any(|field| takes_field(self.line, field));
+        in_line() || ENVELOPE.iter().any(|field| takes_field(self.source, field))
+    }
+}
+
+/// Words with which Python says that something is a coroutine.
+const COROUTINE: &[&str] = &["'coroutine'", "\"coroutine\"", "not coroutine", "type coroutine"];
+
+/// `split` of `dirs.split is not a function`.
+fn method(message: &str) -> Option<&str> {
+    message.strip_suffix(" is not a function")?.rsplit(['.', ' ']).next()
+}
+
+/// The type and the name of `'dict' object has no attribute 'name'`, after which Python may suggest
+/// other names.
+fn attribute(message: &str) -> Option<(&str, &str)> {
+    let (kind, rest) = message.strip_prefix('\'')?.split_once("' object has no attribute '")?;
+    Some((kind, rest.split('\'').next()?))
+}
+
+/// How a Python script reaches the run's servers.
+fn servers(context: &ExecutionContext) -> String {
+    let names = context.server_names();
+    let shown: Vec<String> = names
+        .iter()
+        .take(MAX_SERVERS)
+        .map(|name| format!("`tools.{}`", visible(&preview(&python_name(name), MAX_NAME))))
+        .collect();
+    let more = if names.len() > MAX_SERVERS { ", …" } else { "" };
+    let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
+    format!(
+        "servers are connected already: `await tools.<server>.<tool>(…)`, or `from mcp_tools import <server>`; \
+         here there are {shown}{more}"
+    )
+}
+
+#[cfg(test)]
+mod tests;

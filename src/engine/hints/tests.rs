@@ -1,0 +1,194 @@
+use super::*;
+use crate::tools::ToolErrorCode;
+
+fn failure<'a>(name: &'a str, message: &'a str, line: &'a str) -> Failure<'a> {
+    let facts = CallFacts { has_returned: true, ..CallFacts::default() };
+    Failure { name, message, line, source: line, facts }
+}
+
+fn typescript(name: &str, message: &str, line: &str) -> Option<String> {
+    failure(name, message, line).typescript()
+}
+
+fn python(name: &str, message: &str) -> Option<String> {
+    failure(name, message, "").python(&|field| field == "items")
+}
+
+#[test]
+fn an_answer_that_is_taken_for_something_else() {
+    for (name, message, line) in [
+        ("TypeError", "Cannot read properties of undefined (reading '0')", "const t = r.content[0].text;"),
+        ("TypeError", "Cannot read properties of undefined (reading '0')", "const t = r?.[\"content\"][0]"),
+        ("TypeError", "Cannot read properties of undefined (reading 'items')", "r.structuredContent.items"),
+        ("TypeError", "Cannot read properties of undefined (reading 'map')", "r.data.map((x) => x)"),
+        (
+            "TypeError",
+            "Cannot destructure property 'items' of 'r.structuredContent' as it is undefined.",
+            "const { items } = r.structuredContent;",
+        ),
+        ("TypeError", "dirs.split is not a function", ""),
+        ("TypeError", "(intermediate value).trim is not a function", ""),
+        ("TypeError", "r is not iterable", ""),
+        ("SyntaxError", "\"[object Object]\" is not valid JSON", ""),
+        ("SyntaxError", "\"undefined\" is not valid JSON", ""),
+        ("SyntaxError", "Unexpected token 'h', \"hello\" is not valid JSON", ""),
+        ("SyntaxError", "Unexpected non-whitespace character after JSON at position 2 (line 1 column 3)", ""),
+    ] {
+        assert_eq!(typescript(name, message, line).as_deref(), Some(ANSWER), "{message}");
+        let none = Failure { facts: CallFacts::default(), ..failure(name, message, line) };
+        assert_eq!(none.typescript(), None, "no tool has returned: {message}");
+    }
+    for (name, message) in [
+        ("TypeError", "the JSON object must be str, bytes or bytearray, not dict"),
+        ("TypeError", "string indices must be integers, not 'str'"),
+        ("TypeError", "list indices must be integers or slices, not str"),
+        ("AttributeError", "'dict' object has no attribute 'split'"),
+        ("AttributeError", "'str' object has no attribute 'get'. Did you mean: 'join'?"),
+        ("AttributeError", "'list' object has no attribute 'content'"),
+        ("KeyError", "'structuredContent'"),
+        ("KeyError", "0"),
+        ("JSONDecodeError", "Expecting value: line 1 column 1 (char 0)"),
+    ] {
+        assert_eq!(python(name, message).as_deref(), Some(ANSWER), "{message}");
+        let none = Failure { facts: CallFacts::default(), ..failure(name, message, "") };
+        assert_eq!(none.python(&|_| true), None, "no tool has returned: {message}");
+    }
+    let of_field =
+        python("AttributeError", "'dict' object has no attribute 'items_'. Did you mean: 'items'?");
+    assert_eq!(of_field.as_deref(), Some(ANSWER));
+    let of_field = failure("AttributeError", "'dict' object has no attribute 'name'", "")
+        .python(&|field| field == "name");
+    assert_eq!(of_field, Some(format!("{ANSWER}; of a dict write `[\"name\"]`")));
+}
+
+#[test]
+fn other_errors_get_none() {
+    for (name, message, line) in [
+        ("Error", "Cannot read properties of undefined (reading '0')", "r.content[0]"),
+        ("TypeError", "Cannot read properties of undefined (reading '0')", "rows[7][0] + contents"),
+        ("TypeError", "Cannot read properties of null (reading 'x')", "r.content.x"),
+        ("TypeError", "frobnicate is not a function", ""),
+        ("RangeError", "r is not iterable", ""),
+        ("SyntaxError", "Invalid regular expression", ""),
+    ] {
+        assert_eq!(typescript(name, message, line), None, "{message}");
+    }
+    for (name, message) in [
+        ("ValueError", "'dict' object has no attribute 'split'"),
+        ("AttributeError", "'Point' object has no attribute 'split'"),
+        ("AttributeError", "'str' object has no attribute 'frobnicate'"),
+        ("AttributeError", "module 'os' has no attribute 'fork'"),
+        ("KeyError", "'oslo'"),
+        ("TypeError", "unsupported operand type(s) for +: 'int' and 'str'"),
+    ] {
+        assert_eq!(python(name, message), None, "{message}");
+    }
+}
+
+#[test]
+fn a_forgotten_await() {
+    for message in [
+        "'coroutine' object is not subscriptable",
+        "object of type 'coroutine' has no len()",
+        "Object of type coroutine is not JSON serializable",
+        "the JSON object must be str, bytes or bytearray, not coroutine",
+        "can only concatenate str (not \"coroutine\") to str",
+    ] {
+        let none = Failure { facts: CallFacts::default(), ..failure("TypeError", message, "") };
+        assert_eq!(none.python(&|_| false).as_deref(), Some(AWAIT), "{message}");
+    }
+    let unfinished = CallFacts { has_unfinished: true, ..CallFacts::default() };
+    for (name, message, facts) in [
+        ("TypeError", "found.map is not a function", unfinished.clone()),
+        ("TypeError", "Cannot read properties of undefined (reading 'length')", unfinished),
+        ("SyntaxError", "\"[object Promise]\" is not valid JSON", CallFacts::default()),
+    ] {
+        let failed = Failure { facts, ..failure(name, message, "") };
+        assert_eq!(failed.typescript().as_deref(), Some(AWAIT), "{message}");
+    }
+    let message = "Cannot read properties of undefined (reading 'length')";
+    for (line, expected) in [
+        ("const r = callMCPTool('mcp__a__b');", Some(AWAIT)),
+        ("const r = tools.a.b({});", Some(AWAIT)),
+        ("const r = await tools.a.b({});", None),
+        ("if (a == tools.b) {}", None),
+    ] {
+        assert_eq!(typescript("TypeError", message, line).as_deref(), expected, "{line}");
+    }
+}
+
+#[test]
+fn imports_of_other_programs() {
+    for (name, message) in [
+        ("ModuleNotFoundError", "No module named 'mcp.servers'"),
+        ("ModuleNotFoundError", "No module named 'servers': besides the standard library there are"),
+        ("ModuleNotFoundError", "No module named 'mcp.client'"),
+        ("ImportError", "cannot import name 'ClientSession' from 'mcp' (unknown location)"),
+    ] {
+        assert!(failure(name, message, "").imports_server(), "{message}");
+    }
+    for (name, message) in [
+        ("ModuleNotFoundError", "No module named 'numpy': use math"),
+        ("ImportError", "cannot import name 'x' from 'json' (/python/json/__init__.py)"),
+        ("ValueError", "No module named 'mcp.servers'"),
+    ] {
+        assert!(!failure(name, message, "").imports_server(), "{message}");
+    }
+}
+
+#[test]
+fn fields_are_taken_in_these_forms() {
+    for text in [
+        "r.content",
+        "r.content[0]",
+        "r?.content?.[0]",
+        "r[\"content\"]",
+        "r['content'][0]",
+        "r.get(\"content\")",
+    ] {
+        assert!(takes_field(text, "content"), "{text}");
+    }
+    for text in [
+        "content",
+        "r.contents",
+        "r.content_type",
+        "{\"content\": 1}",
+        "r.content(1)",
+        "\"content\"",
+        "x.mycontent",
+    ] {
+        assert!(!takes_field(text, "content"), "{text}");
+    }
+}
+
+#[test]
+fn codes_that_do_not_exist() {
+    for (source, wrong) in [
+        ("if (error.code === \"RATE_LIMIT\") retry();", "RATE_LIMIT"),
+        ("if error.code == 'TIMEOUT':", "TIMEOUT"),
+        ("if e.code in (\"TOOL_TIMEOUT\", \"ECONNRESET\"):", "ECONNRESET"),
+        ("const RETRY = [\"ETIMEDOUT\"];\nif (RETRY.includes(e.code)) {}", "ETIMEDOUT"),
+        ("switch (e.code) {\n  case \"NOT_FOUND\":\n}", "NOT_FOUND"),
+        ("if (e.code === 429) {}", "429"),
+        ("if (result.error[\"code\"] !== \"RATE_LIMIT_EXCEEDED\") {}", "RATE_LIMIT_EXCEEDED"),
+        ("match e.code:\n    case \"THROTTLED\":", "THROTTLED"),
+    ] {
+        let found = codes::hint(ToolErrorCode::RateLimited, source).unwrap_or_else(|| panic!("{source}"));
+        assert!(
+            found.starts_with(&format!("`{wrong}` is no code of a failed call, here it is `RATE_LIMITED`; "))
+        );
+        assert!(found.contains("CIRCUIT_OPEN") && found.len() < 500, "{found}");
+    }
+    for source in [
+        "",
+        "if (error.code === \"RATE_LIMITED\") retry();",
+        "const method = \"POST\";",
+        "error.code = 429; call(error.code);",
+        "const decode = \"UTF8\"; x.codes = [\"ABCD\"]",
+        "return { code: \"FAILED_HERE\" }",
+        "return {\"code\": \"FAILED_HERE\"}",
+        "it's an odd 'line",
+    ] {
+        assert_eq!(codes::hint(ToolErrorCode::RateLimited, source), None, "{source}");
+    }
+}

@@ -1,0 +1,334 @@
+//! Lowers classes with decorators, and `accessor` fields, which V8 does not have.
+//!
+//! swc's own lowering of decorators gives wrong values: for private accessors and their
+//! `context.access`, for the names of anonymous classes, for inherited metadata, and in the order of
+//! evaluation. Here the class stays a class: its decorators are evaluated where the language says,
+//! inside computed keys, and a small runtime applies them.
+//!
+//! ```js
+//! (() => {
+//!     const state = __decorate([], "A");
+//!     return class A {
+//!         static { state.apply(this); }
+//!         [state.add(0, "method", false, false, [[undefined, d]], "m")]() {}
+//!     };
+//! })()
+//! ```
+//!
+//! The decorators of the class itself may replace it. Then its static fields and blocks belong to
+//! what replaces it, and its own name means that, so they are initialized after the class is
+//! evaluated; static private names are those of a class around it.
+
+mod accessors;
+mod class;
+mod members;
+mod names;
+mod nodes;
+mod scan;
+
+use std::collections::{HashMap, HashSet};
+
+use swc_common::{BytePos, Span, SyntaxContext};
+use swc_ecma_ast::{
+    AssignExpr, AssignOp, AssignPat, AssignPatProp, AssignTarget, AutoAccessor, Class, ClassDecl, ClassExpr,
+    ClassMember, ClassProp, Decl, DefaultDecl, ExportDefaultExpr, ExportNamedSpecifier, ExportSpecifier,
+    Expr, Id, Ident, Key, KeyValueProp, Lit, Module, ModuleDecl, ModuleExportName, ModuleItem, NamedExport,
+    Pat, PrivateProp, PropName, SimpleAssignTarget, Stmt, TsModuleDecl, TsModuleName, VarDeclKind,
+    VarDeclarator,
+};
+use swc_ecma_visit::{Visit, VisitMut, VisitMutWith, VisitWith};
+
+use names::PrivateNames;
+
+use super::fence::Part;
+use super::make;
+
+/// The name by which lowered code refers to [`RUNTIME`]. Hygiene keeps the author's names apart from
+/// it.
+pub(super) const RUNTIME_NAME: &str = "__decorate";
+
+/// An expression: the function that makes the state of a class.
+pub(super) const RUNTIME: &str = include_str!("decorators/runtime.js");
+
+/// Lowers the decorated classes of a module whose names are resolved. Returns whether lowered code
+/// refers to the runtime. `unresolved` marks the names of globals.
+pub(super) fn lower(part: Part<'_>, module: &mut Module, unresolved: SyntaxContext) -> bool {
+    let mut namespaces = Namespaces::default();
+    if ["namespace", "module"].iter().any(|word| part.text.contains(word)) {
+        module.visit_with(&mut namespaces);
+    }
+    let mut lowering = Lowering {
+        unresolved,
+        namespaces: namespaces.0,
+        private_names: PrivateNames::new(part.text),
+        names: HashMap::new(),
+        needs_runtime: false,
+    };
+    module.visit_mut_with(&mut lowering);
+    lowering.needs_runtime
+}
+
+/// The names of namespaces.
+#[derive(Default)]
+struct Namespaces(HashSet<Id>);
+
+impl Visit for Namespaces {
+    fn visit_ts_module_decl(&mut self, namespace: &TsModuleDecl) {
+        if let TsModuleName::Ident(name) = &namespace.id {
+            self.0.insert(name.to_id());
+        }
+        namespace.visit_children_with(self);
+    }
+}
+
+struct Lowering {
+    unresolved: SyntaxContext,
+    namespaces: HashSet<Id>,
+    private_names: PrivateNames,
+    /// Names that anonymous classes get from where they stand, by the position of the class.
+    names: HashMap<BytePos, String>,
+    needs_runtime: bool,
+}
+
+/// What a class needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// `accessor` fields become two methods and a private field.
+    Accessors,
+    Runtime,
+}
+
+fn needs(class: &Class) -> Needs {
+    let mut needs = if class.decorators.is_empty() { Needs::Nothing } else { Needs::Runtime };
+    for member in &class.body {
+        let decorated = match member {
+            ClassMember::Method(method) => !method.function.decorators.is_empty(),
+            ClassMember::PrivateMethod(method) => !method.function.decorators.is_empty(),
+            ClassMember::ClassProp(field) => !field.decorators.is_empty(),
+            ClassMember::PrivateProp(field) => !field.decorators.is_empty(),
+            ClassMember::AutoAccessor(accessor) => {
+                if needs == Needs::Nothing {
+                    needs = Needs::Accessors;
+                }
+                !accessors::is_simple(accessor)
+            }
+            _ => false,
+        };
+        if decorated {
+            needs = Needs::Runtime;
+        }
+    }
+    needs
+}
+
+impl Lowering {
+    /// Lowers a class whose parts are lowered. Returns the expression that makes it, or the class
+    /// itself if it remains one.
+    fn class(&mut self, ident: Option<Ident>, mut class: Box<Class>) -> Result<Box<Expr>, Box<Class>> {
+        match needs(&class) {
+            Needs::Nothing => Err(class),
+            Needs::Accessors => {
+                accessors::lower_accessors(&mut self.private_names, &mut class);
+                Err(class)
+            }
+            Needs::Runtime => {
+                self.needs_runtime = true;
+                let name = match &ident {
+                    Some(ident) => Some(ident.sym.to_string()),
+                    None => self.names.remove(&class.span.lo),
+                };
+                Ok(class::lower(&mut self.private_names, self.unresolved, ident, name, class))
+            }
+        }
+    }
+
+    /// Notes that `value` gets `name` if it is an anonymous class.
+    fn named(&mut self, value: &Expr, name: impl FnOnce() -> Option<String>) {
+        match value {
+            Expr::Paren(inner) => self.named(&inner.expr, name),
+            Expr::Class(ClassExpr { ident: None, class }) if needs(class) == Needs::Runtime => {
+                if let Some(name) = name() {
+                    self.names.insert(class.span.lo, name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// `let ident = class`, or `var` for a class that a namespace adds to: its name is declared twice.
+    fn variable(&self, span: Span, ident: Ident, class: Box<Expr>) -> Stmt {
+        let merged = self.namespaces.contains(&ident.to_id());
+        let kind = if merged { VarDeclKind::Var } else { VarDeclKind::Let };
+        make::variable(span, kind, Pat::from(ident), Some(class))
+    }
+
+    fn export_default(&mut self, item: ModuleItem, items: &mut Vec<ModuleItem>) {
+        let ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(mut export)) = item else {
+            items.push(item);
+            return;
+        };
+        let DefaultDecl::Class(exported) = export.decl else {
+            items.push(ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(export)));
+            return;
+        };
+        let ClassExpr { ident, class } = exported;
+        if ident.is_none() {
+            self.names.insert(class.span.lo, "default".to_owned());
+        }
+        let span = export.span;
+        let expression = match self.class(ident.clone(), class) {
+            Ok(expression) => expression,
+            Err(class) => {
+                export.decl = DefaultDecl::Class(ClassExpr { ident, class });
+                items.push(ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(export)));
+                return;
+            }
+        };
+        let Some(ident) = ident else {
+            let export = ExportDefaultExpr { span, expr: expression };
+            items.push(ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultExpr(export)));
+            return;
+        };
+        items.push(ModuleItem::Stmt(self.variable(span, ident.clone(), expression)));
+        let specifier = ExportNamedSpecifier {
+            span,
+            orig: ModuleExportName::Ident(ident),
+            exported: Some(ModuleExportName::Ident(Ident::new_no_ctxt("default".into(), span))),
+            is_type_only: false,
+        };
+        items.push(ModuleItem::ModuleDecl(ModuleDecl::ExportNamed(NamedExport {
+            span,
+            specifiers: vec![ExportSpecifier::Named(specifier)],
+            src: None,
+            type_only: false,
+            with: None,
+        })));
+    }
+}
+
+impl VisitMut for Lowering {
+    fn visit_mut_module_items(&mut self, items: &mut Vec<ModuleItem>) {
+        items.visit_mut_children_with(self);
+        for item in std::mem::take(items) {
+            self.export_default(item, items);
+        }
+    }
+
+    fn visit_mut_export_default_expr(&mut self, export: &mut ExportDefaultExpr) {
+        self.named(&export.expr, || Some("default".to_owned()));
+        export.visit_mut_children_with(self);
+    }
+
+    fn visit_mut_decl(&mut self, declaration: &mut Decl) {
+        declaration.visit_mut_children_with(self);
+        let Decl::Class(declared) = declaration else {
+            return;
+        };
+        if declared.declare {
+            return;
+        }
+        let ident = declared.ident.clone();
+        let span = declared.class.span;
+        let class = std::mem::take(&mut declared.class);
+        match self.class(Some(ident.clone()), class) {
+            Err(class) => *declaration = Decl::Class(ClassDecl { ident, declare: false, class }),
+            Ok(expression) => {
+                if let Stmt::Decl(variable) = self.variable(span, ident, expression) {
+                    *declaration = variable;
+                }
+            }
+        }
+    }
+
+    fn visit_mut_expr(&mut self, expression: &mut Expr) {
+        expression.visit_mut_children_with(self);
+        if let Expr::Class(ClassExpr { ident, class }) = expression {
+            let (name, class) = (ident.clone(), std::mem::take(class));
+            *expression = match self.class(name.clone(), class) {
+                Ok(lowered) => *lowered,
+                Err(class) => Expr::Class(ClassExpr { ident: name, class }),
+            };
+        }
+    }
+
+    fn visit_mut_var_declarator(&mut self, variable: &mut VarDeclarator) {
+        if let (Pat::Ident(name), Some(value)) = (&variable.name, &variable.init) {
+            self.named(value, || Some(name.sym.to_string()));
+        }
+        variable.visit_mut_children_with(self);
+    }
+
+    fn visit_mut_assign_expr(&mut self, assignment: &mut AssignExpr) {
+        let names = matches!(
+            assignment.op,
+            AssignOp::Assign | AssignOp::AndAssign | AssignOp::OrAssign | AssignOp::NullishAssign
+        );
+        if let AssignTarget::Simple(SimpleAssignTarget::Ident(name)) = &assignment.left
+            && names
+        {
+            self.named(&assignment.right, || Some(name.sym.to_string()));
+        }
+        assignment.visit_mut_children_with(self);
+    }
+
+    fn visit_mut_assign_pat(&mut self, pattern: &mut AssignPat) {
+        if let Pat::Ident(name) = &*pattern.left {
+            self.named(&pattern.right, || Some(name.sym.to_string()));
+        }
+        pattern.visit_mut_children_with(self);
+    }
+
+    fn visit_mut_assign_pat_prop(&mut self, property: &mut AssignPatProp) {
+        if let Some(value) = &property.value {
+            self.named(value, || Some(property.key.sym.to_string()));
+        }
+        property.visit_mut_children_with(self);
+    }
+
+    fn visit_mut_key_value_prop(&mut self, property: &mut KeyValueProp) {
+        self.named(&property.value, || fixed_name(&property.key));
+        property.visit_mut_children_with(self);
+    }
+
+    fn visit_mut_class_prop(&mut self, field: &mut ClassProp) {
+        if let Some(value) = &field.value {
+            self.named(value, || fixed_name(&field.key));
+        }
+        field.visit_mut_children_with(self);
+    }
+
+    fn visit_mut_private_prop(&mut self, field: &mut PrivateProp) {
+        if let Some(value) = &field.value {
+            self.named(value, || Some(format!("#{}", field.key.name)));
+        }
+        field.visit_mut_children_with(self);
+    }
+
+    fn visit_mut_auto_accessor(&mut self, accessor: &mut AutoAccessor) {
+        if let Some(value) = &accessor.value {
+            self.named(value, || match &accessor.key {
+                Key::Private(name) => Some(format!("#{}", name.name)),
+                Key::Public(key) => fixed_name(key),
+            });
+        }
+        accessor.visit_mut_children_with(self);
+    }
+}
+
+/// Returns the name that a key gives to an anonymous class, unless the key is known only when the
+/// script runs.
+fn fixed_name(key: &PropName) -> Option<String> {
+    match key {
+        PropName::Ident(name) => Some(name.sym.to_string()),
+        PropName::Str(name) => name.value.as_str().map(str::to_owned),
+        PropName::Num(number) => Some(number.value.to_string()),
+        PropName::BigInt(number) => Some(number.value.to_string()),
+        PropName::Computed(computed) => match &*computed.expr {
+            Expr::Lit(Lit::Str(name)) => name.value.as_str().map(str::to_owned),
+            Expr::Lit(Lit::Num(number)) => Some(number.value.to_string()),
+            Expr::Lit(Lit::BigInt(number)) => Some(number.value.to_string()),
+            _ => None,
+        },
+    }
+}

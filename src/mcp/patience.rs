@@ -1,0 +1,86 @@
+//! The time limit of a call, which stands still while its server waits for the user.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::sleep_until;
+
+/// Counts how long questions of one call were open. Shared by all time limits of the call.
+#[derive(Default)]
+pub(crate) struct Patience {
+    pauses: Mutex<Pauses>,
+    /// Notified when the first pause begins and the last one ends.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Pauses {
+    open: usize,
+    /// When the first of the open pauses began.
+    since: Option<Instant>,
+    /// Total duration of the pauses that have ended.
+    ended: Duration,
+}
+
+/// Stops the time until it is dropped.
+pub(crate) struct Pause(Arc<Patience>);
+
+impl Patience {
+    /// Stops the time limits until the returned value is dropped.
+    pub(crate) fn pause(self: &Arc<Self>) -> Pause {
+        {
+            let mut pauses = self.pauses.lock();
+            pauses.open += 1;
+            pauses.since.get_or_insert_with(Instant::now);
+        }
+        self.changed.notify_waiters();
+        Pause(Arc::clone(self))
+    }
+
+    /// Completes when `limit` has passed since now, without the time of the pauses.
+    pub(crate) async fn elapsed(&self, limit: Duration) {
+        let (begun, before) = (Instant::now(), self.paused());
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            let is_paused = self.pauses.lock().open > 0;
+            let until = begun.checked_add(limit.saturating_add(self.paused().saturating_sub(before)));
+            match until {
+                // A time that overflows never comes.
+                Some(until) if !is_paused => tokio::select! {
+                    () = sleep_until(until.into()) => return,
+                    () = changed => {}
+                },
+                _ => changed.await,
+            }
+        }
+    }
+
+    /// Total duration of all pauses until now.
+    fn paused(&self) -> Duration {
+        let pauses = self.pauses.lock();
+        pauses.ended + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        {
+            let mut pauses = self.0.pauses.lock();
+            pauses.open -= 1;
+            if pauses.open == 0
+                && let Some(since) = pauses.since.take()
+            {
+                pauses.ended += since.elapsed();
+            }
+        }
+        self.0.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Patience;
+
+const LIMIT: Duration = Duration::from_millis(100);
+
+#[tokio::test]
+async fn the_time_of_a_pause_does_not_count() {
+    let patience = Arc::new(Patience::default());
+    let begun = Instant::now();
+    let limit = patience.elapsed(LIMIT);
+    tokio::pin!(limit);
+    let pause = patience.pause();
+    let second = patience.pause();
+    assert!(tokio::time::timeout(3 * LIMIT, &mut limit).await.is_err(), "the limit has passed in a pause");
+    drop(pause);
+    assert!(tokio::time::timeout(LIMIT, &mut limit).await.is_err(), "one pause of two is left");
+    drop(second);
+    limit.await;
+    assert!(begun.elapsed() >= 5 * LIMIT);
+}
+
+#[tokio::test]
+async fn without_a_pause_it_is_a_time_limit() {
+    let patience = Patience::default();
+    let begun = Instant::now();
+    patience.elapsed(LIMIT).await;
+    assert!(begun.elapsed() >= LIMIT);
+    assert!(tokio::time::timeout(LIMIT, patience.elapsed(Duration::MAX)).await.is_err());
+}

@@ -1,0 +1,194 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use parking_lot::Mutex;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::DropGuard;
+
+use super::{Caller, MAX_OPEN, MAX_QUESTION_BYTES, Questions, Reply};
+use crate::mcp::settings::{McpServer, Root};
+use crate::tools::{ElicitationAnswer, ElicitationHandler, ElicitationRequest};
+
+fn process() -> McpServer {
+    McpServer::stdio("s", "true")
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).unwrap()
+}
+
+/// A run's user, who accepts everything with nothing, and what they were asked.
+fn user() -> (ElicitationHandler, Arc<Mutex<Vec<ElicitationRequest>>>) {
+    let asked: Arc<Mutex<Vec<ElicitationRequest>>> = Arc::default();
+    let seen = Arc::clone(&asked);
+    let handler: ElicitationHandler = Arc::new(move |request| {
+        seen.lock().push(request);
+        async { Ok(ElicitationAnswer::Accept(Map::new())) }.boxed()
+    });
+    (handler, asked)
+}
+
+/// A run's user who never answers.
+fn absent() -> ElicitationHandler {
+    Arc::new(|_request| futures::future::pending().boxed())
+}
+
+fn call(handler: Option<&ElicitationHandler>) -> (Arc<Caller>, DropGuard) {
+    Caller::new(&Arc::from("s"), &Arc::from("t"), handler.cloned())
+}
+
+fn form() -> Value {
+    json!({ "message": "who?", "requestedSchema": { "type": "object", "properties": {} } })
+}
+
+fn address(url: &str) -> Value {
+    json!({ "mode": "url", "message": "open it", "url": url, "elicitationId": "1" })
+}
+
+/// The answer to a question that may belong to these calls.
+async fn answer(questions: &Arc<Questions>, id: &str, parameters: &Value, callers: &[&Arc<Caller>]) -> Value {
+    let id = RawValue::from_string(id.to_owned()).unwrap();
+    let callers = || callers.iter().map(|caller| Arc::clone(caller)).collect();
+    match questions.answer("elicitation/create", &id, Some(&raw(parameters)), callers) {
+        Reply::None => Value::Null,
+        Reply::Now(answer) => answer,
+        Reply::Later(answer) => answer.await.unwrap_or_default(),
+    }
+}
+
+#[tokio::test]
+async fn a_question_reaches_the_user_of_the_call() {
+    let questions = Questions::new(&process());
+    let (handler, asked) = user();
+    let (caller, _over) = call(Some(&handler));
+    let answered = answer(&questions, "\"q\"", &form(), &[&caller]).await;
+    assert_eq!(
+        answered,
+        json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "accept", "content": {} } })
+    );
+    let asked = asked.lock().pop().unwrap();
+    assert_eq!((asked.server.as_str(), asked.tool.as_deref()), ("s", Some("t")));
+    assert!(asked.render().starts_with("The server `s` asks in a call of `t`."), "{}", asked.render());
+}
+
+/// A question that cannot be assigned to one run is put to nobody: another client could be asked.
+#[tokio::test]
+async fn a_question_of_several_runs_is_put_to_nobody() {
+    let questions = Questions::new(&process());
+    let ((one, asked), (other, also_asked)) = (user(), user());
+    let ((first, _a), (second, _b)) = (call(Some(&one)), call(Some(&other)));
+    let (nobodys, _c) = call(None);
+    for callers in [&[&first, &second][..], &[&first, &nobodys], &[&nobodys, &nobodys], &[&nobodys], &[]] {
+        let answered = answer(&questions, "1", &form(), callers).await;
+        assert_eq!(answered["error"]["code"], -32600, "{answered}");
+    }
+    assert!(asked.lock().is_empty() && also_asked.lock().is_empty());
+    // Two calls of one run have one user, and it is not known which of them asks.
+    let (same, _d) = call(Some(&one));
+    let answered = answer(&questions, "1", &form(), &[&first, &same]).await;
+    assert_eq!(answered["result"]["action"], "accept");
+    assert_eq!(asked.lock().pop().unwrap().tool, None);
+}
+
+#[tokio::test]
+async fn a_server_of_the_configuration_asks_nobody() {
+    let (handler, asked) = user();
+    let (caller, _over) = call(Some(&handler));
+    let off = Questions::new(&process().elicitation(false));
+    assert_eq!(answer(&off, "1", &form(), &[&caller]).await["error"]["code"], -32601);
+    assert!(off.ask(&caller, Some(&raw(&form()))).await.is_err());
+    assert!(off.capabilities(true).elicitation.is_none());
+    assert!(asked.lock().is_empty());
+    assert!(Questions::new(&process()).capabilities(true).elicitation.is_some());
+    assert!(Questions::new(&process()).capabilities(false).elicitation.is_none());
+}
+
+#[tokio::test]
+async fn a_user_is_sent_to_no_address_but_one_of_the_web() {
+    let (handler, asked) = user();
+    let (caller, _over) = call(Some(&handler));
+    let here = Questions::new(&process());
+    let remote = Questions::new(&McpServer::http("s", "https://mcp.example.com/mcp".parse().unwrap()));
+    for (url, from_here, from_remote) in [
+        ("https://example.com/pay?x=1", true, true),
+        ("http://localhost:8080/", true, false),
+        ("https://localhost/", true, false),
+        ("http://127.0.0.1:631/", true, false),
+        ("http://example.com/", false, false),
+        ("https://bank.example@example.com/", false, false),
+        ("javascript:alert(1)", false, false),
+        ("file:///etc/passwd", false, false),
+        ("data:text/html,x", false, false),
+        ("", false, false),
+    ] {
+        for (questions, may) in [(&here, from_here), (&remote, from_remote)] {
+            let answered = answer(questions, "1", &address(url), &[&caller]).await;
+            assert_eq!(answered["result"]["action"] == "accept", may, "{url}: {answered}");
+        }
+    }
+    assert_eq!(asked.lock().len(), 5);
+    let long = format!("https://example.com/{}", "x".repeat(9_000));
+    assert!(answer(&here, "1", &address(&long), &[&caller]).await.get("error").is_some());
+}
+
+#[tokio::test]
+async fn what_is_no_question_is_refused() {
+    let questions = Questions::new(&process());
+    let (handler, asked) = user();
+    let (caller, _over) = call(Some(&handler));
+    let long = json!({ "message": "x".repeat(MAX_QUESTION_BYTES), "requestedSchema": { "type": "object" } });
+    let nested = json!({ "message": "x", "requestedSchema": { "type": "object",
+        "properties": { "a": { "type": "object" } } } });
+    for parameters in [long, nested, json!({}), json!([]), json!({ "mode": "voice", "message": "x" })] {
+        let answered = answer(&questions, "1", &parameters, &[&caller]).await;
+        assert!(answered.get("error").is_some(), "{answered}");
+    }
+    assert!(asked.lock().is_empty());
+}
+
+#[tokio::test]
+async fn open_questions_are_bounded_and_end_with_the_call() {
+    let questions = Questions::new(&process());
+    let handler = absent();
+    let (caller, over) = call(Some(&handler));
+    let begin = |number: usize| {
+        let id = RawValue::from_string(number.to_string()).unwrap();
+        questions.answer("elicitation/create", &id, Some(&raw(&form())), || vec![Arc::clone(&caller)])
+    };
+    let mut open: Vec<_> = (0..MAX_OPEN).map(begin).collect();
+    assert!(open.iter().all(|reply| matches!(reply, Reply::Later(_))));
+    let Reply::Now(refused) = begin(MAX_OPEN) else { panic!("one too many is open") };
+    assert_eq!(refused["error"]["code"], -32600);
+    // The server withdraws one, and gets no answer to it.
+    questions.cancelled(Some(&raw(&json!({ "requestId": 3 }))));
+    let Reply::Later(withdrawn) = open.remove(3) else { panic!("an open question") };
+    assert_eq!(withdrawn.await, None);
+    let Reply::Later(last) = begin(MAX_OPEN) else { panic!("there is room for one") };
+    drop(open);
+    drop(over);
+    let ended = tokio::time::timeout(Duration::from_secs(5), last).await.expect("its call is over").unwrap();
+    assert!(ended["error"]["message"].as_str().unwrap().contains("the run is over"), "{ended}");
+    assert!(questions.open.lock().is_empty());
+}
+
+#[tokio::test]
+async fn roots_are_those_of_the_configuration() {
+    let ask = |questions: &Arc<Questions>| {
+        let id = RawValue::from_string("1".to_owned()).unwrap();
+        let Reply::Now(answer) = questions.answer("roots/list", &id, None, Vec::new) else {
+            panic!("roots are known")
+        };
+        answer
+    };
+    let root = Root::from_directory("/srv/my data").unwrap();
+    let some = Questions::new(&process().root(root));
+    let told = json!([{ "uri": "file:///srv/my%20data", "name": "my data" }]);
+    assert_eq!(ask(&some)["result"]["roots"], told);
+    assert!(some.capabilities(false).roots.is_some());
+    let none = Questions::new(&process());
+    assert_eq!(ask(&none)["error"]["code"], -32601);
+    assert!(none.capabilities(true).roots.is_none());
+    assert_eq!(Root::from_directory("relative"), None);
+}

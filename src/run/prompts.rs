@@ -1,0 +1,105 @@
+//! The prompts of one run, whoever asks: how many there are, one at a time, and how long each may stay
+//! open.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::run::clock::RunClock;
+use crate::run::limits::Limits;
+
+/// The prompts of one run.
+pub(super) struct Prompts {
+    max: u32,
+    time: Duration,
+    /// How many were shown or wait to be shown.
+    reserved: AtomicU32,
+    /// The holder of its permit shows a prompt.
+    turn: Arc<Semaphore>,
+    clock: Arc<RunClock>,
+    cancel: CancellationToken,
+    runtime: Handle,
+}
+
+/// Why a prompt has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoAnswer {
+    /// The run is over.
+    RunOver,
+    /// Nobody answered in time.
+    Elapsed,
+    /// What shows prompts has panicked, or the runtime is shutting down.
+    Failed,
+}
+
+impl Prompts {
+    pub(super) fn new(
+        limits: &Limits,
+        clock: &Arc<RunClock>,
+        cancel: &CancellationToken,
+        runtime: &Handle,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            max: limits.questions,
+            time: limits.answer_time,
+            reserved: AtomicU32::new(0),
+            turn: Arc::new(Semaphore::new(1)),
+            clock: Arc::clone(clock),
+            cancel: cancel.clone(),
+            runtime: runtime.clone(),
+        })
+    }
+
+    /// Maximum number of prompts.
+    pub(super) fn max(&self) -> u32 {
+        self.max
+    }
+
+    /// Time limit of each answer.
+    pub(super) fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// Takes one of the run's prompts; `false` if none is left.
+    pub(super) fn reserve(&self) -> bool {
+        let next = |reserved: u32| (reserved < self.max).then_some(reserved + 1);
+        self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    }
+
+    /// Shows a prompt that was reserved, after those before it, and waits for the answer. The run's
+    /// clock is paused while the prompt is open.
+    ///
+    /// `ask` is polled by a task on the executor's runtime, and for the first time when it is its turn.
+    /// The task ends at the timeout, with the run, or when this future is dropped.
+    pub(super) async fn show<T: Send + 'static>(
+        &self,
+        ask: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, NoAnswer> {
+        // The semaphore is never closed; an error would only mean that the run is over.
+        let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|_closed| NoAnswer::RunOver)?;
+        let (clock, cancel, time) = (Arc::clone(&self.clock), self.cancel.clone(), self.time);
+        let mut asking = JoinSet::new();
+        asking.spawn_on(
+            async move {
+                let _turn = turn;
+                let _pause = clock.pause();
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => Err(NoAnswer::RunOver),
+                    answer = timeout(time, ask) => answer.map_err(|_elapsed| NoAnswer::Elapsed),
+                }
+            },
+            &self.runtime,
+        );
+        match asking.join_next().await {
+            Some(Ok(answer)) => answer,
+            Some(Err(_)) | None => Err(NoAnswer::Failed),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The shapes of what a run's tools have returned. A run that fails shows them, because its author
+//! has not seen an answer of the tools: only the script has.
+
+use std::collections::BTreeMap;
+
+use crate::run::result::ReturnedShape;
+use crate::tools::shape::Shape;
+
+/// Maximum number of tools of a run whose results are looked at: as many as a reply lists.
+const MAX_TOOLS: usize = 50;
+
+/// Maximum number of results of one tool that are looked at. The first ones tell what it returns,
+/// and each costs up to some tenths of a millisecond.
+const MAX_RESULTS: u64 = 10;
+
+/// Maximum characters of one shape, and of all together: enough to see the fields, and little
+/// beside the error.
+const MAX_SHAPE_CHARACTERS: usize = 300;
+const MAX_CHARACTERS: usize = 4_000;
+
+/// The shapes by server and tool.
+#[derive(Default)]
+pub(super) struct Returned {
+    servers: BTreeMap<String, BTreeMap<String, Shape>>,
+    tools: usize,
+}
+
+impl Returned {
+    /// Whether another result of the tool should be added.
+    pub(super) fn wants(&self, server: &str, tool: &str) -> bool {
+        match self.servers.get(server).and_then(|tools| tools.get(tool)) {
+            Some(shape) => shape.calls() < MAX_RESULTS,
+            None => self.tools < MAX_TOOLS,
+        }
+    }
+
+    pub(super) fn add(&mut self, server: &str, tool: &str, shape: Shape) {
+        let tools = match self.servers.get_mut(server) {
+            Some(tools) => tools,
+            None => self.servers.entry(server.to_owned()).or_default(),
+        };
+        if let Some(known) = tools.get_mut(tool) {
+            known.merge(shape);
+        } else if self.tools < MAX_TOOLS {
+            tools.insert(tool.to_owned(), shape);
+            self.tools += 1;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tools == 0
+    }
+
+    /// Whether something that was returned has a field of this name, at any level.
+    pub(super) fn has_field(&self, name: &str) -> bool {
+        self.servers.values().flat_map(BTreeMap::values).any(|shape| shape.has_field(name))
+    }
+
+    /// The shapes as text, by the names of servers and tools.
+    pub(super) fn shapes(&self) -> Vec<ReturnedShape> {
+        let mut room = MAX_CHARACTERS;
+        let mut shapes = Vec::new();
+        for (server, tools) in &self.servers {
+            for (tool, shape) in tools {
+                let shape = shape.render(MAX_SHAPE_CHARACTERS.min(room));
+                room = room.saturating_sub(shape.chars().count());
+                if room > 0 {
+                    shapes.push(ReturnedShape { server: server.clone(), tool: tool.clone(), shape });
+                }
+            }
+        }
+        shapes
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Parameters of other script executors. cx has none of them, but models that have seen those
+//! executors, or whose strict mode fills in every parameter, send them with values that ask for
+//! nothing. A call must not fail for such a value.
+
+use serde_json::Value;
+
+/// A parameter of another script executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForeignParameter {
+    Permissions,
+    EnableSampling,
+    SkipDangerousPatternCheck,
+}
+
+impl ForeignParameter {
+    const ALL: [Self; 3] = [Self::Permissions, Self::EnableSampling, Self::SkipDangerousPatternCheck];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Permissions => "permissions",
+            Self::EnableSampling => "enableSampling",
+            Self::SkipDangerousPatternCheck => "skipDangerousPatternCheck",
+        }
+    }
+
+    /// The parameter of this name, or `None`.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|parameter| parameter.name() == name)
+    }
+
+    /// Whether cx does the same with this value as without it.
+    pub(super) fn asks_for_nothing(self, value: &Value) -> bool {
+        match (self, value) {
+            // Each field is a kind of resource, such as `net: []`.
+            (Self::Permissions, Value::Object(resources)) => resources.values().all(is_neutral),
+            // There is no such check, so that there is nothing to skip.
+            (Self::SkipDangerousPatternCheck, Value::Bool(true)) => true,
+            (_, value) => is_neutral(value),
+        }
+    }
+
+    /// Why other values are refused.
+    pub(super) const fn refusal(self) -> &'static str {
+        match self {
+            Self::Permissions => {
+                "a script has neither files nor network, and none can be granted; leave it out"
+            }
+            Self::EnableSampling => "a script cannot ask a language model; leave it out",
+            Self::SkipDangerousPatternCheck => "there is no such check; leave it out",
+        }
+    }
+}
+
+/// Whether a value is the empty one of its type. Strict modes fill in such values where the model has
+/// nothing to say.
+fn is_neutral(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}

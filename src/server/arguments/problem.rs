@@ -1,0 +1,93 @@
+//! What is wrong with the arguments of a call. The model reads it and corrects its call.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::foreign::ForeignParameter;
+use super::parameters::RunParameter;
+use crate::text::preview;
+use crate::tools::names::{self, kind};
+
+/// Maximum characters of a name or a value that a message shows.
+const MAX_SHOWN: usize = 60;
+
+/// Maximum number of problems that are described. A call may have thousands of unknown parameters;
+/// beyond this number a message helps nobody.
+const MAX_PROBLEMS: usize = 20;
+
+/// Everything that is wrong with the arguments of a call.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct InvalidArguments {
+    /// The first problems, in the order of the arguments.
+    problems: Vec<ArgumentProblem>,
+    /// How many more there are.
+    more: usize,
+}
+
+/// One problem. Each names the parameter; a wrong value also the expected type and what was
+/// received.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(super) enum ArgumentProblem {
+    #[error("`{}`: expected {}: {received}", .parameter.name(), .parameter.expected())]
+    WrongValue { parameter: RunParameter, received: String },
+    /// The handle is a string, but not one that a session can have.
+    #[error("`{}`: {problem}", RunParameter::Session.name())]
+    InvalidSession { problem: String },
+    #[error("`{}`: {}", .0.name(), .0.refusal())]
+    Unsupported(ForeignParameter),
+    #[error("unknown parameter `{name}`{}", suggestion(.name))]
+    Unknown { name: String },
+    #[error("`{}` is missing: expected the script's source, a string", RunParameter::Code.name())]
+    CodeMissing,
+}
+
+impl ArgumentProblem {
+    /// `value` is not one that the parameter takes.
+    pub(super) fn wrong_value(parameter: RunParameter, value: &Value) -> Self {
+        // Scalars are shown as they were received, arrays and objects as their type.
+        let received = match value {
+            Value::Array(_) | Value::Object(_) => kind(value).to_owned(),
+            scalar => preview(&scalar.to_string(), MAX_SHOWN),
+        };
+        Self::WrongValue { parameter, received }
+    }
+
+    /// There is no parameter of this name.
+    pub(super) fn unknown(name: &str) -> Self {
+        Self::Unknown { name: preview(name, MAX_SHOWN) }
+    }
+}
+
+impl InvalidArguments {
+    pub(super) fn push(&mut self, problem: ArgumentProblem) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+impl fmt::Display for InvalidArguments {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(formatter, "{separator}{problem}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            more => write!(formatter, "; and {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for InvalidArguments {}
+
+fn suggestion(name: &str) -> String {
+    names::suggestion(name, "parameters", RunParameter::ALL.map(RunParameter::name).into_iter())
+}

@@ -1,0 +1,67 @@
+//! The output schemas of the tools. They name every field of structured content.
+//!
+//! Many clients keep only the fields that a schema names. The list of tools is read in every
+//! conversation, so a schema has names and little else: `{}` allows any content. What is in maps and
+//! lists, such as `servers` and `toolCallSummary`, is in the documentation only.
+
+use serde_json::{Value, json};
+
+/// The schema of what a run comes to: see [`super::answer::draft`].
+pub(super) fn run() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "success": { "type": "boolean" },
+            "value": {},
+            "valueTruncated": {},
+            "output": { "type": "string" },
+            "outputOmitted": {},
+            "outputBytesDropped": {},
+            "emittedBlocks": {},
+            "error": {
+                "type": "object",
+                "properties": {
+                    "code": {},
+                    "message": {},
+                    "name": {},
+                    "toolCode": {},
+                    "line": {},
+                    "column": {},
+                    "sourceLine": {},
+                    "hint": {},
+                    "stack": {},
+                    "retryAfterMs": {},
+                },
+            },
+            "executionTimeMs": {},
+            "approvalTimeMs": {},
+            "toolCallsMade": {},
+            "toolCallSummary": {},
+            "toolCallSummaryOmitted": {},
+            "plannedCalls": {},
+            "plannedCallsOmitted": {},
+            "plannedCallsDropped": {},
+            "runId": {},
+        },
+    })
+}
+
+/// The schema of the health report: see [`super::health`].
+pub(super) fn health() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "healthy": { "type": "boolean" },
+            "auditLog": {},
+            "mcpClients": {},
+            "connectionPool": {},
+            "uptime": {},
+            "timestamp": {},
+            "version": {},
+            "engines": {},
+            "residentBytes": {},
+            "servers": {},
+            "hint": {},
+        },
+    })
+}

@@ -1,0 +1,153 @@
+// An MCP server over stdio with the tools, resources and prompts that the server scenarios of the conformance suite
+// expect. By hand, so that what it sends is exactly what a scenario describes. cx calls it as an upstream server.
+import { createInterface } from "node:readline";
+
+const IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=";
+const AUDIO = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
+
+const text = (text) => ({ type: "text", text });
+const image = { type: "image", data: IMAGE, mimeType: "image/png" };
+const resource = (uri, mimeType, text) => ({ type: "resource", resource: { uri, mimeType, text } });
+const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
+
+const pending = new Map();
+let asked = 0;
+
+function send(message) {
+  process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n");
+}
+
+/** Asks the person at the client, and says what they answered. */
+async function elicit(message, properties, required = []) {
+  const id = `question-${++asked}`;
+  const answered = new Promise((resolve) => pending.set(id, resolve));
+  send({ id, method: "elicitation/create", params: { message, requestedSchema: { type: "object", properties, required } } });
+  const { result, error } = await answered;
+  if (error) throw new Error(error.message);
+  return [text(`action=${result.action}, content=${JSON.stringify(result.content)}`)];
+}
+
+const select = (...values) => values.map((value) => ({ const: value, title: `Title of ${value}` }));
+
+const tools = {
+  test_simple_text: () => [text("A simple text.")],
+  test_image_content: () => [image],
+  test_audio_content: () => [{ type: "audio", data: AUDIO, mimeType: "audio/wav" }],
+  test_embedded_resource: () => [resource("test://embedded-resource", "text/plain", "An embedded resource.")],
+  test_multiple_content_types: () => [
+    text("Several types:"),
+    image,
+    resource("test://mixed-content-resource", "application/json", '{"test":"data"}'),
+  ],
+  test_error_handling: () => {
+    throw new Error("This tool fails on purpose.");
+  },
+  test_tool_with_progress: async (_args, progressToken) => {
+    for (const progress of [0, 50, 100]) {
+      if (progressToken !== undefined) {
+        send({ method: "notifications/progress", params: { progressToken, progress, total: 100 } });
+      }
+      await pause();
+    }
+    return [text("done")];
+  },
+  test_elicitation: ({ message }) => elicit(message, { username: { type: "string" }, email: { type: "string" } }, ["username"]),
+  test_elicitation_sep1034_defaults: () =>
+    elicit("All have defaults", {
+      name: { type: "string", default: "John Doe" },
+      age: { type: "integer", default: 30 },
+      score: { type: "number", default: 95.5 },
+      status: { type: "string", enum: ["active", "inactive", "pending"], default: "active" },
+      verified: { type: "boolean", default: true },
+    }),
+  test_elicitation_sep1330_enums: () =>
+    elicit("Every kind of choice", {
+      untitledSingle: { type: "string", enum: ["option1", "option2", "option3"] },
+      titledSingle: { type: "string", oneOf: select("value1", "value2", "value3") },
+      legacyEnum: { type: "string", enum: ["opt1", "opt2", "opt3"], enumNames: ["One", "Two", "Three"] },
+      untitledMulti: { type: "array", items: { type: "string", enum: ["option1", "option2", "option3"] } },
+      titledMulti: { type: "array", items: { anyOf: select("value1", "value2", "value3") } },
+    }),
+};
+
+const schemas = {
+  test_elicitation: { type: "object", properties: { message: { type: "string" } }, required: ["message"] },
+};
+
+const resources = {
+  "test://static-text": { mimeType: "text/plain", text: "A text." },
+  "test://static-binary": { mimeType: "image/png", blob: IMAGE },
+};
+
+function read(uri) {
+  const templated = /^test:\/\/template\/([^/]+)\/data$/.exec(uri);
+  const found = templated ? { mimeType: "application/json", text: JSON.stringify({ id: templated[1] }) } : resources[uri];
+  if (!found) throw Object.assign(new Error("Resource not found"), { code: -32002 });
+  return { contents: [{ uri, ...found }] };
+}
+
+const user = (content) => ({ messages: [{ role: "user", content }] });
+const prompts = {
+  test_simple_prompt: () => user(text("A simple prompt.")),
+  test_prompt_with_arguments: ({ arg1, arg2 }) => user(text(`arg1='${arg1}', arg2='${arg2}'`)),
+  test_prompt_with_embedded_resource: ({ resourceUri }) => user(resource(resourceUri, "text/plain", "Embedded.")),
+  test_prompt_with_image: () => user(image),
+};
+const parameters = {
+  test_prompt_with_arguments: ["arg1", "arg2"],
+  test_prompt_with_embedded_resource: ["resourceUri"],
+};
+
+const methods = {
+  initialize: ({ protocolVersion }) => ({
+    protocolVersion,
+    capabilities: { tools: {}, resources: {}, prompts: {} },
+    serverInfo: { name: "fixtures", version: "1" },
+  }),
+  ping: () => ({}),
+  "tools/list": () => ({
+    tools: Object.keys(tools).map((name) => ({
+      name,
+      description: `The fixture ${name}`,
+      inputSchema: schemas[name] ?? { type: "object", properties: {} },
+    })),
+  }),
+  "tools/call": async ({ name, arguments: args, _meta }) => {
+    try {
+      return { content: await tools[name](args ?? {}, _meta?.progressToken) };
+    } catch (error) {
+      return { content: [text(error.message)], isError: true };
+    }
+  },
+  "resources/list": () => ({
+    resources: Object.entries(resources).map(([uri, { mimeType }]) => ({ uri, name: uri.slice(7), mimeType })),
+  }),
+  "resources/read": ({ uri }) => read(uri),
+  "prompts/list": () => ({
+    prompts: Object.keys(prompts).map((name) => ({
+      name,
+      description: `The fixture ${name}`,
+      arguments: (parameters[name] ?? []).map((name) => ({ name, required: true })),
+    })),
+  }),
+  "prompts/get": ({ name, arguments: args }) => prompts[name](args ?? {}),
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const message = JSON.parse(line);
+  if (message.method === undefined) {
+    pending.get(message.id)?.(message);
+    continue;
+  }
+  if (message.id === undefined) continue;
+  const method = methods[message.method];
+  if (!method) {
+    send({ id: message.id, error: { code: -32601, message: "Method not found" } });
+    continue;
+  }
+  // Not awaited: an answer to a question comes while its call is in flight.
+  Promise.resolve()
+    .then(() => method(message.params ?? {}))
+    .then((result) => send({ id: message.id, result }))
+    .catch((error) => send({ id: message.id, error: { code: error.code ?? -32603, message: error.message } }));
+}

@@ -1,0 +1,2 @@
+answer = await tools.mock.text(text="hello")
+return answer["content"][0]["text"]

@@ -1,0 +1,2 @@
+answer = await tools.mock.echo(a=1)
+return answer["content"][0]["text"]

@@ -1,0 +1,1 @@
+return "a b".split(None, 2**40)

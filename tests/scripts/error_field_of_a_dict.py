@@ -1,0 +1,2 @@
+answer = await tools.mock.echo(title="x")
+return answer.title_of_it

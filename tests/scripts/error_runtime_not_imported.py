@@ -1,0 +1,1 @@
+return runtime.discovered_servers()

@@ -1,0 +1,2 @@
+answer = await mock.echo(user={"name": "Ada"})
+return answer["user"].name

@@ -1,0 +1,3 @@
+const found = tools.mock.echo({ list: [] });
+await new Promise((resolve) => setTimeout(resolve, 50));
+return found.list.length;

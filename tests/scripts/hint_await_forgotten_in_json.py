@@ -1,0 +1,3 @@
+import json
+found = call_mcp_tool("mcp__mock__echo", {"list": []})
+return json.dumps(found)

@@ -1,0 +1,2 @@
+answer = await mock.echo(items=[1])
+return answer.get("structuredContent")

@@ -1,0 +1,2 @@
+const answer = await mock.echo({ items: [1] });
+return answer.structuredContent;

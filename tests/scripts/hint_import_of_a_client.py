@@ -1,0 +1,2 @@
+from mcp import ClientSession
+return 1

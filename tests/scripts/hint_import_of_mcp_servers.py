@@ -1,0 +1,2 @@
+from mcp.servers.wiki import search
+return await search(query="x")

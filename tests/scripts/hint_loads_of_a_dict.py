@@ -1,0 +1,2 @@
+import json
+return json.loads(await mock.echo(a=1))

@@ -1,0 +1,1 @@
+return await call_mcp_tool("mcp__mock__echo", {});

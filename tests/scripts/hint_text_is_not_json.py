@@ -1,0 +1,2 @@
+import json
+return json.loads(await mock.text(text="hello"))

@@ -1,0 +1,1 @@
+return JSON.parse(await mock.text({ text: "hello" }));

@@ -1,0 +1,2 @@
+dirs = await mock.echo(content="Allowed directories:\n/home/ada")
+return dirs.split("\n")

@@ -1,0 +1,2 @@
+const dirs = await mock.echo({ content: "Allowed directories:\n/home/ada" });
+return dirs.split("\n");

@@ -1,0 +1,3 @@
+from mcp import runtime
+
+return await runtime.list_tools()

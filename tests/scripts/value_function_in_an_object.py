@@ -1,0 +1,1 @@
+return {"rows": [1, {"fn": lambda: 1}]}

@@ -1,0 +1,2 @@
+const bad: any = { toJSON: () => () => 1 };
+return { bad };
