@@ -130,14 +130,14 @@
 //!
 //! # Features
 //!
-//! All but one are on by default, and each can be used alone. With `typescript` alone there are about half as
+//! All are on by default, and each can be used alone. With `typescript` alone there are about half as
 //! many dependencies as with all.
 //!
 //! * `typescript`: TypeScript and JavaScript in V8. Needs V8's static library.
 //! * `python`: Python in WebAssembly. Its machine code is made by the build, for the target.
-//! * `compile`: a compiler for Python, for machines that cannot use that code: those whose processor
-//!   lacks SSE4.2, those whose address space is limited, and those of another architecture than the
-//!   build's. Implies `python`. Not on by default.
+//! * `compile`: a compiler for Python, for runs with a limit of fuel, and for machines that cannot use
+//!   that code: those whose processor lacks SSE4.2, those whose address space is limited, and those of
+//!   another architecture than the build's. Implies `python`.
 //! * `mcp`: upstream MCP servers, and configuration files.
 //! * `oauth`: signing in to upstream servers over HTTP. Implies `mcp`.
 //! * `state`: what scripts keep between runs, in SQLite.

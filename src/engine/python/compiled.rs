@@ -172,7 +172,7 @@ pub(super) fn load(
             Ok(runnable) => return Ok(runnable),
             Err(refusal) => format!("{refusal:#}"),
         },
-        None => "there is none for this kind of processor".to_owned(),
+        None => "it has none for this kind of processor, or none that counts fuel".to_owned(),
     };
     let Some((compiler, name)) = compiled_here else {
         return Err(CompileError::NoCompiler { reason: refusal });

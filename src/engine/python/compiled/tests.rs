@@ -360,6 +360,8 @@ fn without_a_compiler_the_reason_is_told() {
 /// Loads the real code into an engine that is told that its processor has only these features.
 fn load_real(has: fn(&str) -> Option<bool>) -> Result<Runnable, CompileError> {
     let mut config = config(u64::MAX, Memories::default(), CodeForm::Plain);
+    // As in the product: a compiler would want all that this machine's processor has.
+    config.enable_compiler(false);
     #[expect(unsafe_code, reason = "it decides which code is run")]
     // SAFETY: nothing of the code is run here.
     unsafe {
