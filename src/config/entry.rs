@@ -79,7 +79,7 @@ pub(super) struct HttpTarget {
     pub(super) url: Text,
     pub(super) headers: Vec<(String, Text)>,
     pub(super) kind: HttpKind,
-    pub(super) oauth: Option<OAuthEntry>,
+    pub(super) oauth: Option<Box<OAuthEntry>>,
 }
 
 /// The `oauth` section.

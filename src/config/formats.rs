@@ -403,7 +403,7 @@ fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<Htt
         Dialect::Mcpproxy => mcpproxy_entry::oauth(fields),
         Dialect::Common | Dialect::Gemini => None,
     };
-    Some(HttpTarget { url, headers, kind, oauth })
+    Some(HttpTarget { url, headers, kind, oauth: oauth.map(Box::new) })
 }
 
 /// A reference to the variable that a text names.
