@@ -205,9 +205,8 @@ fn start() {
     };
     let once = |arguments: &[&str]| once_in(&cache(), arguments);
     let python = ["run", "--lang", "py", "-e", "1 + 1"];
-    let mut first: Vec<f64> = (0..ROUNDS)
-        .map(|_| once_in(tempfile::tempdir().expect("a directory").path(), &python))
-        .collect();
+    let mut first: Vec<f64> =
+        (0..ROUNDS).map(|_| once_in(tempfile::tempdir().expect("a directory").path(), &python)).collect();
     println!("a process from start to end with the first value of a machine: {:.1} ms", median(&mut first));
     once(&python);
     let mut times: Vec<f64> = (0..ROUNDS).map(|_| once(&python)).collect();

@@ -92,7 +92,7 @@ impl ops::HostInterface for WarmUp {
         answer("null")
     }
 
-    fn call_blocking(&self, _calls: &str) -> String {
+    fn call_blocking(&self, _batch: &str) -> String {
         r#"[{"ok":true,"result":1}]"#.to_owned()
     }
 

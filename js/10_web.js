@@ -9,6 +9,7 @@ import {
   boundedURLSearchParams,
   boundTextEncoder,
 } from "ext:cx/05_bounds.js";
+import { readClock } from "ext:cx/06_clock.js";
 import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
@@ -44,7 +45,7 @@ export function setReportError(report) {
   reportError = report;
 }
 
-// deno_web's files receive this `core` when they are loaded; three of its functions are replaced.
+// deno_web's files receive this `core` when they are loaded; three of its functions and the clock are replaced.
 core.ops.op_set_captured_bootstrap({
   __proto__: null,
   primordials,
@@ -53,6 +54,7 @@ core.ops.op_set_captured_bootstrap({
     __proto__: core,
     createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
     destructureError: () => noDescription,
+    ops: { __proto__: core.ops, op_now: readClock },
     reportUnhandledException: (error) => reportError(error),
   },
 });

@@ -12,6 +12,7 @@ const {
   MapPrototypeGet,
   MapPrototypeSet,
   NumberIsFinite,
+  NumberIsInteger,
   ObjectDefineProperty,
   ObjectFreeze,
   ObjectHasOwn,
@@ -249,6 +250,14 @@ export function clearServers() {
 
 // --- blocking calls ---------------------------------------------------------------------------
 
+// The host reads `max_parallel` as 32 bits.
+const MAX_PARALLEL = 2 ** 32 - 1;
+
+// A wrong value in an error message: a number as it is, other values as their type.
+function shown(value) {
+  return typeof value === "number" ? String(value) : `a ${typeof value}`;
+}
+
 function refused(message) {
   return { ok: false, error: { code: "INVALID_ARGUMENTS", message } };
 }
@@ -280,37 +289,49 @@ function append(list, value) {
   });
 }
 
-function call_tools(calls) {
+// Sends requests, at most `maxParallel` at the same time, and waits for all answers. Throws if the run has no calls
+// left.
+function send(requests, maxParallel) {
+  // A toJSON that the guest defined must not be called instead.
+  ObjectDefineProperty(requests, "toJSON", { __proto__: null, value: undefined });
+  const batch = { __proto__: null, calls: requests, maxParallel };
+  const answers = requests.length === 0 ? [] : decode(ops.op_cx_call_blocking(JSONStringify(batch)));
+  for (let index = 0; index < answers.length; index++) {
+    if (ObjectHasOwn(answers[index], "result")) {
+      remember(answers[index].result);
+    }
+  }
+  return answers;
+}
+
+// The option `max_parallel`; undefined if there is none.
+function maxParallel(options) {
+  const max = options?.max_parallel ?? options?.maxParallel ?? undefined;
+  if (max !== undefined && !(NumberIsInteger(max) && max >= 1 && max <= MAX_PARALLEL)) {
+    throw new TypeError(`max_parallel must be a whole number from 1 to ${MAX_PARALLEL}: ${shown(max)}`);
+  }
+  return max;
+}
+
+// Every call is checked before the first one is sent.
+function call_tools(calls, options) {
   if (!ArrayIsArray(calls)) {
     throw new TypeError("call_tools takes an array of {server, tool, args}");
   }
   const requests = [];
   for (let index = 0; index < calls.length; index++) {
-    append(requests, request(calls[index]));
-  }
-  const sent = [];
-  // A toJSON that the guest defined must not be called instead.
-  ObjectDefineProperty(sent, "toJSON", { __proto__: null, value: undefined });
-  for (let index = 0; index < requests.length; index++) {
-    if (!ObjectHasOwn(requests[index], "ok")) {
-      append(sent, requests[index]);
+    const one = request(calls[index]);
+    if (ObjectHasOwn(one, "ok")) {
+      throw new TypeError(`call_tools: nothing was sent, because of call ${index}: ${one.error.message}`);
     }
+    append(requests, one);
   }
-  const answers = sent.length === 0 ? [] : decode(ops.op_cx_call_blocking(JSONStringify(sent)));
-  const results = [];
-  let next = 0;
-  for (let index = 0; index < requests.length; index++) {
-    const result = ObjectHasOwn(requests[index], "ok") ? requests[index] : answers[next++];
-    if (ObjectHasOwn(result, "result")) {
-      remember(result.result);
-    }
-    append(results, result);
-  }
-  return results;
+  return send(requests, maxParallel(options));
 }
 
 function call_tool(server, tool, args) {
-  return call_tools([{ server, tool, args }])[0];
+  const one = request({ __proto__: null, server, tool, args });
+  return ObjectHasOwn(one, "ok") ? one : send([one])[0];
 }
 
 // --- discovery --------------------------------------------------------------------------------
@@ -319,11 +340,34 @@ export async function query(request) {
   return decode(await ops.op_cx_query(question(request)));
 }
 
+// `inputSchema` is MCP's name for `parameters`. It is not enumerable: what a script prints or returns has the schema
+// once.
+function nameAsInMcp(tool) {
+  if (tool !== null && typeof tool === "object" && ObjectHasOwn(tool, "parameters")) {
+    ObjectDefineProperty(tool, "inputSchema", {
+      __proto__: null,
+      value: tool.parameters,
+      writable: true,
+      enumerable: false,
+      configurable: true,
+    });
+  }
+  return tool;
+}
+
+async function search(request) {
+  const found = await query(request);
+  for (let index = 0; index < found.length; index++) {
+    nameAsInMcp(found[index]);
+  }
+  return found;
+}
+
 function discoverMCPTools(options) {
   const given = options ?? { __proto__: null };
-  const search = given.search;
-  const words = ArrayIsArray(search) ? ArrayPrototypeJoin(search, " ") : search;
-  return query({
+  const terms = given.search;
+  const words = ArrayIsArray(terms) ? ArrayPrototypeJoin(terms, " ") : terms;
+  return search({
     __proto__: null,
     kind: "search",
     query: words === undefined || words === null ? "" : String(words),
@@ -334,7 +378,7 @@ function discoverMCPTools(options) {
 
 function searchTools(words, limit = 10) {
   const most = +limit;
-  return query({
+  return search({
     __proto__: null,
     kind: "search",
     query: words === undefined || words === null ? "" : String(words),
@@ -344,7 +388,7 @@ function searchTools(words, limit = 10) {
 }
 
 function search_tools(words, detail = "full") {
-  return query({
+  return search({
     __proto__: null,
     kind: "search",
     query: words === undefined || words === null ? "" : String(words),
@@ -353,7 +397,7 @@ function search_tools(words, detail = "full") {
 }
 
 async function getToolSchema(fullName) {
-  return await query({ __proto__: null, kind: "schema", name: name("the tool's name", fullName) });
+  return nameAsInMcp(await query({ __proto__: null, kind: "schema", name: name("the tool's name", fullName) }));
 }
 
 // --- what servers have besides tools ------------------------------------------------------------

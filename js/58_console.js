@@ -2,6 +2,7 @@
 // texts until they are printed.
 
 import { core, primordials } from "ext:core/mod.js";
+import { readClock } from "ext:cx/06_clock.js";
 import { clip, makeList, MAX_CHARACTERS, numberText, push, quote, spaces, widthOf } from "ext:cx/31_text.js";
 import {
   hasProxyPrototype,
@@ -81,7 +82,7 @@ const clockBytes = new Uint8Array(TypedArrayPrototypeGetBuffer(clock));
 
 // Milliseconds since the run's start.
 function now() {
-  core.ops.op_now(clockBytes);
+  readClock(clockBytes);
   return clock[0] * 1000 + clock[1] / 1e6;
 }
 

@@ -2,6 +2,7 @@
 // after each restore (src/engine/typescript/isolate.rs), because V8 and deno_core add some of it again then.
 
 import { core, primordials } from "ext:core/mod.js";
+import { setResolution } from "ext:cx/06_clock.js";
 import { setReportError } from "ext:cx/10_web.js";
 import "ext:cx/12_temporal.js";
 import { guardRestored } from "ext:cx/20_guards.js";
@@ -37,9 +38,11 @@ core.setUnhandledPromiseRejectionHandler((_promise, reason) => {
   return true;
 });
 
-// Creates the run's own globals. `options` is {servers, input} as JSON text.
+// Creates the run's own globals. `options` is {servers, clock, input} as JSON text; `clock` is the resolution of the
+// clock in nanoseconds.
 function start(options) {
-  const { servers, input } = fromJson(options);
+  const { servers, clock, input } = fromJson(options);
+  setResolution(clock);
   const value = input ?? null;
   const names = ["input", "inputs"];
   for (let index = 0; index < names.length; index++) {
@@ -77,7 +80,7 @@ function run(main) {
 // function at its first call and keeps the code in the snapshot, including that of deno_core's event loop. Without the
 // warm-up a run would spend a quarter of a millisecond compiling these files, and as much again at its first call.
 async function warmUp() {
-  start('{"servers":[["a-b","aB","aB"]],"input":{}}');
+  start('{"servers":[["a-b","aB","aB"]],"clock":100000,"input":{}}');
   const { callMCPTool, call_tool, console, searchTools, tools } = globalThis;
   await run(async () => {
     call_tool("a-b", "c", { d: 1 });

@@ -13,10 +13,12 @@ use ruzstd::decoding::StreamingDecoder;
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Config, Engine};
 
-// Links to files of `src/engine/python`.
+// Links to files of `src/engine/python`, which are formatted there.
 #[path = "build/image.rs"]
+#[rustfmt::skip]
 mod image;
 #[path = "build/settings.rs"]
+#[rustfmt::skip]
 mod settings;
 
 /// The processor features that code for x86-64 relies on, as a name of Cranelift: SSE4.2, POPCNT and
@@ -50,7 +52,9 @@ fn has_compiler() -> bool {
     if target == env::consts::ARCH && is_known {
         return true;
     }
-    println!("cargo:warning=no machine code for {target} is made: cx needs its feature `compile` to run Python");
+    println!(
+        "cargo:warning=no machine code for {target} is made: cx needs its feature `compile` to run Python"
+    );
     false
 }
 

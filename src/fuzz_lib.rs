@@ -21,6 +21,7 @@ mod fuzzing;
 mod json;
 mod lines;
 mod mcp;
+mod rate;
 mod run {
     pub(crate) mod limits;
 }

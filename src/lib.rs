@@ -169,6 +169,8 @@ mod json;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(any(feature = "mcp", feature = "server"))]
+mod rate;
 mod run;
 #[cfg(feature = "server")]
 pub mod server;
@@ -180,7 +182,8 @@ mod tools;
 #[cfg(feature = "mcp")]
 pub use config::{
     CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
-    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore, TrustedFile,
+    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore,
+    TrustedFile,
 };
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
@@ -194,9 +197,10 @@ pub use json::Json;
 pub use mcp::oauth as auth;
 #[cfg(feature = "mcp")]
 pub use mcp::{
-    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, Root, ServerState, ServerStats,
-    StdioTransport,
+    HttpKind, HttpTransport, McpServer, McpTransport, OAuth, Root, ServerState, ServerStats, StdioTransport,
 };
+#[cfg(any(feature = "mcp", feature = "server"))]
+pub use rate::RateLimit;
 pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
 pub use run::limits::Limits;
@@ -212,6 +216,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, ElicitationAnswer, ElicitationHandler,
     ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError, FormField,
-    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool, ToolChange,
-    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult, ToolRules,
+    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool,
+    ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    ToolRules,
 };

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
-use crate::mcp::{HttpKind, RateLimit};
+use crate::mcp::HttpKind;
+use crate::rate::RateLimit;
 use crate::tools::rules::ToolRules;
 
 /// A server's entry.

@@ -10,7 +10,8 @@ use super::error::{Finding, Key, Location};
 use super::expand::Text;
 use super::mcpproxy_entry;
 use super::reader::{At, Fields};
-use crate::mcp::{HttpKind, RateLimit};
+use crate::mcp::HttpKind;
+use crate::rate::RateLimit;
 
 /// Maximum number of servers. Each costs a process or a connection, and a larger number is not
 /// intentional.
@@ -30,6 +31,12 @@ const MAX_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The maximum number of calls that one run may have in flight.
 const MAX_CONCURRENT: u64 = 1_024;
+
+/// More than all runs that a server admits by default can make at the same time.
+const MAX_QUEUED: u64 = 100_000;
+
+/// The longest wall-clock time of a run: no call waits for longer.
+const MAX_QUEUE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// Every key of a server in cx's own file.
 pub(super) const SERVER_KEYS: &[&str] = &[
@@ -51,6 +58,8 @@ pub(super) const SERVER_KEYS: &[&str] = &[
     "connectTimeoutMs",
     "idleMs",
     "maxConcurrent",
+    "maxQueued",
+    "queueTimeoutMs",
     "rateLimit",
     "elicitation",
     "roots",
@@ -221,6 +230,10 @@ fn own_rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
         max_concurrent: fields
             .read(&["maxConcurrent"], |at| at.number(1, MAX_CONCURRENT, "calls"))
             .and_then(|calls| usize::try_from(calls).ok()),
+        max_queued: fields
+            .read(&["maxQueued"], |at| at.number(0, MAX_QUEUED, "calls"))
+            .and_then(|calls| usize::try_from(calls).ok()),
+        queue_timeout: fields.read(&["queueTimeoutMs"], |at| at.milliseconds(MAX_QUEUE_TIMEOUT)),
         rate_limit: rate_limit(fields),
         elicitation: fields.read(&["elicitation"], At::boolean),
         roots: fields.read(&["roots"], At::texts).unwrap_or_default(),

@@ -23,10 +23,11 @@ impl LimitKey {
         LIMIT_KEYS.iter().find(|key| key.name == name)
     }
 
-    /// Whether `value` is at least as strict as these limits. 0 total calls means no limit.
+    /// Whether `value` is at least as strict as the current limits. 0 total calls and 0 fuel mean no
+    /// limit.
     pub(super) fn restricts(&self, limits: &Limits, value: u64) -> bool {
-        let allowed =
-            |value: u64| if self.min == 0 && self.unit == "calls" && value == 0 { u64::MAX } else { value };
+        let has_none = self.min == 0 && ["calls", "units of fuel"].contains(&self.unit);
+        let allowed = |value: u64| if has_none && value == 0 { u64::MAX } else { value };
         allowed(value) <= allowed((self.get)(limits))
     }
 }
@@ -71,6 +72,7 @@ const MAX: Limits = Limits::CEILING;
 pub(super) const LIMIT_KEYS: &[LimitKey] = limit_keys! {
     "timeoutMs": wall_time, 1, milliseconds(MAX.wall_time), "milliseconds", milliseconds, Duration::from_millis;
     "cpuTimeMs": cpu_time, 1, milliseconds(MAX.cpu_time), "milliseconds", milliseconds, Duration::from_millis;
+    "fuel": fuel, 0, Limits::MAX_FUEL, "units of fuel", fuel_or_zero, some_fuel;
     "memoryBytes": memory_bytes, Limits::MIN_MEMORY_BYTES as u64, MAX.memory_bytes as u64, "bytes", bytes, size;
     "maxToolCalls": tool_calls, 0, u32::MAX as u64, "calls", u64::from, number;
     "maxCallsInFlight": calls_in_flight, 1, MAX.calls_in_flight as u64, "calls", u64::from, number;
@@ -88,6 +90,14 @@ pub(super) const LIMIT_KEYS: &[LimitKey] = limit_keys! {
 const fn milliseconds(time: Duration) -> u64 {
     // No limit comes near the range of 64 bits.
     time.as_secs() * 1_000 + time.subsec_millis() as u64
+}
+
+fn fuel_or_zero(fuel: Option<u64>) -> u64 {
+    fuel.unwrap_or(0)
+}
+
+fn some_fuel(fuel: u64) -> Option<u64> {
+    (fuel > 0).then_some(fuel)
 }
 
 fn bytes(size: usize) -> u64 {

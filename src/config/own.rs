@@ -1,6 +1,7 @@
 //! cx's own file: the keys at its top level.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::clients::Client;
 use super::document::{Content, Node};
@@ -16,6 +17,9 @@ use super::{code_executor, mcpproxy};
 use crate::tools::AskAnnotation;
 use crate::tools::policy::is_pattern;
 
+/// One second, in microseconds.
+const MAX_CLOCK_RESOLUTION: u64 = 1_000_000;
+
 /// Every key of the file.
 pub(super) const FILE_KEYS: &[&str] = &[
     "$schema",
@@ -28,6 +32,7 @@ pub(super) const FILE_KEYS: &[&str] = &[
     "strict",
     "elicitation",
     "limits",
+    "clockResolutionUs",
     "cache",
 ];
 
@@ -128,6 +133,9 @@ fn own_fields(
     settings.read_only = fields.read(&["readOnly"], |at| patterns_or_keywords(at, &[]));
     settings.strict = fields.read(&["strict"], At::boolean).or(settings.strict);
     settings.elicitation = fields.read(&["elicitation"], At::boolean);
+    settings.clock_resolution = fields
+        .read(&["clockResolutionUs"], |at| at.number(0, MAX_CLOCK_RESOLUTION, "microseconds"))
+        .map(Duration::from_micros);
     if let Some(mut section) = fields.section("limits") {
         settings.limits.extend(limits(&mut section));
     }

@@ -19,6 +19,8 @@ pub(super) struct Settings {
     pub(super) elicitation: Option<bool>,
     /// Of several for one limit the last one counts.
     pub(super) limits: Vec<LimitSetting>,
+    /// Resolution of the clocks that scripts can read.
+    pub(super) clock_resolution: Option<Duration>,
     pub(super) cache_enabled: Option<bool>,
     pub(super) cache_directory: Option<Text>,
     /// Another file with servers.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::entry::ServerEntry;
 use super::error::{Finding, Location};
@@ -34,8 +35,8 @@ pub enum Discovery {
     /// None: what the named files say is all there is.
     None,
     /// The user's own file, for what does not depend on its servers: `allow`, `deny`, `ask`,
-    /// `strict`, `limits` and `cache`. So a named file brings servers, and cannot widen what the
-    /// user allows.
+    /// `strict`, `elicitation`, `limits` and `cache`. So a named file brings servers, and cannot
+    /// widen what the user allows.
     UserRules,
     /// All of them.
     All,
@@ -56,6 +57,9 @@ pub struct Config {
     pub max_limits: Limits,
     /// Maximum number of runs at the same time, if a file sets it.
     pub max_runs: Option<usize>,
+    /// Resolution of the clocks that scripts can read; `None` for the default of
+    /// [`ExecutorBuilder::clock_resolution`](crate::ExecutorBuilder::clock_resolution).
+    pub clock_resolution: Option<Duration>,
     /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
     /// it.
     pub strict: bool,
@@ -212,6 +216,7 @@ impl Default for Config {
             limits: Limits::default(),
             max_limits: Limits::CEILING,
             max_runs: None,
+            clock_resolution: None,
             strict: false,
             elicitation: true,
             cache_enabled: true,

@@ -10,6 +10,7 @@ use super::limits::{LimitRole, LimitSetting};
 use super::own::OwnFile;
 use super::parsed::Settings;
 use super::resolved::{Config, ConfigWarningCode};
+use crate::run::limits::Limits;
 
 /// Applies the settings of a trusted file: they replace earlier values, and deny lists accumulate.
 pub(super) fn apply_trusted(
@@ -61,6 +62,10 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
     if settings.max_runs.is_some() {
         origin(config, "maxRuns");
         config.max_runs = settings.max_runs;
+    }
+    if let Some(resolution) = settings.clock_resolution {
+        origin(config, "clockResolutionUs");
+        config.clock_resolution = Some(resolution);
     }
     if let Some(enabled) = settings.cache_enabled {
         origin(config, "cache.enabled");
@@ -139,6 +144,8 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         // A tool that counts as read-only needs no approval and is called in a dry run.
         ("readOnly", settings.read_only.is_some()),
         ("import", settings.import.is_some()),
+        // A finer clock helps attacks, and how coarse it is by default is not known here.
+        ("clockResolutionUs", settings.clock_resolution.is_some()),
         ("cache.enabled", settings.cache_enabled.is_some()),
         ("cache.directory", settings.cache_directory.is_some()),
         ("mcpConfigPath", settings.servers_file.is_some()),
@@ -190,6 +197,12 @@ pub(super) fn set_limit(config: &mut Config, path: &Path, limit: &LimitSetting) 
             (key.set)(&mut config.max_limits, *value);
             keep_below_max(config, limit);
         }
+    }
+    let is_set = |name: &str| config.origins.contains_key(name);
+    // The CPU time follows the timeout unless a file sets it.
+    if is_set("limits.timeoutMs") && !is_set("limits.cpuTimeMs") {
+        let default = Limits { cpu_time: Limits::default().cpu_time, ..config.limits };
+        config.limits = default.with_wall_time(config.limits.wall_time, config.max_limits.cpu_time);
     }
 }
 

@@ -32,6 +32,7 @@ impl Config {
             "limits": limits(&self.limits),
             "maxLimits": limits(&self.max_limits),
             "maxRuns": self.max_runs,
+            "clockResolutionUs": self.clock_resolution.map(microseconds),
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
             "origins": origins,
             "skipped": self.skipped.iter().map(|skipped| json!({
@@ -127,6 +128,10 @@ fn lists(lists: &[Vec<String>]) -> Value {
 
 fn masked<'a>(names: impl Iterator<Item = &'a String>) -> Map<String, Value> {
     names.map(|name| (name.clone(), mask::MASK.into())).collect()
+}
+
+fn microseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn milliseconds(time: std::time::Duration) -> u64 {

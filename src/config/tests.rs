@@ -113,7 +113,7 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         (r#"{"command": "x", "disabled": true}"#, "`.disabled`: unknown key | write `\"enabled\": false`"),
         (
             r#"{"command": "x", "autoApprove": ["*"]}"#,
-            "`.autoApprove`: unknown key | known keys: description, type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, ask, readOnly, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, rateLimit",
+            "`.autoApprove`: unknown key | known keys: description, type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, ask, readOnly, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, maxQueued, queueTimeoutMs, rateLimit",
         ),
         (
             r#"{"command": "x", "type": "pigeon"}"#,
@@ -138,6 +138,10 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         (
             r#"{"url": "https://example.com/", "headers": {"a": "c\nd"}}"#,
             "`.headers.a`: expected a header's value without control characters, found another",
+        ),
+        (
+            r#"{"command": "x", "queueTimeoutMs": 0}"#,
+            "`.queueTimeoutMs`: expected a whole number of milliseconds from 1 to 600000, found 0",
         ),
         (
             r#"{"command": "x", "maxConcurrent": 0}"#,

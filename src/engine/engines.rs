@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 
-use crate::engine::compile::CompileProgress;
+use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::pool::{Job, Pool, PoolStats};
 use crate::error::Error;
 use crate::run::script::Language;
@@ -53,6 +53,8 @@ pub(crate) struct EngineOptions {
     pub(crate) trim_after: Duration,
     /// Memory limit in bytes of runs that set none of their own.
     pub(crate) memory_bytes: usize,
+    /// The form of Python's code for those runs.
+    pub(crate) form: CodeForm,
     /// Cache directory for machine code.
     pub(crate) cache: Option<PathBuf>,
     pub(crate) on_compile: Option<CompileListener>,
@@ -63,6 +65,8 @@ pub(crate) struct Engines {
     typescript: OnceCell<Pool<typescript::Engine>>,
     /// Shared with the task that starts it, which continues when no caller waits any more.
     python: Arc<OnceCell<Pool<python::Engine>>>,
+    /// The same for runs with a limit of fuel, which few programs have.
+    python_with_fuel: Arc<OnceCell<Pool<python::Engine>>>,
 }
 
 impl fmt::Debug for Engines {
@@ -77,7 +81,12 @@ impl fmt::Debug for Engines {
 
 impl Engines {
     pub(crate) fn new(options: EngineOptions) -> Self {
-        Self { options, typescript: OnceCell::new(), python: Arc::default() }
+        Self {
+            options,
+            typescript: OnceCell::new(),
+            python: Arc::default(),
+            python_with_fuel: Arc::default(),
+        }
     }
 
     /// Starts an engine if it has not been started. Does not wait for warm instances.
@@ -86,23 +95,62 @@ impl Engines {
     ///
     /// If this build does not have the engine, the operating system refuses a thread, or Python
     /// cannot be loaded.
-    pub(crate) async fn start(&self, language: Language, runtime: &Handle) -> Result<(), Error> {
+    pub(crate) async fn start(
+        &self,
+        language: Language,
+        form: CodeForm,
+        runtime: &Handle,
+    ) -> Result<(), Error> {
         match language {
             Language::TypeScript => self.start_typescript(),
-            Language::Python if self.python.initialized() => Ok(()),
-            Language::Python => self.spawn_python(runtime).await.unwrap_or(Err(Error::Closed)),
+            Language::Python if self.python(form).initialized() => Ok(()),
+            Language::Python => self.spawn_python(form, runtime).await.unwrap_or(Err(Error::Closed)),
+        }
+    }
+
+    /// As [`start`](Self::start), and completes when `warm` instances for runs without limits of
+    /// their own are ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub(crate) async fn warm(&self, language: Language, runtime: &Handle) -> Result<(), Error> {
+        self.start(language, self.options.form, runtime).await?;
+        match language {
+            Language::TypeScript => {
+                if let Some(pool) = self.typescript.get() {
+                    pool.warm().await;
+                }
+            }
+            Language::Python => {
+                if let Some(pool) = self.python(self.options.form).get() {
+                    pool.warm().await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn python(&self, form: CodeForm) -> &Arc<OnceCell<Pool<python::Engine>>> {
+        match form {
+            CodeForm::Plain => &self.python,
+            CodeForm::CountsFuel => &self.python_with_fuel,
         }
     }
 
     /// Starts Python without waiting for it. A failure is reported by the first run.
     pub(crate) fn start_python_in_background(&self, runtime: &Handle) {
-        drop(self.spawn_python(runtime));
+        drop(self.spawn_python(self.options.form, runtime));
     }
 
     /// Starts Python in a task of its own, so that what was unpacked or compiled is not lost when its
     /// caller goes away.
-    fn spawn_python(&self, runtime: &Handle) -> JoinHandle<Result<(), Error>> {
-        let (python, options) = (Arc::clone(&self.python), self.options.clone());
+    fn spawn_python(&self, form: CodeForm, runtime: &Handle) -> JoinHandle<Result<(), Error>> {
+        let (python, mut options) = (Arc::clone(self.python(form)), self.options.clone());
+        if form != options.form {
+            // An exception among the runs: one instance is enough.
+            options = EngineOptions { form, warm: 1, ..options };
+        }
         runtime.spawn(async move { python.get_or_try_init(|| start_python(options)).await.map(drop) })
     }
 
@@ -127,28 +175,12 @@ impl Engines {
                 Some(pool) => return pool.submit(job),
                 None => job,
             },
-            Language::Python => match self.python.get() {
+            Language::Python => match self.python(CodeForm::from(&job.environment.limits)).get() {
                 Some(pool) => return pool.submit(job),
                 None => job,
             },
         };
         let _gone = job.reply.send(Err(Error::Closed));
-    }
-
-    /// Completes when `warm` instances are ready. The engine must have been started.
-    pub(crate) async fn warm(&self, language: Language) {
-        match language {
-            Language::TypeScript => {
-                if let Some(pool) = self.typescript.get() {
-                    pool.warm().await;
-                }
-            }
-            Language::Python => {
-                if let Some(pool) = self.python.get() {
-                    pool.warm().await;
-                }
-            }
-        }
     }
 
     /// Removes machine code from the cache and returns the number of files removed.
@@ -163,10 +195,17 @@ impl Engines {
     /// The state of the engine's pool now; all zero before it is started.
     pub(crate) fn stats(&self, language: Language) -> PoolStats {
         match language {
-            Language::TypeScript => self.typescript.get().map(Pool::stats),
-            Language::Python => self.python.get().map(Pool::stats),
+            Language::TypeScript => self.typescript.get().map(Pool::stats).unwrap_or_default(),
+            Language::Python => {
+                let pools = [&self.python, &self.python_with_fuel];
+                let [plain, with_fuel] = pools.map(|pool| pool.get().map(Pool::stats).unwrap_or_default());
+                PoolStats {
+                    ready: plain.ready + with_fuel.ready,
+                    hung: plain.hung + with_fuel.hung,
+                    waiting: plain.waiting + with_fuel.waiting,
+                }
+            }
         }
-        .unwrap_or_default()
     }
 }
 
@@ -219,7 +258,8 @@ mod python {
                 listener(progress);
             }
         };
-        Engine::load(options.cache.as_deref(), options.memory_bytes, &listener).map_err(io::Error::other)
+        Engine::load(options.form, options.cache.as_deref(), options.memory_bytes, &listener)
+            .map_err(io::Error::other)
     }
 }
 

@@ -28,7 +28,9 @@ pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) ->
             ErrorCode::CpuLimit,
             format!("the script used more than {:?} of CPU time", limits.cpu_time),
         )
-        .with_hint("waiting for tools is free; look for a loop that does not end"),
+        .with_hint(
+            "waiting for tools is free; look for a loop that does not end, or ask for a longer timeout",
+        ),
         Some(StopReason::Memory) => ScriptError::new(
             ErrorCode::MemoryLimit,
             format!("the script used more than {} bytes of memory", limits.memory_bytes),
@@ -36,6 +38,13 @@ pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) ->
         .with_hint("keep only what is needed of each result"),
         Some(StopReason::Cancelled) | None => ScriptError::new(ErrorCode::Cancelled, "the run was cancelled"),
     }
+}
+
+/// The error of a run that used up its fuel.
+pub(crate) fn out_of_fuel(context: &ExecutionContext) -> ScriptError {
+    let fuel = context.limits.fuel.unwrap_or_default();
+    ScriptError::new(ErrorCode::FuelLimit, format!("the script used more than {fuel} units of fuel"))
+        .with_hint("do less per run: a unit is one instruction of the interpreter")
 }
 
 /// Sets the error's source location (line and column, both from 1) and the text of that line.

@@ -202,7 +202,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
                         .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()));
                 }
                 "descriptions" => Ok(tools.map(|tool| tool.summary()).collect()),
-                "names" => Ok(tools.map(|tool| tool.summary()["name"].take()).collect()),
+                "names" => Ok(tools.map(|tool| tool.name_and_server()).collect()),
                 other => Err(ToolError::new(
                     ToolErrorCode::InvalidArguments,
                     format!("expected detail `names`, `descriptions` or `full`: `{other}`"),

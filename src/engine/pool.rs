@@ -114,6 +114,11 @@ pub(crate) trait Instance<E: Engine> {
     /// Bytes of memory that the run uses.
     fn memory_bytes(&self) -> usize;
 
+    /// Fuel that the run has used, if it is counted.
+    fn fuel_used(&self) -> Option<u64> {
+        None
+    }
+
     /// Idle trim: called once when no run has come for a while. Releases memory that can be
     /// restored later at some cost.
     fn trim(&mut self) {}
@@ -696,7 +701,7 @@ impl<E: Engine> Shared<E> {
             }
         }));
         let memory_bytes = instance.memory_bytes();
-        let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes };
+        let measured = Measured { cpu_time: cpu.elapsed(), fuel: instance.fuel_used(), memory_bytes };
         let has_low_priority = watched.done();
         let touched_bytes = resident.faulted_bytes();
         drop(resident);
@@ -755,7 +760,7 @@ impl<E: Engine> Shared<E> {
             shared.state.lock().hung += 1;
             tracing::error!(?reason, "a script cannot be stopped; its worker is abandoned");
             let outcome = Outcome::Failed(failure::stopped(Some(reason), &context));
-            let measured = Measured { cpu_time: cpu.elapsed(), memory_bytes: 0 };
+            let measured = Measured { cpu_time: cpu.elapsed(), ..Measured::default() };
             drop(permit);
             let _ = reply.send(Ok(context.finish(outcome, measured)));
         })

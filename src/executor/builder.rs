@@ -17,7 +17,7 @@ use super::runtime;
 use super::servers::ServerSet;
 use super::untrusted;
 use super::upstream::{ServerOptions, UpstreamServers};
-use crate::engine::compile::CompileProgress;
+use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
 use crate::error::Error;
 use crate::run::history::{History, HistoryLimits};
@@ -43,11 +43,19 @@ use crate::tools::{
 /// scripts.
 const TIME_TO_IDLE_TRIM: Duration = Duration::from_secs(30);
 
+/// What browsers give to pages that are not isolated from others. A miss of the processor's caches
+/// takes a thousandth of it.
+const DEFAULT_CLOCK_RESOLUTION: Duration = Duration::from_micros(100);
+
+/// Clocks of scripts count whole seconds and a part of one, which is what gets coarser.
+const MAX_CLOCK_RESOLUTION: Duration = Duration::from_secs(1);
+
 /// Options of an [`Executor`]. They are checked by [`ExecutorBuilder::build`].
 #[derive(Default)]
 pub struct ExecutorBuilder {
     pub(super) limits: Limits,
     pub(super) max_limits: Option<Limits>,
+    pub(super) clock_resolution: Option<Duration>,
     rules: ToolRules,
     approver: Option<Approver>,
     elicitor: Option<Elicitor>,
@@ -103,6 +111,16 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn max_limits(mut self, limits: Limits) -> Self {
         self.max_limits = Some(limits);
+        self
+    }
+
+    /// Sets the resolution of the clocks that scripts can read: `performance.now`, and everything in
+    /// Python's `time`. Default: 100 µs, too coarse to time what other runs of this process do to
+    /// caches and branch predictors. [`Duration::ZERO`] gives scripts the system's resolution; at
+    /// most one second.
+    #[must_use]
+    pub fn clock_resolution(mut self, resolution: Duration) -> Self {
+        self.clock_resolution = Some(resolution);
         self
     }
 
@@ -374,6 +392,11 @@ impl ExecutorBuilder {
         self.limits.validate()?;
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
         max_limits.validate()?;
+        let clock_resolution = self.clock_resolution.unwrap_or(DEFAULT_CLOCK_RESOLUTION);
+        if clock_resolution > MAX_CLOCK_RESOLUTION {
+            let problem = format!("must be at most {MAX_CLOCK_RESOLUTION:?}: {clock_resolution:?}");
+            return Err(Error::InvalidOptions { option: "clock_resolution", problem });
+        }
         let admission = self.admission()?;
         if self.strict && self.state_directory.is_none() {
             let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
@@ -391,6 +414,7 @@ impl ExecutorBuilder {
             inner: Arc::new(Inner {
                 limits: self.limits,
                 max_limits,
+                clock_resolution,
                 approver: self.approver,
                 elicitor: self.elicitor,
                 hooks: self.hooks.into(),
@@ -443,6 +467,7 @@ impl ExecutorBuilder {
             warm: self.warm_instances.unwrap_or_else(default_warm_instances),
             trim_after: self.trim_after.unwrap_or(TIME_TO_IDLE_TRIM),
             memory_bytes: self.limits.memory_bytes,
+            form: CodeForm::from(&self.limits),
             cache: self.cache_directory.clone(),
             on_compile: self.on_compile.take(),
         });

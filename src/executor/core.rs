@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use super::run::Run;
 use super::runtime::OwnRuntime;
 use super::servers::{OwnServers, ServerSet};
 use super::upstream::ServerOptions;
+use crate::engine::compile::CodeForm;
 use crate::engine::engines::Engines;
 use crate::engine::pool::{Job, PoolStats};
 use crate::error::Error;
@@ -45,6 +46,8 @@ pub struct Executor {
 pub(super) struct Inner {
     pub(super) limits: Limits,
     pub(super) max_limits: Limits,
+    /// Resolution of the clocks that scripts can read.
+    pub(super) clock_resolution: Duration,
     pub(super) approver: Option<Approver>,
     pub(super) elicitor: Option<Elicitor>,
     pub(super) hooks: Hooks,
@@ -221,6 +224,7 @@ impl Executor {
                 history: self.inner.history.clone(),
                 cancel,
                 runtime: runtime.clone(),
+                clock_resolution: self.inner.clock_resolution,
                 queued,
                 engine_start_time,
             },
@@ -256,7 +260,7 @@ impl Executor {
         };
         tokio::select! {
             biased;
-            started = self.inner.engines.start(language, runtime) => started.map(|()| None),
+            started = self.inner.engines.start(language, CodeForm::from(limits), runtime) => started.map(|()| None),
             () = too_late => {
                 let message = format!("Python was not ready within {:?}", limits.wall_time);
                 let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(
@@ -399,9 +403,7 @@ impl Executor {
     ///
     /// [`Error::Start`] if the system refuses threads or memory.
     pub async fn warm(&self, language: Language) -> Result<(), Error> {
-        self.inner.engines.start(language, &self.inner.runtime).await?;
-        self.inner.engines.warm(language).await;
-        Ok(())
+        self.inner.engines.warm(language, &self.inner.runtime).await
     }
 
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that

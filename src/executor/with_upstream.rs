@@ -39,6 +39,7 @@ impl ExecutorBuilder {
         self.limits = config.limits;
         self.max_limits = Some(config.max_limits);
         self.concurrent_runs = config.max_runs.or(self.concurrent_runs);
+        self.clock_resolution = config.clock_resolution.or(self.clock_resolution);
         self.strict |= config.strict;
         self.untrusted.extend(config.untrusted);
         self.rules(config.rules)

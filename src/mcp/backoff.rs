@@ -46,6 +46,11 @@ impl StartBackoff {
         Ok(not_before)
     }
 
+    /// The pause before the next attempt.
+    pub(crate) fn pause(&self, now: Instant) -> Duration {
+        self.not_before.map_or(Duration::ZERO, |not_before| not_before.saturating_duration_since(now))
+    }
+
     /// Forgets all attempts: the server has answered.
     pub(crate) fn reset(&mut self) {
         *self = Self::new();

@@ -1,5 +1,5 @@
-//! The circuit breaker of one server. After five consecutive failures it refuses calls for 30 s,
-//! then admits one call as a probe.
+//! The circuit breaker of one server. After five consecutive failures of calls or starts it refuses
+//! both for 30 s, then admits one call as a probe.
 //!
 //! It is written here because the existing crates admit every call when half open (`failsafe` 1.3)
 //! or are tied to a middleware stack. A burst of calls is worst for a server that has just
@@ -95,8 +95,19 @@ impl Breaker {
         self.state.lock().failures_total
     }
 
-    fn record(&self, epoch: u64, outcome: CallOutcome, now: Instant) {
+    /// Records that the server did not start. A start is shared by all calls that wait for it, and
+    /// by requests that are no calls, so it has no permit of its own.
+    pub(crate) fn record_failed_start(&self, now: Instant) {
         let mut state = self.state.lock();
+        let epoch = state.epoch;
+        self.record_in(&mut state, epoch, CallOutcome::Failed, now);
+    }
+
+    fn record(&self, epoch: u64, outcome: CallOutcome, now: Instant) {
+        self.record_in(&mut self.state.lock(), epoch, outcome, now);
+    }
+
+    fn record_in(&self, state: &mut BreakerState, epoch: u64, outcome: CallOutcome, now: Instant) {
         if outcome == CallOutcome::Failed {
             state.failures_total += 1;
             metrics::counter!("circuit_breaker_failures_total", "server" => self.server.to_string())
@@ -110,13 +121,17 @@ impl Breaker {
                 state.phase = Phase::Closed { failures: failures + 1 };
             }
             (Phase::Closed { .. } | Phase::HalfOpen, CallOutcome::Failed) => {
-                self.change(&mut state, Phase::Open { until: now + OPEN_TIME });
+                self.change(state, Phase::Open { until: now + OPEN_TIME });
             }
             (Phase::Closed { failures: 0 }, CallOutcome::Healthy) => {}
             (Phase::Closed { .. }, CallOutcome::Healthy) => state.phase = Phase::Closed { failures: 0 },
-            (Phase::HalfOpen, CallOutcome::Healthy) => self.change(&mut state, Phase::Closed { failures: 0 }),
+            (Phase::HalfOpen, CallOutcome::Healthy) => self.change(state, Phase::Closed { failures: 0 }),
             // The probe had no outcome, so the next call becomes the probe.
-            (Phase::HalfOpen, CallOutcome::Unknown) => self.change(&mut state, Phase::Open { until: now }),
+            (Phase::HalfOpen, CallOutcome::Unknown) => self.change(state, Phase::Open { until: now }),
+            // A start ahead of the probe has failed.
+            (Phase::Open { until }, CallOutcome::Failed) if until <= now => {
+                self.change(state, Phase::Open { until: now + OPEN_TIME });
+            }
             (Phase::Closed { .. }, CallOutcome::Unknown) | (Phase::Open { .. }, _) => {}
         }
     }

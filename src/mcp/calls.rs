@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{CallFailure, Connection};
 use super::patience::Patience;
 use super::questions::Caller;
-use super::server::{ConnectionAttempt, UpstreamServer};
+use super::server::UpstreamServer;
 use super::stats::CountedCall;
 use crate::json::Json;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
@@ -115,19 +115,19 @@ impl UpstreamServer {
         let cancelled = || ToolError::new(ToolErrorCode::Cancelled, "the run is over");
         let mut may_retry = true;
         loop {
-            let start = match self.connection_or_attempt() {
+            let start = match self.connection() {
                 Ok(start) => start,
                 Err(error) => return Attempt::Uncounted(error),
             };
-            let is_first = matches!(start, ConnectionAttempt::Begun(_));
             let started = tokio::select! {
                 biased;
-                started = timeout_at(deadline.into(), start.connection()) => started,
+                started = timeout_at(deadline.into(), start) => started,
                 () = cancel.cancelled() => return Attempt::Uncounted(cancelled()),
             };
             let connection = match started {
                 Ok(Ok(connection)) => connection,
-                Ok(Err(error)) => return Attempt::failed(error, is_first),
+                // The start itself has counted its failure.
+                Ok(Err(error)) => return Attempt::Uncounted(error),
                 Err(_elapsed) => {
                     let message = format!("server `{}` did not start before the run's end", self.name);
                     return Attempt::Uncounted(ToolError::new(ToolErrorCode::ToolTimeout, message));

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use governor::clock::{Clock as _, DefaultClock};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::{Breaker, CallOutcome, Permit};
-use super::settings::{McpServer, RateLimit};
+use super::settings::McpServer;
+use crate::rate::TokenBucket;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Retry time for a full queue. A slot is free as soon as one call ends.
@@ -25,7 +24,7 @@ const QUEUE_RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Limiter {
     server: Arc<str>,
     pub(crate) breaker: Arc<Breaker>,
-    limiter: Option<(RateLimit, DefaultDirectRateLimiter)>,
+    rate: Option<TokenBucket>,
     slots: Arc<Semaphore>,
     max_slots: usize,
     max_waiting: usize,
@@ -48,10 +47,7 @@ impl Limiter {
         Self {
             server: Arc::clone(server),
             breaker: Breaker::new(Arc::clone(server)),
-            limiter: settings.rate_limit.and_then(|limit| {
-                let quota = Quota::with_period(limit.period / limit.calls.get())?.allow_burst(limit.calls);
-                Some((limit, RateLimiter::direct(quota)))
-            }),
+            rate: settings.rate_limit.and_then(TokenBucket::new),
             slots: Arc::new(Semaphore::new(max_slots)),
             max_slots,
             max_waiting: settings.max_queued,
@@ -73,15 +69,7 @@ impl Limiter {
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<Admitted, ToolError> {
-        let permit = self.breaker.enter(Instant::now()).map_err(|retry_after| {
-            let message = format!(
-                "circuit open: server `{}` has failed {} times in a row and gets no calls for {} s",
-                self.server,
-                super::breaker::FAILURES,
-                retry_after.as_secs_f64().ceil()
-            );
-            refused(ToolErrorCode::CircuitOpen, message, retry_after)
-        })?;
+        let permit = self.enter_breaker()?;
         self.check_rate()?;
         let slot = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(slot) => slot,
@@ -91,22 +79,35 @@ impl Limiter {
         Ok(Admitted { permit, _slot: slot, _active: active })
     }
 
+    /// Admits what the circuit breaker permits, without the other limits: a start for a list of tools.
+    ///
+    /// # Errors
+    ///
+    /// `CircuitOpen`, with the time until a retry makes sense.
+    pub(crate) fn enter_breaker(&self) -> Result<Permit, ToolError> {
+        self.breaker.enter(Instant::now()).map_err(|retry_after| {
+            let message = format!(
+                "circuit open: server `{}` has failed {} times in a row and gets no calls for {} s",
+                self.server,
+                super::breaker::FAILURES,
+                retry_after.as_secs_f64().ceil()
+            );
+            refused(ToolErrorCode::CircuitOpen, message, retry_after)
+        })
+    }
+
     fn check_rate(&self) -> Result<(), ToolError> {
-        let Some((limit, limiter)) = &self.limiter else { return Ok(()) };
-        limiter.check().map_err(|refusal| {
+        let Some(rate) = &self.rate else { return Ok(()) };
+        rate.take().map_err(|retry_after| {
             self.rate_limited_total.fetch_add(1, Ordering::Relaxed);
             metrics::counter!("rate_limited_total", "server" => self.server.to_string()).increment(1);
             let message = format!(
                 "server `{}` may be called {} times in {} s",
                 self.server,
-                limit.calls,
-                limit.period.as_secs_f64()
+                rate.limit.calls,
+                rate.limit.period.as_secs_f64()
             );
-            refused(
-                ToolErrorCode::RateLimited,
-                message,
-                refusal.wait_time_from(DefaultClock::default().now()),
-            )
+            refused(ToolErrorCode::RateLimited, message, retry_after)
         })
     }
 

@@ -43,7 +43,7 @@ mod stdio;
 mod web;
 
 pub(crate) use pool::McpServers;
-pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, RateLimit, Root, StdioTransport};
+pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, Root, StdioTransport};
 pub use stats::{ServerState, ServerStats};
 
 #[cfg(fuzzing)]

@@ -72,7 +72,7 @@ impl McpServers {
         self.close();
     }
 
-    fn server(&self, name: &str) -> Result<&Arc<UpstreamServer>, ToolError> {
+    pub(super) fn server(&self, name: &str) -> Result<&Arc<UpstreamServer>, ToolError> {
         self.by_name
             .get(name)
             .map(|&position| &self.servers[position])

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
 
 use super::backoff::StartBackoff;
+use super::breaker::Phase;
 use super::connect::Process;
 use super::connection::Connection;
 use super::errors::closed;
@@ -75,22 +76,6 @@ struct Listing {
     result: Driven<Arc<ToolList>>,
 }
 
-/// The attempt to make a connection, or its result.
-pub(crate) enum ConnectionAttempt {
-    /// It was made or begun by an earlier call.
-    Joined(Driven<Arc<Connection>>),
-    /// This call has begun it.
-    Begun(Driven<Arc<Connection>>),
-}
-
-impl ConnectionAttempt {
-    pub(crate) fn connection(self) -> Driven<Arc<Connection>> {
-        match self {
-            Self::Joined(connection) | Self::Begun(connection) => connection,
-        }
-    }
-}
-
 /// The result of work that always runs to its end, whether or not anybody waits for it.
 pub(crate) type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
 
@@ -136,11 +121,11 @@ impl UpstreamServer {
     /// once more: listing has no effects.
     pub(crate) async fn tools(self: Arc<Self>, deadline: Instant) -> Result<Arc<ToolList>, ToolError> {
         let list = async {
-            let mut connection = self.connection()?.await?;
+            let mut connection = self.connection_for_list()?.await?;
             let result = self.listing(&connection).await;
             match result {
                 Err(error) if error.code == ToolErrorCode::UpstreamUnavailable && !connection.is_alive() => {
-                    connection = self.connection()?.await?;
+                    connection = self.connection_for_list()?.await?;
                     self.listing(&connection).await
                 }
                 result => result,
@@ -158,27 +143,32 @@ impl UpstreamServer {
         self.tools(deadline).await.map(drop)
     }
 
-    fn connection(self: &Arc<Self>) -> Result<Driven<Arc<Connection>>, ToolError> {
-        self.connection_or_attempt().map(ConnectionAttempt::connection)
+    /// As [`connection`](Self::connection), for a list of tools, which is no call: a server whose
+    /// circuit is open is not started for it either.
+    fn connection_for_list(self: &Arc<Self>) -> Result<Driven<Arc<Connection>>, ToolError> {
+        if let Some(start) = self.state.lock().usable_start() {
+            return Ok(start);
+        }
+        // Dropped when the start has begun: a server that starts may still fail its calls. A failed
+        // start is counted by itself.
+        let _permit = self.limiter.enter_breaker().map_err(|error| self.with_last_error(error))?;
+        self.connection()
     }
 
     /// Returns the live connection, or the attempt to make one.
-    pub(crate) fn connection_or_attempt(self: &Arc<Self>) -> Result<ConnectionAttempt, ToolError> {
+    pub(crate) fn connection(self: &Arc<Self>) -> Result<Driven<Arc<Connection>>, ToolError> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(closed(&self.name));
         }
         let now = Instant::now();
-        if let Some(start) = &state.start {
-            match start.peek() {
-                None => return Ok(ConnectionAttempt::Joined(start.clone())),
-                Some(Ok(connection)) if connection.is_alive() => {
-                    return Ok(ConnectionAttempt::Joined(start.clone()));
-                }
-                // A server that had answered before it died is started again without a pause.
-                Some(Ok(connection)) if connection.has_answered() => state.backoff.reset(),
-                Some(_) => {}
-            }
+        if let Some(start) = state.usable_start() {
+            return Ok(start);
+        }
+        // A server that had answered before it died is started again without a pause.
+        let last = state.start.as_ref().and_then(Shared::peek);
+        if last.is_some_and(|last| last.as_ref().is_ok_and(|connection| connection.has_answered())) {
+            state.backoff.reset();
         }
         let not_before = state.backoff.begin(now).map_err(|pause| {
             let reason = state.last_error.as_deref().unwrap_or("it did not start");
@@ -188,7 +178,7 @@ impl UpstreamServer {
         })?;
         let start = drive(&self.handle, Arc::clone(self).start(not_before));
         state.start = Some(start.clone());
-        Ok(ConnectionAttempt::Begun(start))
+        Ok(start)
     }
 
     async fn start(self: Arc<Self>, not_before: Instant) -> Result<Arc<Connection>, ToolError> {
@@ -223,9 +213,30 @@ impl UpstreamServer {
             }
             Err(StartFailure { error, .. }) => {
                 self.note_failure(&error);
-                Err(error)
+                Err(self.count_failed_start(error))
             }
         }
+    }
+
+    /// Counts a failed start with the circuit breaker, and adds to its error the time until a retry
+    /// makes sense.
+    fn count_failed_start(&self, mut error: ToolError) -> ToolError {
+        let now = Instant::now();
+        let breaker = &self.limiter.breaker;
+        let pause = {
+            let state = self.state.lock();
+            if state.closed {
+                return error;
+            }
+            state.backoff.pause(now)
+        };
+        breaker.record_failed_start(now);
+        let open = match breaker.phase() {
+            Phase::Open { until } => until.saturating_duration_since(now),
+            Phase::Closed { .. } | Phase::HalfOpen => Duration::ZERO,
+        };
+        error.retry_after = error.retry_after.max(Some(pause.max(open)));
+        error
     }
 
     async fn connect(
@@ -357,6 +368,12 @@ impl UpstreamServer {
         error
     }
 
+    /// Lets the next start begin at once.
+    #[cfg(test)]
+    pub(crate) fn forget_pauses(&self) {
+        self.state.lock().backoff.reset();
+    }
+
     /// The current figures of the server.
     pub(crate) fn stats(&self) -> ServerStats {
         let state = self.state.lock();
@@ -418,6 +435,16 @@ impl UpstreamServer {
 }
 
 impl ConnectionState {
+    /// The live connection, or the attempt to make one that has not ended.
+    fn usable_start(&self) -> Option<Driven<Arc<Connection>>> {
+        let start = self.start.as_ref()?;
+        let is_usable = match start.peek() {
+            None => true,
+            Some(result) => result.as_ref().is_ok_and(|connection| connection.is_alive()),
+        };
+        is_usable.then(|| start.clone())
+    }
+
     fn new() -> Self {
         Self {
             closed: false,

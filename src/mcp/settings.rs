@@ -1,14 +1,15 @@
 //! The settings of a server: how to reach it, and its limits.
 
-use crate::tools::rules::ToolRules;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use url::Url;
+
+use crate::rate::RateLimit;
+use crate::tools::rules::ToolRules;
 
 /// An MCP server: how to reach it, which of its tools may be used, and how long to wait for it.
 ///
@@ -137,15 +138,6 @@ pub struct OAuth {
     pub scopes: Vec<String>,
     /// Whether to sign in as the client itself, without a user (the `client_credentials` grant).
     pub client_credentials: bool,
-}
-
-/// A token bucket: `calls` in each `period`, in one burst if none were used before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimit {
-    /// The number of calls.
-    pub calls: NonZeroU32,
-    /// The period.
-    pub period: Duration,
 }
 
 impl Root {

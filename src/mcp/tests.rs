@@ -334,6 +334,34 @@ async fn a_server_that_keeps_dying_is_started_after_longer_and_longer_pauses() {
     assert!((2..=4).contains(&starts) && refused > 0, "{starts} starts, {refused} refused");
 }
 
+/// Whether it is started for a call or for its list of tools.
+#[tokio::test(flavor = "multi_thread")]
+async fn five_failed_starts_open_the_circuit() {
+    for is_listed in [false, true] {
+        let servers =
+            McpServers::new(vec![McpServer::stdio("fault", "no-such-program")], None, &Handle::current());
+        let attempt = async || {
+            servers.server("fault").unwrap().forget_pauses();
+            if is_listed {
+                quickly(servers.tools("fault", Instant::now() + QUICK)).await.unwrap_err()
+            } else {
+                quickly(servers.call(request("fault", "echo", json!({})))).await.unwrap_err()
+            }
+        };
+        for number in 1..=5 {
+            let error = attempt().await;
+            assert_eq!(error.code, UpstreamUnavailable, "{number}: {error}");
+            assert!(error.retry_after > Some(Duration::ZERO), "{number}: {error:?}");
+        }
+        let error = attempt().await;
+        assert_eq!(error.code, ToolErrorCode::CircuitOpen, "{error}");
+        assert!(error.retry_after > Some(Duration::from_secs(25)), "{error:?}");
+        assert!(error.message.contains("the last failure: server `fault` cannot be started"), "{error}");
+        let stats = servers.stats().remove(0);
+        assert_eq!((stats.circuit_breaker_state, stats.circuit_breaker_failures_total), (1.0, 5));
+    }
+}
+
 /// Case 210: the breaker opens and then refuses calls at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn five_unanswered_calls_open_the_circuit() {

@@ -1,6 +1,7 @@
 //! Calls of a run: name resolution, policy, hooks, arguments, approval, and the call itself.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -42,6 +43,21 @@ pub(crate) enum ToolName {
 pub(crate) struct HeldCall {
     context: Arc<ExecutionContext>,
     argument_bytes: usize,
+    /// Whether the call was sent, or simulated in a dry run.
+    is_made: AtomicBool,
+}
+
+impl HeldCall {
+    /// Records a failure: whether the call was refused, and when to try again.
+    fn note_failure<T>(&self, result: &Result<T, ToolError>) {
+        let Err(error) = result else { return };
+        if !self.is_made.load(Ordering::Relaxed) {
+            self.context.count_refusal(error);
+        }
+        if let Some(time) = error.retry_after {
+            self.context.ledger.lock().note_retry(error.code, time);
+        }
+    }
 }
 
 impl Drop for HeldCall {
@@ -67,7 +83,10 @@ impl ExecutionContext {
             let held = held?;
             tokio::select! {
                 biased;
-                result = held.context.call_tool(&held, name, arguments) => result.map(Json::into_text),
+                result = held.context.call_tool(&held, name, arguments) => {
+                    held.note_failure(&result);
+                    result.map(Json::into_text)
+                }
                 () = held.context.cancel.cancelled() => Err(over()),
             }
         };
@@ -92,6 +111,17 @@ impl ExecutionContext {
             ServerRequest::ListResources | ServerRequest::ListPrompts => 0,
         };
         let held = self.hold_call(argument_bytes)?;
+        let result = self.send_request(&held, server, request).await;
+        held.note_failure(&result);
+        result.map(Json::into_text)
+    }
+
+    async fn send_request(
+        &self,
+        held: &HeldCall,
+        server: &str,
+        request: ServerRequest,
+    ) -> Result<Json, ToolError> {
         let (server, dispatcher) = self.environment.catalog.dispatcher(server)?;
         let call = Call { server, tool: request.method(), argument_bytes: held.argument_bytes };
         self.check_policy(call.server, call.tool)?;
@@ -108,14 +138,22 @@ impl ExecutionContext {
                 self.check_result_bytes("the answer", value.text().len())?;
                 Ok(value)
             };
-            self.send(call, question, answer).await
+            self.send(held, call, question, answer).await
         };
-        self.with_hooks(call, parameters, send).await.map(Json::into_text)
+        self.with_hooks(call, parameters, send).await
     }
 
     /// Counts a call, and counts it as unfinished until the returned value is dropped.
     fn hold_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
-        self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits))
+        let held = self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits));
+        held.inspect_err(|error| self.count_refusal(error))
+    }
+
+    /// Counts a call that failed before it was sent, unless that is because the run is over.
+    fn count_refusal(&self, error: &ToolError) {
+        if error.code != ToolErrorCode::Cancelled {
+            self.ledger.lock().count_refused();
+        }
     }
 
     /// As [`hold_call`](Self::hold_call), for an operation that does not count as a call.
@@ -135,7 +173,7 @@ impl ExecutionContext {
         }
         count(&mut ledger)?;
         ledger.hold(argument_bytes, &self.limits)?;
-        Ok(HeldCall { context: Arc::clone(self), argument_bytes })
+        Ok(HeldCall { context: Arc::clone(self), argument_bytes, is_made: AtomicBool::new(false) })
     }
 
     async fn call_tool(&self, held: &HeldCall, name: ToolName, arguments: String) -> Result<Json, ToolError> {
@@ -143,14 +181,14 @@ impl ExecutionContext {
         self.check_policy(&resolved.server, &resolved.tool)?;
         let resolved = self.present(resolved).await?;
         if self.environment.hooks.is_empty() {
-            return self.call_resolved(resolved, &arguments, held.argument_bytes).await;
+            return self.call_resolved(held, resolved, &arguments).await;
         }
         let (server, tool) = (Arc::clone(&resolved.server), Arc::clone(&resolved.tool));
         let call = Call { server: &server, tool: &tool, argument_bytes: held.argument_bytes };
         let arguments = parse_arguments(&arguments).map_err(|error| error.for_tool(&server, &tool))?;
         let send = async |arguments: Map<String, Value>| {
             let arguments = Value::Object(arguments).to_string();
-            self.call_resolved(resolved, &arguments, held.argument_bytes).await
+            self.call_resolved(held, resolved, &arguments).await
         };
         self.with_hooks(call, arguments, send).await
     }
@@ -219,11 +257,12 @@ impl ExecutionContext {
     /// Checks the arguments, then sends the call, or plans it in a dry run.
     async fn call_resolved(
         &self,
+        held: &HeldCall,
         resolved: ResolvedTool,
         arguments: &str,
-        argument_bytes: usize,
     ) -> Result<Json, ToolError> {
         let (resolved, arguments) = self.check_arguments(resolved, arguments).await?;
+        let argument_bytes = held.argument_bytes;
         let call = Call { server: &resolved.server, tool: &resolved.tool, argument_bytes };
         // Checked again, because in a new tool list the same name may refer to another tool.
         self.check_policy(call.server, call.tool)?;
@@ -231,7 +270,7 @@ impl ExecutionContext {
         if self.script.is_dry_run || self.may_ask {
             let effects = self.effects(&resolved);
             if self.script.is_dry_run && effects.writes {
-                let planned = self.plan(&resolved, call, arguments);
+                let planned = self.plan(held, &resolved, call, arguments);
                 return planned.map_err(|error| error.for_tool(call.server, call.tool));
             }
             let reason = self.asks(call.server, call.tool, effects);
@@ -243,13 +282,14 @@ impl ExecutionContext {
             arguments,
             reason: reason.clone(),
         });
-        self.send(call, question, self.dispatch(call, &resolved, arguments)).await
+        self.send(held, call, question, self.dispatch(call, &resolved, arguments)).await
     }
 
     /// Requests approval if the call needs it, waits for a slot, and records the call and what
     /// `answer` becomes. `answer` is not polled before.
     async fn send(
         &self,
+        held: &HeldCall,
         call: Call<'_>,
         question: Option<Question<'_>>,
         answer: impl Future<Output = Result<Json, ToolError>>,
@@ -261,8 +301,9 @@ impl ExecutionContext {
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
         let record = self.record_sent(approved, call);
+        held.is_made.store(true, Ordering::Relaxed);
         let result = answer.await;
-        self.record_result(record, &result);
+        self.record_result(held, record, &result);
         result.map_err(|error| error.for_tool(call.server, call.tool))
     }
 
@@ -395,6 +436,7 @@ impl ExecutionContext {
     /// Records a call that a dry run does not make, and returns a sample of the tool's result.
     fn plan(
         &self,
+        held: &HeldCall,
         resolved: &ResolvedTool,
         call: Call<'_>,
         arguments: Map<String, Value>,
@@ -403,6 +445,7 @@ impl ExecutionContext {
         self.check_result_bytes("the result", sample.text().len())?;
         let record = self.begin_record(call, ToolCallStatus::Simulated);
         self.end_record(record, ToolCallStatus::Simulated, sample.text().len());
+        held.is_made.store(true, Ordering::Relaxed);
         self.ledger.lock().plan(PlannedCall {
             server: call.server.to_owned(),
             tool: call.tool.to_owned(),
@@ -435,9 +478,17 @@ impl ExecutionContext {
         record
     }
 
-    fn record_result(&self, record: RecordId, result: &Result<Json, ToolError>) {
+    fn record_result(&self, held: &HeldCall, record: RecordId, result: &Result<Json, ToolError>) {
         let bytes = result.as_ref().map_or(0, |value| value.text().len());
-        self.ledger.lock().count_result(bytes);
+        let is_unsent = result.as_ref().is_err_and(|error| error.code.is_before_sending());
+        held.is_made.store(!is_unsent, Ordering::Relaxed);
+        {
+            let mut ledger = self.ledger.lock();
+            ledger.count_result(bytes);
+            if is_unsent {
+                ledger.uncount_sent();
+            }
+        }
         let status = match result {
             Ok(_) => ToolCallStatus::Ok,
             Err(error) => ToolCallStatus::Failed(error.code),

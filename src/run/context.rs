@@ -55,6 +55,7 @@ pub(crate) struct ExecutionContext {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measured {
     pub(crate) cpu_time: Duration,
+    pub(crate) fuel: Option<u64>,
     pub(crate) memory_bytes: usize,
 }
 
@@ -87,6 +88,8 @@ pub(crate) struct RunEnvironment {
     pub(crate) cancel: CancellationToken,
     /// Runtime of the tools' timers, sockets and tasks.
     pub(crate) runtime: tokio::runtime::Handle,
+    /// Resolution of the clocks that the script can read.
+    pub(crate) clock_resolution: Duration,
     /// When the run was requested.
     pub(crate) queued: Instant,
     /// How long it then waited until its engine was started. Counts as time of the run.
@@ -120,6 +123,11 @@ impl ExecutionContext {
 
     pub(crate) fn purpose(&self) -> Purpose {
         self.environment.purpose
+    }
+
+    /// Resolution of the clocks that the script can read; zero for the system's own.
+    pub(crate) fn clock_resolution(&self) -> Duration {
+        self.environment.clock_resolution
     }
 
     /// The run's current deadline. It moves during approval prompts.
@@ -306,6 +314,7 @@ impl ExecutionContext {
             approval_time: self.clock.paused(),
             queue_time: self.clock.started().duration_since(self.environment.queued),
             cpu_time: measured.cpu_time,
+            fuel: measured.fuel,
             memory_bytes: measured.memory_bytes,
             ..Usage::default()
         };
@@ -340,6 +349,7 @@ impl RunEnvironment {
             history: None,
             cancel: CancellationToken::new(),
             runtime,
+            clock_resolution: Duration::ZERO,
             queued: Instant::now(),
             engine_start_time: Duration::ZERO,
         }

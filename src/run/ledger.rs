@@ -36,7 +36,12 @@ const BLOCK_OVERHEAD_BYTES: usize = 256;
 #[derive(Default)]
 pub(crate) struct Ledger {
     is_over: bool,
+    /// Calls that were requested, whatever became of them.
     calls: u64,
+    /// Calls that were sent to their server.
+    sent: u64,
+    /// Calls that failed before they were sent.
+    refused: u64,
     unfinished_calls: u32,
     unfinished_argument_bytes: usize,
     records: Vec<OpenRecord>,
@@ -46,6 +51,8 @@ pub(crate) struct Ledger {
     output_bytes: usize,
     output_bytes_dropped: u64,
     emitted_bytes: usize,
+    /// The last failure that said when to try again.
+    retry: Option<(ToolErrorCode, Duration)>,
     planned: Vec<PlannedCall>,
     planned_bytes: usize,
     planned_dropped: u64,
@@ -133,8 +140,9 @@ impl Ledger {
         self.unfinished_argument_bytes -= argument_bytes;
     }
 
-    /// Starts the record of a call.
+    /// Starts the record of a call. With the status `InFlight` it counts as sent.
     pub(crate) fn begin(&mut self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
+        self.sent += u64::from(status == ToolCallStatus::InFlight);
         if self.records.len() >= ToolCallRecord::KEPT {
             return RecordId(None);
         }
@@ -155,6 +163,7 @@ impl Ledger {
 
     /// Records that an approved call is sent now.
     pub(crate) fn send_approved(&mut self, id: RecordId) {
+        self.sent += 1;
         let Some(open) = self.open(id) else { return };
         open.record.status = ToolCallStatus::InFlight;
         open.record.approved = true;
@@ -177,6 +186,21 @@ impl Ledger {
 
     fn open(&mut self, id: RecordId) -> Option<&mut OpenRecord> {
         self.records.get_mut(id.0?)
+    }
+
+    /// Takes back that a call counts as sent: the limits of its server refused it.
+    pub(crate) fn uncount_sent(&mut self) {
+        self.sent = self.sent.saturating_sub(1);
+    }
+
+    /// Keeps when a call that has failed with this code may be tried again.
+    pub(crate) fn note_retry(&mut self, code: ToolErrorCode, time: Duration) {
+        self.retry = Some((code, time));
+    }
+
+    /// Counts a call that failed before it was sent.
+    pub(crate) fn count_refused(&mut self) {
+        self.refused += 1;
     }
 
     /// Counts the bytes of a result that the script received.
@@ -278,9 +302,16 @@ impl Ledger {
         Ok(())
     }
 
-    /// Ends the record of the run and adds what it counted to `usage`. Must be called once.
-    pub(crate) fn finish(&mut self, outcome: Outcome, usage: Usage, is_dry_run: bool) -> ExecuteResult {
+    /// Ends the record of the run and adds what it counted to `usage`. If the error of a call has
+    /// ended the run, the run's error says when to try again. Must be called once.
+    pub(crate) fn finish(&mut self, mut outcome: Outcome, usage: Usage, is_dry_run: bool) -> ExecuteResult {
         self.is_over = true;
+        if let Outcome::Failed(error) = &mut outcome
+            && let Some((code, time)) = self.retry
+            && error.tool_code == Some(code)
+        {
+            error.retry_after = error.retry_after.or(Some(time));
+        }
         let tool_calls = std::mem::take(&mut self.records)
             .into_iter()
             .map(|OpenRecord { mut record, started }| {
@@ -298,7 +329,8 @@ impl Ledger {
             returned: if failed { self.returned.shapes() } else { Vec::new() },
             planned_calls: is_dry_run.then(|| std::mem::take(&mut self.planned)),
             usage: Usage {
-                tool_calls: self.calls,
+                tool_calls: self.sent,
+                tool_calls_refused: self.refused,
                 tool_result_bytes: self.result_bytes,
                 output_bytes_dropped: self.output_bytes_dropped,
                 planned_calls_dropped: self.planned_dropped,

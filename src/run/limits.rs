@@ -21,6 +21,11 @@ pub struct Limits {
     pub wall_time: Duration,
     /// CPU time of the script's own thread. Waiting for a tool or a timer costs nothing.
     pub cpu_time: Duration,
+    /// Python only: how much the script may compute, as a number of WebAssembly instructions. Unlike
+    /// `cpu_time` it does not depend on the machine or its load: a script that reads no clock and no
+    /// random numbers ends at the same instruction everywhere. Needs code of its own, which is
+    /// slower and is compiled when it is first needed. `None` for no limit.
+    pub fuel: Option<u64>,
     /// Memory in bytes: in V8 the heap, array buffers and external memory together, in Python the
     /// interpreter's memory.
     pub memory_bytes: usize,
@@ -55,6 +60,8 @@ impl Default for Limits {
             wall_time: Duration::from_secs(30),
             // A script combines tools; ten seconds of computation already indicate a mistake.
             cpu_time: Duration::from_secs(10),
+            // Counting costs time, and the CPU time already bounds what a run can compute.
+            fuel: None,
             // Several times the largest argument and result together.
             memory_bytes: 128 * MEGABYTE,
             // An agent that needs more has usually written an accidental loop.
@@ -80,6 +87,7 @@ impl Limits {
     pub const CEILING: Self = Self {
         wall_time: Duration::from_secs(600),
         cpu_time: Duration::from_secs(600),
+        fuel: None,
         memory_bytes: 1024 * MEGABYTE,
         tool_calls: 0,
         calls_in_flight: 1_024,
@@ -91,6 +99,17 @@ impl Limits {
         paused_time: Duration::from_secs(3_600),
         questions: 1_000,
     };
+
+    /// The same limits for a run that may take `wall_time`, and as much CPU time if that is more than
+    /// now, up to `max_cpu_time`: a run that was given more time may also compute for longer.
+    #[must_use]
+    pub fn with_wall_time(self, wall_time: Duration, max_cpu_time: Duration) -> Self {
+        let cpu_time = self.cpu_time.max(wall_time).min(max_cpu_time);
+        Self { wall_time, cpu_time, ..self }
+    }
+
+    /// The maximum of `fuel` if it is limited: what JSON can represent exactly, years of computing.
+    pub const MAX_FUEL: u64 = (1 << 53) - 1;
 
     /// The minimum memory in bytes with which an isolate starts and can run a script.
     pub const MIN_MEMORY_BYTES: usize = 8 * MEGABYTE;
@@ -119,6 +138,8 @@ impl Limits {
         };
         time("wall_time", self.wall_time, ceiling.wall_time)?;
         time("cpu_time", self.cpu_time, ceiling.cpu_time)?;
+        let fuel = self.fuel.unwrap_or(Self::MAX_FUEL);
+        bounded("fuel", fuel.into(), 1, Self::MAX_FUEL.into(), "units")?;
         size("memory_bytes", self.memory_bytes, Self::MIN_MEMORY_BYTES, ceiling.memory_bytes)?;
         bounded("calls_in_flight", self.calls_in_flight.into(), 1, ceiling.calls_in_flight.into(), "calls")?;
         size("source_bytes", self.source_bytes, 1, ceiling.source_bytes)?;

@@ -19,8 +19,9 @@ pub struct ExecuteResult {
     /// [`Limits::output_bytes`](crate::Limits::output_bytes). Beyond the first 10,000 entries,
     /// consecutive lines of one level are merged into one entry, separated by newlines.
     pub logs: Vec<Output>,
-    /// Every tool call, in the order in which the calls were made. Calls beyond the first
-    /// [`ToolCallRecord::KEPT`] are only counted in [`Usage::tool_calls`].
+    /// The tool calls, in the order in which the calls were made. Calls beyond the first
+    /// [`ToolCallRecord::KEPT`], and those that were refused before they were recorded, are only
+    /// counted in [`Usage`].
     pub tool_calls: Vec<ToolCallRecord>,
     /// If the script failed, the shapes of what its tools had returned: of the first results of the
     /// first 50 tools, at most 4,000 characters together. Else empty.
@@ -151,6 +152,8 @@ pub enum ErrorCode {
     Timeout,
     /// The limit of the script's own CPU time was exceeded.
     CpuLimit,
+    /// A Python script used up its [`Limits::fuel`](crate::Limits::fuel).
+    FuelLimit,
     /// The memory limit was exceeded: V8's heap and array buffers, or the interpreter's memory.
     MemoryLimit,
     /// The script ended with the uncaught error of a call beyond
@@ -176,6 +179,7 @@ impl ErrorCode {
             Self::RuntimeError => "RUNTIME_ERROR",
             Self::Timeout => "TIMEOUT",
             Self::CpuLimit => "CPU_LIMIT",
+            Self::FuelLimit => "FUEL_LIMIT",
             Self::MemoryLimit => "MEMORY_LIMIT",
             Self::MaxToolCallsExceeded => "MAX_TOOL_CALLS_EXCEEDED",
             Self::ResultTooLarge => "RESULT_TOO_LARGE",
@@ -190,6 +194,7 @@ impl ErrorCode {
         match self {
             Self::Timeout
             | Self::CpuLimit
+            | Self::FuelLimit
             | Self::MemoryLimit
             | Self::MaxToolCallsExceeded
             | Self::ResultTooLarge
@@ -366,11 +371,17 @@ pub struct Usage {
     pub queue_time: Duration,
     /// CPU time of the script's thread, including parsing.
     pub cpu_time: Duration,
+    /// Fuel that a Python script used, if its [`Limits::fuel`](crate::Limits::fuel) is limited.
+    pub fuel: Option<u64>,
     /// Bytes of V8 heap and array buffers when the script ended; for Python all of the
     /// interpreter's memory, including its own part.
     pub memory_bytes: usize,
-    /// Number of tool calls, including refused ones.
+    /// Number of calls that were sent to a server or a native tool, whether or not they succeeded.
     pub tool_calls: u64,
+    /// Number of calls that failed before they were sent: unknown or denied tools, wrong arguments,
+    /// calls beyond a limit, and calls that were not approved. Calls that a dry run simulates are in
+    /// neither number.
+    pub tool_calls_refused: u64,
     /// Bytes of all tool results that the script received. They would have gone to the model if it
     /// had called the tools itself.
     pub tool_result_bytes: u64,

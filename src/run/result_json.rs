@@ -23,7 +23,9 @@ impl ExecuteResult {
     ///   },
     ///   "executionTimeMs": 12.5,
     ///   "approvalTimeMs": 2000.0,
+    ///   "fuelUsed": 5000000,
     ///   "toolCallsMade": 2,
+    ///   "toolCallsRefused": 1,
     ///   "toolCallSummary": [
     ///     {
     ///       "tool": "mcp__fs__read", "calls": 2, "failed": 1, "totalMs": 8.1, "resultBytes": 900,
@@ -119,8 +121,16 @@ impl ExecuteResult {
         if !self.usage.approval_time.is_zero() {
             put("approvalTimeMs", milliseconds(self.usage.approval_time));
         }
+        if let Some(fuel) = self.usage.fuel {
+            put("fuelUsed", fuel.into());
+        }
         if self.usage.tool_calls > 0 {
             put("toolCallsMade", self.usage.tool_calls.into());
+        }
+        if self.usage.tool_calls_refused > 0 {
+            put("toolCallsRefused", self.usage.tool_calls_refused.into());
+        }
+        if !self.tool_calls.is_empty() {
             put("toolCallSummary", self.call_summary());
         }
         if self.planned_calls.is_some() {

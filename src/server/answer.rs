@@ -5,8 +5,12 @@ mod format;
 mod text;
 mod truncation;
 
+use std::time::Duration;
+
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::{Value, json};
+
+use crate::run::result_json::milliseconds;
 
 pub use format::Format;
 
@@ -48,6 +52,15 @@ pub(crate) fn refusal(format: Format, code: &str, message: &str, hint: Option<&s
         let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         format!("{code}: {message}{hint}")
     });
+    Answer { structured, content: vec![ContentBlock::text(text)], is_error: true }
+}
+
+/// The same for a call that may succeed after this time.
+pub(crate) fn refusal_for_now(format: Format, code: &str, message: &str, retry_after: Duration) -> Answer {
+    let retry_after = milliseconds(retry_after);
+    let error = json!({ "code": code, "message": message, "retryAfterMs": retry_after });
+    let structured = json!({ "success": false, "error": error });
+    let text = format.render(&structured, || format!("{code}: {message}\ntry again after {retry_after} ms"));
     Answer { structured, content: vec![ContentBlock::text(text)], is_error: true }
 }
 

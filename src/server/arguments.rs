@@ -66,18 +66,22 @@ impl RunArguments {
         if problems.is_empty() { Ok(read) } else { Err(problems) }
     }
 
-    /// The limits that the client requested, or `default`, capped by the operator's `max`.
+    /// The limits that the client requested, or `default`, capped by the operator's `max`. The CPU
+    /// time follows a requested timeout.
     pub(crate) fn limits(&self, default: Limits, max: &Limits) -> Limits {
         let tool_calls = self.max_tool_calls.unwrap_or(default.tool_calls);
+        let limits = match self.timeout {
+            Some(timeout) => default.with_wall_time(timeout.min(max.wall_time), max.cpu_time),
+            None => Limits { wall_time: default.wall_time.min(max.wall_time), ..default },
+        };
         Limits {
-            wall_time: self.timeout.unwrap_or(default.wall_time).min(max.wall_time),
             // 0 means no limit, in both the request and the maximum.
             tool_calls: match (tool_calls, max.tool_calls) {
                 (asked, 0) => asked,
                 (0, max) => max,
                 (asked, max) => asked.min(max),
             },
-            ..default
+            ..limits
         }
     }
 

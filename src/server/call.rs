@@ -18,15 +18,18 @@ use super::arguments::RunArguments;
 use super::elicitation::elicitor;
 use super::fingerprint::Fingerprint;
 use super::incoming::DetachedInput;
+use super::metrics;
 use super::notifications::RunNotifications;
 use super::pending::KEY;
 use super::prompt::{Elicitation, Prompt};
 use super::run_answer::{TRY_AGAIN, answer_run};
 use super::run_in_flight::RunInFlight;
+use super::run_rate::RequestClient;
 use super::session::McpSession;
 use crate::json::Json;
 use crate::run::result::ErrorCode;
 use crate::run::script::Language;
+use crate::tools::ToolErrorCode;
 
 /// A run that takes longer than this becomes a task, if the client supports tasks.
 const TASK_AFTER: Duration = Duration::from_secs(2);
@@ -73,7 +76,7 @@ pub(crate) async fn run_script(
 ///
 /// # Errors
 ///
-/// The answer to invalid arguments.
+/// The answer to invalid arguments, or to a run beyond a rate limit.
 fn start(
     session: &McpSession,
     language: Language,
@@ -89,6 +92,13 @@ fn start(
     let arguments = RunArguments::read(arguments, input).map_err(|problems| {
         let format = session.shared.options.format;
         answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
+    })?;
+    // A session of many clients limits each peer.
+    let peer = RequestClient::from_extensions(&context.extensions).filter(|_| session.has_many_clients);
+    session.rates.take(peer.unwrap_or(&session.client)).map_err(|exceeded| {
+        metrics::count_rate_limited();
+        let code = ToolErrorCode::RateLimited.as_str();
+        answer::refusal_for_now(session.shared.options.format, code, &exceeded.message, exceeded.retry_after)
     })?;
     let limits = arguments.limits(executor.limits(), &executor.max_limits());
     let cancel = session.runs.child_token();

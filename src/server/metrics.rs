@@ -29,6 +29,7 @@ pub fn describe_metrics() {
     );
     describe_gauge!("cx_runs_active", "Scripts that run");
     describe_gauge!("cx_runs_queued", "Scripts that wait for a slot or for memory");
+    describe_counter!("cx_runs_rate_limited_total", "Scripts refused because of a rate limit");
     describe_gauge!("cx_runs_limit", "Maximum number of scripts that run at the same time");
     describe_gauge!("cx_engine_ready_instances", "Isolates or interpreters that are ready, by language");
     describe_gauge!("cx_engine_queued_runs", "Admitted scripts that wait for a worker, by language");
@@ -105,6 +106,11 @@ fn sample_servers(executor: &Executor) {
 /// Counts an eviction of a `session` or a `connection`.
 pub(crate) fn count_evicted(kind: &'static str) {
     counter!("cx_http_evicted_total", "kind" => kind).increment(1);
+}
+
+/// Counts a script that was refused because of a rate limit of runs.
+pub(crate) fn count_rate_limited() {
+    counter!("cx_runs_rate_limited_total").increment(1);
 }
 
 fn count(number: usize) -> f64 {

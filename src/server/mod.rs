@@ -39,6 +39,7 @@ mod call;
 mod pending;
 mod run_answer;
 mod run_in_flight;
+mod run_rate;
 mod tasks;
 
 mod approval;

@@ -61,6 +61,7 @@ pub(super) fn health() -> Value {
             "engines": {},
             "residentBytes": {},
             "servers": {},
+            "hint": {},
         },
     })
 }

@@ -11,6 +11,9 @@ pub(crate) const GUIDE: &str = "cx://guide";
 /// Prefix of the URIs of run records.
 const RUNS: &str = "cx://runs/";
 
+/// The calls of a run that made none.
+const NO_CALLS: &str = "[]";
+
 const MARKDOWN: &str = "text/markdown";
 const PLAIN: &str = "text/plain";
 const JSON: &str = "application/json";
@@ -59,7 +62,9 @@ pub(crate) fn list(history: Option<&History>, client: &str) -> Vec<Resource> {
     let mut resources = vec![guide];
     for run in history.map_or_else(Vec::new, |history| history.list(client)) {
         for part in Part::ALL {
-            let Some(text) = part.content(&run).filter(|text| !text.is_empty()) else { continue };
+            let Some(text) = part.content(&run).filter(|text| !matches!(*text, "" | NO_CALLS)) else {
+                continue;
+            };
             let uri = format!("{RUNS}{}/{}", run.id, part.name());
             let name = format!("{} of run {}", part.name(), run.id);
             resources

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::CallsInFlight;
 use super::notifications::{Severity, Wanted};
+use super::run_rate::RunRates;
 use super::shared::Shared;
 use super::tasks::Tasks;
 use crate::storage::state::{DefaultScope, StateScope};
@@ -28,6 +29,8 @@ pub(crate) struct McpSession {
     /// Cancels all runs of this session.
     pub(crate) runs: CancellationToken,
     pub(crate) calls: Arc<CallsInFlight>,
+    /// The rate limits of runs, which several sessions may share.
+    pub(crate) rates: Arc<RunRates>,
     pub(crate) tasks: Tasks,
     /// The minimum severity of lines that the client wants, as set by a client of a handshake
     /// revision.
@@ -44,6 +47,7 @@ impl McpSession {
             default_scope: DefaultScope::Workspace,
             runs,
             calls,
+            rates: Arc::default(),
             tasks: Tasks::new(),
             log: Mutex::default(),
         }
@@ -52,6 +56,11 @@ impl McpSession {
     /// The same session, for several clients that cannot be told apart.
     pub(crate) fn of_many_clients(self) -> Self {
         Self { has_many_clients: true, default_scope: DefaultScope::Unavailable, ..self }
+    }
+
+    /// The same session under these rate limits; without them it has none.
+    pub(crate) fn with_rates(self, rates: Arc<RunRates>) -> Self {
+        Self { rates, ..self }
     }
 
     /// The same session with a state scope of its own. No other session ever has the same id.

@@ -67,6 +67,12 @@ impl ToolErrorCode {
         Self::Cancelled,
     ];
 
+    /// Whether a dispatcher that fails with this code has certainly not sent the call: the limits of
+    /// the server refused it.
+    pub(crate) const fn is_before_sending(self) -> bool {
+        matches!(self, Self::RateLimited | Self::CircuitOpen | Self::QueueFull)
+    }
+
     /// The code as it appears in scripts and responses.
     pub const fn as_str(self) -> &'static str {
         match self {

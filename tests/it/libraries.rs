@@ -92,7 +92,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("httpdate", One("mcp/http/failure")),
     ("base64", One("mcp/http/headers")),
     ("hex", One("mcp/settings")),
-    ("governor", One("mcp/limiter")),
+    ("governor", One("rate")),
     ("metrics", Several(&["mcp", "server", "executor"], "a facade: each counts what it does")),
     ("toon-format", One("server/answer")),
     ("pollster", One("executor")),

@@ -157,7 +157,7 @@ fn outcome(script: &str) -> Value {
     let text = fs::read_to_string(path).unwrap();
     let (_, json) = text.rsplit_once("\n---\n").unwrap();
     let report: Value = serde_json::from_str(json).unwrap();
-    let kept = ["success", "value", "emitted", "toolCallSummary", "toolCallsMade"];
+    let kept = ["success", "value", "emitted", "toolCallSummary", "toolCallsMade", "toolCallsRefused"];
     let mut report = report;
     if let Some(value) = report.get_mut("value") {
         remove_messages(value);

@@ -4,5 +4,5 @@ return [
     await call_mcp_tool(name="mock.echo", params={"c": 3}),
     call_tool("mock", "echo", a=1),
     call_tool(server="mock", tool="echo", args={"d": 4}),
-    call_tools([{"server": "mock", "tool": "echo", "arguments": {"e": 5}}, "nonsense"]),
+    call_tools([{"server": "mock", "tool": "echo", "arguments": {"e": 5}}]),
 ]

@@ -134,9 +134,11 @@ def describe(error: BaseException, script: str) -> str:
         if isinstance(error, McpToolError) and report["name"] == "McpToolError":
             report["stack"] = report["stack"].replace("mcp.McpToolError: ", "McpToolError: ")
         return printable(json.dumps(report, ensure_ascii=False))
-    except MemoryError:
-        return '{"name":"MemoryError","message":"out of memory"}'
     except BaseException as second:
+        # Without memory the compiler, which finds the lines of a stack, raises a SystemError.
+        # `isinstance` would ask the objects for their class, and run code of the script.
+        if issubclass(type(second), MemoryError) or issubclass(type(error), MemoryError):
+            return '{"name":"MemoryError","message":"out of memory"}'
         name = type(second).__name__
         return json.dumps({"name": "RuntimeError", "message": f"the script's exception cannot be shown: {name}"})
 

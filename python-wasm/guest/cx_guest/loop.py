@@ -73,19 +73,33 @@ def block(started: tuple[int, str | None]) -> str:
         _blocking.discard(number)
 
 
-def block_all(started: list[tuple[int, str | None]]) -> list[str]:
-    """Waits for the answers to several calls."""
-    numbers = [number for number, answer in started if answer is None]
-    _blocking.update(numbers)
+def block_all(requests: list[tuple], most: int) -> list[str]:
+    """Makes several calls, at most `most` at the same time, and waits for the answers to all of them."""
+    answers = [""] * len(requests)
+    # Calls in flight, by number: the position of their request.
+    waiting: dict[int, int] = {}
+    position = 0
     try:
-        while not all(number in _answers for number in numbers):
+        while position < len(requests) or waiting:
+            if position < len(requests) and len(waiting) < most:
+                number, answer = _start_call(*requests[position])
+                if answer is None:
+                    waiting[number] = position
+                    _blocking.add(number)
+                else:
+                    answers[position] = answer
+                position += 1
+                continue
             completions = _wait(None)
             if not completions:
                 raise RuntimeError("the host has no answer to this call")
             deliver(completions)
-        return [_answers.pop(number) if answer is None else answer for number, answer in started]
+            for number in [completion.call for completion in completions if completion.call in waiting]:
+                answers[waiting.pop(number)] = _answers.pop(number)
+                _blocking.discard(number)
+        return answers
     finally:
-        _blocking.difference_update(numbers)
+        _blocking.difference_update(waiting)
 
 
 def begin(operation, server: str, name: str, arguments: str):

@@ -286,8 +286,8 @@ def _refused(message: str) -> dict:
     return {"ok": False, "error": {"code": "INVALID_ARGUMENTS", "message": message}}
 
 
-def _start(server, tool, arguments) -> tuple | dict:
-    """Starts one call, or returns the refusal that the script gets for it."""
+def _request(server, tool, arguments) -> tuple | dict:
+    """The arguments of `start_call` for one call, or the refusal that the script gets for it."""
     if not isinstance(server, str) or not isinstance(tool, str):
         return _refused("`server` and `tool` must be strings")
     try:
@@ -296,35 +296,58 @@ def _start(server, tool, arguments) -> tuple | dict:
         return _refused(str(error))
     if refusal := _too_long(text):
         return _refused(refusal)
-    return _start_call(_TOOL, printable(server), printable(tool), text)
+    return _TOOL, printable(server), printable(tool), text
 
 
-def _start_item(call) -> tuple | dict:
+def _request_item(call) -> tuple | dict:
     if not isinstance(call, Mapping):
         return _refused("expected {server, tool, args}")
-    return _start(call.get("server"), call.get("tool"), call.get("args", call.get("arguments")))
+    return _request(call.get("server"), call.get("tool"), call.get("args", call.get("arguments")))
 
 
 def _result(answer: str) -> dict:
-    if answer.startswith("!"):
-        return {"ok": False, "error": from_json(answer[1:])}
-    return {"ok": True, "result": from_json(answer)}
+    """The answer as {"ok": …}. Raises if the run has no calls left."""
+    if not answer.startswith("!"):
+        return {"ok": True, "result": from_json(answer)}
+    error = from_json(answer[1:])
+    if error.get("code") == "MAX_TOOL_CALLS_EXCEEDED":
+        raise tool_error(answer)
+    return {"ok": False, "error": error}
 
 
-def call_tools(calls) -> list[dict]:
-    """Calls many tools at once and waits for all. Returns {"ok": …} for each, never raises for a tool's failure."""
+def _parallel(options, max_parallel) -> int | None:
+    """The bound of calls in flight; None if there is none."""
+    if isinstance(options, Mapping):
+        options = options.get("max_parallel", options.get("maxParallel"))
+    most = options if max_parallel is None else max_parallel
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+        raise TypeError(f"max_parallel must be a whole number from 1: {most!r}")
+    return most
+
+
+def call_tools(calls, options=None, *, max_parallel=None) -> list[dict]:
+    """Calls many tools at once, at most `max_parallel` at the same time, and waits for all.
+
+    Returns {"ok": …} for each, never raises for a tool's failure. Every call is checked before the first one is sent.
+    """
     if isinstance(calls, (str, bytes, Mapping)):
         raise TypeError("call_tools takes a list of {server, tool, args}")
-    started = [_start_item(call) for call in calls]
-    answers = iter(loop.block_all([one for one in started if isinstance(one, tuple)]))
-    return [_result(next(answers)) if isinstance(one, tuple) else one for one in started]
+    most = _parallel(options, max_parallel)
+    requests = []
+    for index, call in enumerate(calls):
+        request = _request_item(call)
+        if isinstance(request, dict):
+            message = request["error"]["message"]
+            raise TypeError(f"call_tools: nothing was sent, because of call {index}: {message}")
+        requests.append(request)
+    return [_result(answer) for answer in loop.block_all(requests, most or len(requests))]
 
 
 def call_tool(server, tool, args=None, **named) -> dict:
     """Calls one tool and waits for it."""
     arguments = {**args, **named} if named and args else named or args
-    started = _start(server, tool, arguments)
-    return _result(_block_on(started)) if isinstance(started, tuple) else started
+    request = _request(server, tool, arguments)
+    return request if isinstance(request, dict) else _result(_block_on(_start_call(*request)))
 
 
 # --- discovery ----------------------------------------------------------------------------------------------------
@@ -357,14 +380,36 @@ def _schema_question(name) -> dict:
     return {"kind": "schema", "name": name_of("the tool's name", name)}
 
 
-def _pair(name: str, doc: str, question) -> None:
+class _ToolSchema(dict):
+    """A tool's schema. `inputSchema`, as MCP names it, is `parameters`; what a script prints has it once."""
+
+    def __missing__(self, name):
+        if name == "inputSchema":
+            return self["parameters"]
+        raise KeyError(name)
+
+    def get(self, name, default=None):
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+def _schemas(answer):
+    """An answer of the host with each tool's schema as `_ToolSchema`."""
+    if isinstance(answer, list):
+        return [_schemas(tool) for tool in answer]
+    return _ToolSchema(answer) if isinstance(answer, dict) else answer
+
+
+def _pair(name: str, doc: str, question, shape=lambda answer: answer) -> None:
     """Defines a question to the host as a coroutine function and, with `_sync` after its name, as a plain one."""
 
     async def later(*positional, **named):
-        return await query(question(*positional, **named))
+        return shape(await query(question(*positional, **named)))
 
     def now(*positional, **named):
-        return query_now(question(*positional, **named))
+        return shape(query_now(question(*positional, **named)))
 
     for function, suffix in ((later, ""), (now, "_sync")):
         function.__name__ = function.__qualname__ = name + suffix
@@ -375,9 +420,9 @@ def _pair(name: str, doc: str, question) -> None:
 
 
 _questions: dict = {}
-_pair("discover_mcp_tools", "The tools that match any of the words, or all.", _discover_question)
-_pair("search_tools", "The tools that match, best first.", _search_question)
-_pair("get_tool_schema", "A tool's schema, or None for an unknown one.", _schema_question)
+_pair("discover_mcp_tools", "The tools that match any of the words, or all.", _discover_question, _schemas)
+_pair("search_tools", "The tools that match, best first.", _search_question, _schemas)
+_pair("get_tool_schema", "A tool's schema, or None for an unknown one.", _schema_question, _schemas)
 DISCOVERY = tuple(_questions)
 
 

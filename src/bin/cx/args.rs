@@ -112,6 +112,16 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
+    /// Maximum CPU time of a script, whatever a client requests [default: as configured, else 10s, or
+    /// as much as the wall-clock time that is requested]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) cpu_time: Option<Duration>,
+
+    /// Maximum number of WebAssembly instructions of a Python script, counted by code that is slower
+    /// and is compiled the first time [default: as configured, else no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=Limits::MAX_FUEL))]
+    pub(crate) fuel: Option<u64>,
+
     /// Memory limit of a script [default: as configured, else 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
@@ -123,10 +133,16 @@ pub(crate) struct ScriptArguments {
 }
 
 impl ScriptArguments {
-    /// The limits set by the arguments; `default` for the others.
-    pub(crate) fn limits(&self, default: Limits) -> Limits {
+    /// The limits set by the arguments; `default` for the others. The CPU time follows `--timeout`
+    /// up to `max_cpu_time`, the configured maximum.
+    pub(crate) fn limits(&self, default: Limits, max_cpu_time: Duration) -> Limits {
+        let default = match self.timeout {
+            Some(time) => default.with_wall_time(time, max_cpu_time),
+            None => default,
+        };
         Limits {
-            wall_time: self.timeout.unwrap_or(default.wall_time),
+            cpu_time: self.cpu_time.unwrap_or(default.cpu_time),
+            fuel: self.fuel.or(default.fuel),
             memory_bytes: self
                 .memory
                 .map_or(default.memory_bytes, |size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX)),
@@ -150,9 +166,13 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N")]
     pub(crate) max_runs: Option<usize>,
 
-    /// Maximum number of scripts that wait to run, each for at most 30 s
+    /// Maximum number of scripts that wait to run
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) max_queued: usize,
+
+    /// Maximum time for which a script waits to run
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "30s")]
+    pub(crate) queue_timeout: Duration,
 
     /// Format of the text in results
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -179,6 +199,14 @@ pub(crate) struct HttpArguments {
     /// from CX_HTTP_TOKEN
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
+
+    /// Maximum number of scripts that one client may run in a minute; 0 for no limit
+    #[arg(long, value_name = "N", requires = "http", default_value_t = 30)]
+    pub(crate) client_rate: u32,
+
+    /// Maximum number of scripts that all clients together may run in a minute; 0 for no limit
+    #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]
+    pub(crate) run_rate: u32,
 
     /// Serve metrics at `/metrics`, in the Prometheus format
     #[arg(long, requires = "http")]

@@ -101,8 +101,14 @@ pub(crate) fn print_stats(result: &ExecuteResult) {
     let usage = &result.usage;
     let value_bytes = result.value_json().map_or(0, |value| value.text().len());
     let shown = value_bytes + result.printed().len();
+    let fuel = usage.fuel.map(|fuel| format!("; {fuel} units of fuel")).unwrap_or_default();
+    let refused = match usage.tool_calls_refused {
+        0 => String::new(),
+        refused => format!(" ({refused} more were refused)"),
+    };
     print_note(&format!(
-        "{} tool calls brought {} bytes; {shown} bytes came out, {} stayed out of the context; {:?} ({:?} CPU)",
+        "{} tool calls{refused} brought {} bytes; {shown} bytes came out, {} stayed out of the context; \
+         {:?} ({:?} CPU){fuel}",
         usage.tool_calls,
         usage.tool_result_bytes,
         usage.tool_result_bytes.saturating_sub(shown as u64),

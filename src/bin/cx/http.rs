@@ -4,12 +4,14 @@ use std::env;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use cx::RateLimit;
 use cx::server::{HttpOptions, HttpToken, MetricsPrinter, describe_metrics};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::net::TcpListener;
@@ -42,6 +44,8 @@ pub(crate) fn options(address: SocketAddr, arguments: HttpArguments) -> anyhow::
     let mut options = HttpOptions::default();
     options.token = token(arguments.token_file.as_deref())?;
     options.allow_origins = arguments.allow_origin;
+    options.client_rate = NonZeroU32::new(arguments.client_rate).map(RateLimit::per_minute);
+    options.run_rate = NonZeroU32::new(arguments.run_rate).map(RateLimit::per_minute);
     if arguments.metrics {
         options.metrics = Some(metrics_printer()?);
     }

@@ -27,6 +27,9 @@ const MAX_CLOSE: Duration = Duration::from_secs(12);
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let (source, name, language) = read_source(&arguments)?;
+    if arguments.script.fuel.is_some() && language != Language::Python {
+        bail!("--fuel is for Python only: TypeScript has no instructions to count");
+    }
     let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     let has_terminal = Console::has_terminal();
@@ -34,7 +37,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         // Servers do without questions if they know that nobody can be asked.
         config.servers.iter_mut().for_each(|server| server.elicitation = false);
     }
-    let limits = arguments.script.limits(config.limits);
+    let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
     let input = arguments.input.as_deref().map(read_input).transpose()?;
     let executor = setup::builder(config)
         .languages([language])

@@ -29,16 +29,18 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let scripts = arguments.scripts;
     let mut config = setup::load(scripts.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
-    config.limits = scripts.limits(config.limits);
-    config.max_limits = scripts.limits(config.max_limits);
+    config.limits = scripts.limits(config.limits, config.max_limits.cpu_time);
+    config.max_limits = scripts.limits(config.max_limits, config.max_limits.cpu_time);
     if let Some(time) = arguments.default_timeout {
-        config.limits.wall_time = time.min(config.max_limits.wall_time);
+        let time = time.min(config.max_limits.wall_time);
+        config.limits = config.limits.with_wall_time(time, config.max_limits.cpu_time);
     }
     let mut builder = setup::builder(config)
         .deny(scripts.deny)
         .ask(scripts.ask)
         .keep_runs(HistoryLimits::default())
-        .max_queued_runs(arguments.max_queued);
+        .max_queued_runs(arguments.max_queued)
+        .queue_timeout(arguments.queue_timeout);
     if let Some(runs) = arguments.max_runs {
         builder = builder.max_concurrent_runs(runs);
     }

@@ -158,15 +158,41 @@ fn cf_186_of_several_names_the_first_counts() {
 }
 
 #[test]
+fn the_cpu_time_follows_the_timeout_unless_it_is_set() {
+    for (limits, cpu_time, max_cpu_time) in [
+        (r#"{"timeoutMs": 60000}"#, 60_000, 600_000),
+        (r#"{"timeoutMs": 5000}"#, 10_000, 600_000),
+        (r#"{"maxToolCalls": 5}"#, 10_000, 600_000),
+        (r#"{"timeoutMs": 60000, "cpuTimeMs": 5000}"#, 5_000, 5_000),
+    ] {
+        let text = format!(r#"{{"limits": {limits}}}"#);
+        let config = Place::new().file("home/.config/cx/config.json", &text).load();
+        assert_eq!(config.limits.cpu_time, Duration::from_millis(cpu_time), "{limits}");
+        assert_eq!(config.max_limits.cpu_time, Duration::from_millis(max_cpu_time), "{limits}");
+    }
+}
+
+#[test]
+fn the_queue_of_a_server_can_be_set() {
+    let text = r#"{"mcpServers": {"a": {"command": "a", "maxQueued": 0, "queueTimeoutMs": 5}, "b": {"command": "b"}}}"#;
+    let config = Place::new().file("home/.config/cx/config.json", text).load();
+    let queues: Vec<_> =
+        config.servers.iter().map(|server| (server.max_queued, server.queue_timeout)).collect();
+    assert_eq!(queues, [(0, Duration::from_millis(5)), (200, Duration::from_secs(30))]);
+    let shown = config.to_json();
+    assert_eq!(shown["mcpServers"]["a"]["queueTimeoutMs"], 5, "{shown:#}");
+}
+
+#[test]
 fn settings_are_read_and_know_where_they_come_from() {
     let place = Place::new().file(
         "home/.config/cx/config.json",
         r#"{
             "allow": ["fs.*", "git.read_*"],
             "deny": ["*.delete"],
-            "strict": true,
+            "strict": true, "clockResolutionUs": 250,
             "limits": {
-                "timeoutMs": 1001, "cpuTimeMs": 1002, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
+                "timeoutMs": 1001, "cpuTimeMs": 1002, "fuel": 9, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
                 "maxSourceBytes": 6, "maxArgumentBytes": 7, "maxResultBytes": 8, "maxOutputBytes": 9,
                 "answerTimeoutMs": 10, "maxPausedMs": 0, "maxQuestions": 12
             },
@@ -180,10 +206,12 @@ fn settings_are_read_and_know_where_they_come_from() {
     assert_eq!(config.rules.ask, ["git.push", "destructive", "mcp__a__b", "*"]);
     assert_eq!(config.rules.read_only, [["*.list_*"]]);
     assert!(config.strict && !config.cache_enabled);
+    assert_eq!(config.clock_resolution, Some(Duration::from_micros(250)));
     assert_eq!(config.cache_directory.as_ref().unwrap(), &place.path("home/lists"));
     let expected = Limits {
         wall_time: Duration::from_millis(1001),
         cpu_time: Duration::from_millis(1002),
+        fuel: Some(9),
         memory_bytes: 16 << 20,
         tool_calls: 0,
         calls_in_flight: 5,
@@ -196,6 +224,7 @@ fn settings_are_read_and_know_where_they_come_from() {
         questions: 12,
     };
     assert_eq!(config.limits, expected);
+    assert_eq!(config.max_limits, expected);
     let path = place.path("home/.config/cx/config.json");
     let origins = [("deny", 3), ("limits.maxOutputBytes", 7), ("ask", 10), ("cache.directory", 11)];
     for (key, line) in origins {

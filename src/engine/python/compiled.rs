@@ -92,10 +92,6 @@ pub(crate) struct PackedCode<'a> {
 
 /// A compiler of components.
 #[derive(Clone, Copy)]
-#[cfg_attr(
-    not(any(test, feature = "compile")),
-    expect(dead_code, reason = "only the feature `compile` brings a compiler")
-)]
 pub(super) struct Compiler {
     /// Digest of all that the code depends on besides the component.
     pub(super) fingerprint: fn(&Engine) -> [u8; 32],

@@ -14,7 +14,7 @@ use super::memories::Memories;
 use super::memory;
 use super::settings;
 use super::wasi::{self, State};
-use crate::engine::compile::CompileProgress;
+use crate::engine::compile::{CodeForm, CompileProgress};
 
 /// Stack size of WebAssembly code, in bytes. It is large enough that CPython exhausts its own stack
 /// first: 1 MB in linear memory, which CPython checks and reports as a `RecursionError`. With 8
@@ -41,12 +41,13 @@ const HOSTCALL_BYTES: usize = crate::run::limits::Limits::CEILING.result_bytes +
 /// Maximum number of resource handles that one guest may hold. CPython holds fewer than ten.
 const MAX_HANDLES: usize = 256;
 
-/// CPython as machine code. There is one per process.
+/// CPython as machine code. There is one per process and form.
 #[derive(Clone)]
 pub(crate) struct PythonEngine {
     engine: Engine,
     component: Component,
     memories: Memories,
+    form: CodeForm,
 }
 
 impl std::fmt::Debug for PythonEngine {
@@ -65,42 +66,51 @@ impl PythonEngine {
     /// If the system has no memory for the engine, or if there is no code for it.
     pub(crate) fn load(
         source: &Source<'_>,
+        form: CodeForm,
         cache: Option<&Path>,
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
         let memories = Memories::default();
-        let config = config(address_space(), memories.clone());
+        let config = config(address_space(), memories.clone(), form);
         let engine = Engine::new(&config).map_err(CompileError::engine)?;
+        // The code in the program counts no fuel.
+        let code = source.code.filter(|_| form == CodeForm::Plain);
+        let source = Source { code, ..*source };
         let Runnable { component, image } =
-            compiled::load(&engine, source, compiler::INCLUDED, cache, on_progress)?;
+            compiled::load(&engine, &source, compiler::INCLUDED, cache, on_progress)?;
         if let Some(image) = image {
             memories.set_image(image);
         }
-        Ok(Self { engine, component, memories })
+        Ok(Self { engine, component, memories, form })
     }
 
     /// The engine with another component instead of CPython.
     #[cfg(test)]
-    pub(super) fn with_component(binary: &[u8]) -> wasmtime::Result<Self> {
+    pub(super) fn with_component(binary: &[u8], form: CodeForm) -> wasmtime::Result<Self> {
         let memories = Memories::default();
-        let engine = Engine::new(&config(address_space(), memories.clone()))?;
+        let engine = Engine::new(&config(address_space(), memories.clone(), form))?;
         let component = Component::new(&engine, binary)?;
-        Ok(Self { engine, component, memories })
+        Ok(Self { engine, component, memories, form })
     }
 
-    /// As [`load`](Self::load), but once per process: later calls wait for the first one and share
-    /// its result, even with another cache directory.
+    /// As [`load`](Self::load), but once per process and form: later calls wait for the first one
+    /// and share its result, even with another cache directory.
     pub(crate) fn shared(
         source: &Source<'_>,
+        form: CodeForm,
         cache: Option<&Path>,
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
-        static LOADED: Mutex<Option<PythonEngine>> = Mutex::new(None);
-        let mut loaded = LOADED.lock();
+        static PLAIN: Mutex<Option<PythonEngine>> = Mutex::new(None);
+        static COUNTS_FUEL: Mutex<Option<PythonEngine>> = Mutex::new(None);
+        let mut loaded = match form {
+            CodeForm::Plain => PLAIN.lock(),
+            CodeForm::CountsFuel => COUNTS_FUEL.lock(),
+        };
         if let Some(engine) = &*loaded {
             return Ok(engine.clone());
         }
-        let engine = Self::load(source, cache, on_progress)?;
+        let engine = Self::load(source, form, cache, on_progress)?;
         Ok(loaded.insert(engine).clone())
     }
 
@@ -111,6 +121,10 @@ impl PythonEngine {
     /// If the component imports something that cannot be refused.
     pub(crate) fn linker<R: Send + 'static>(&self) -> wasmtime::Result<Linker<State<R>>> {
         wasi::linker(&self.engine, &self.component)
+    }
+
+    pub(crate) fn form(&self) -> CodeForm {
+        self.form
     }
 
     pub(crate) fn component(&self) -> &Component {
@@ -161,10 +175,11 @@ fn address_space() -> u64 {
 
 /// The wasmtime settings. The machine code depends on those of `settings.rs`, and on whether address
 /// space is ample: the code in the program is for where it is.
-pub(super) fn config(address_space: u64, memories: Memories) -> Config {
+pub(super) fn config(address_space: u64, memories: Memories, form: CodeForm) -> Config {
     let mut config = Config::new();
     settings::configure(&mut config);
     config
+        .consume_fuel(form == CodeForm::CountsFuel)
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(ASYNC_STACK)
         .wasm_backtrace_max_frames(NonZeroUsize::new(20))

@@ -14,7 +14,7 @@ use super::host::Host;
 use super::memories::MemoryLocation;
 use super::report::{self, GuestExit};
 use super::wasi::State;
-use crate::engine::compile::CompileProgress;
+use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
@@ -61,11 +61,12 @@ impl Interpreters {
     ///
     /// If there is no memory for the engine, no code for it, or if the component cannot be linked.
     pub(crate) fn load(
+        form: CodeForm,
         cache: Option<&Path>,
         memory_bytes: usize,
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
-        let engine = PythonEngine::shared(&COMPONENT, cache, on_progress)?;
+        let engine = PythonEngine::shared(&COMPONENT, form, cache, on_progress)?;
         let linked = link(&engine).map_err(CompileError::engine)?;
         Ok(Self { engine, linked, memory_bytes: memory_bytes.max(MIN_TO_START) })
     }
@@ -97,6 +98,10 @@ impl Engine for Interpreters {
             Some(_) => Err(wasmtime::format_err!("the run has to stop")),
             None => Ok(UpdateDeadline::Continue(1)),
         });
+        if self.engine.form() == CodeForm::CountsFuel {
+            // What is done ahead of a run does not count.
+            store.set_fuel(u64::MAX).map_err(|error| format!("{error:#}"))?;
+        }
         let made = async {
             let guest = self.linked.instantiate_async(&mut store).await?;
             guest.call_prepare(&mut store).await?;
@@ -109,6 +114,7 @@ impl Engine for Interpreters {
                 stop,
                 engine: self.engine.clone(),
                 location: MemoryLocation::newest(),
+                fuel: None,
             }),
             Err(error) => Err(format!("{error:#}")),
         }
@@ -136,6 +142,8 @@ pub(crate) struct Interpreter {
     /// The location of its memory, if that started from the image. No guest code runs unless
     /// `store` is borrowed.
     location: Option<Arc<MemoryLocation>>,
+    /// The run's limit of fuel.
+    fuel: Option<u64>,
 }
 
 impl Instance<Interpreters> for Interpreter {
@@ -151,7 +159,9 @@ impl Instance<Interpreters> for Interpreter {
         if let Some(error) = self.too_little_memory(context) {
             return Outcome::Failed(error);
         }
-        self.store.data_mut().run.start(context);
+        if let Err(error) = self.start(context) {
+            return Outcome::Failed(*error);
+        }
         let exit = tokio::select! {
             biased;
             () = context.cancel.cancelled() => GuestExit::Stopped,
@@ -164,7 +174,9 @@ impl Instance<Interpreters> for Interpreter {
         if let Some(error) = self.too_little_memory(context) {
             return Outcome::Failed(error);
         }
-        self.store.data_mut().run.start(context);
+        if let Err(error) = self.start(context) {
+            return Outcome::Failed(*error);
+        }
         let exit = tokio::select! {
             biased;
             () = context.cancel.cancelled() => GuestExit::Stopped,
@@ -180,6 +192,10 @@ impl Instance<Interpreters> for Interpreter {
         self.store.data().memory.used()
     }
 
+    fn fuel_used(&self) -> Option<u64> {
+        Some(self.fuel?.saturating_sub(self.store.get_fuel().ok()?))
+    }
+
     fn trim(&mut self) {
         self.engine.trim_idle();
         if let Some(Err(error)) = self.location.as_deref().map(MemoryLocation::give_back) {
@@ -189,6 +205,24 @@ impl Instance<Interpreters> for Interpreter {
 }
 
 impl Interpreter {
+    /// Assigns a run to the interpreter.
+    ///
+    /// # Errors
+    ///
+    /// If the run has a limit of fuel and the code counts none. The executor prevents that.
+    fn start(&mut self, context: &Arc<ExecutionContext>) -> Result<(), Box<ScriptError>> {
+        if let Some(fuel) = context.limits.fuel {
+            self.store.set_fuel(fuel).map_err(|error| {
+                Box::new(ScriptError::new(ErrorCode::EngineUnavailable, format!("{error:#}")))
+            })?;
+            self.fuel = Some(fuel);
+        }
+        let state = self.store.data_mut();
+        state.clock.set(context.clock_resolution());
+        state.run.start(context);
+        Ok(())
+    }
+
     fn outcome(&self, exit: GuestExit, context: &ExecutionContext, source: &str) -> Outcome {
         // A cancelled call raises an error in the script, which may have ended the script just now.
         let exit = if self.stop.reason().is_some() || context.cancel.is_cancelled() {

@@ -139,6 +139,9 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
             )
         };
     }
+    if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::OutOfFuel) {
+        return failure::out_of_fuel(evidence.context);
+    }
     if trap.downcast_ref::<wasmtime_wasi::I32Exit>().is_some() {
         // WASI reports only whether the exit code was zero.
         return ScriptError::new(ErrorCode::RuntimeError, "the script ended its interpreter")

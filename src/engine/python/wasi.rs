@@ -10,6 +10,8 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio_util::bytes::Bytes;
 use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
@@ -24,7 +26,7 @@ use wasmtime_wasi::p2::{
     DynInputStream, DynOutputStream, DynPollable, IoError, OutputStream, Pollable, StreamResult,
 };
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
 /// Maximum size in bytes of one request for random numbers. CPython requests 256 at a time.
 const MAX_RANDOM_SIZE: u64 = 64 * 1024;
@@ -57,12 +59,61 @@ pub(crate) enum StandardStream {
 /// `OSError` in the middle of a `print`.
 pub(crate) type Sink = Arc<dyn Fn(StandardStream, &[u8]) + Send + Sync>;
 
+/// Resolution of a guest's clocks, in nanoseconds. It can be changed while the guest exists.
+#[derive(Clone)]
+pub(crate) struct ClockResolution(Arc<AtomicU64>);
+
+impl ClockResolution {
+    /// Zero stands for the system's own resolution.
+    pub(crate) fn set(&self, resolution: Duration) {
+        let nanoseconds = u64::try_from(resolution.as_nanos()).unwrap_or(u64::MAX);
+        self.0.store(nanoseconds.max(1), Ordering::Relaxed);
+    }
+
+    fn nanoseconds(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The guest's clocks. They are coarse, because with fine ones a script could time what other runs
+/// of the process do.
+struct CoarseClock {
+    started: Instant,
+    resolution: ClockResolution,
+}
+
+impl HostMonotonicClock for CoarseClock {
+    fn resolution(&self) -> u64 {
+        self.resolution.nanoseconds()
+    }
+
+    fn now(&self) -> u64 {
+        let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        now - now % self.resolution.nanoseconds()
+    }
+}
+
+impl HostWallClock for CoarseClock {
+    fn resolution(&self) -> Duration {
+        Duration::from_nanos(self.resolution.nanoseconds())
+    }
+
+    fn now(&self) -> Duration {
+        // A clock before 1970 counts as 1970.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let part = u64::from(now.subsec_nanos());
+        Duration::new(now.as_secs(), 0) + Duration::from_nanos(part - part % self.resolution.nanoseconds())
+    }
+}
+
 /// The host's state of one interpreter. `R` is what the host functions keep about the run.
 pub(crate) struct State<R> {
     wasi: WasiCtx,
     table: ResourceTable,
     /// Counts and limits the guest's memory.
     pub(crate) memory: MemoryLimiter,
+    /// The resolution of the clocks that the guest reads.
+    pub(crate) clock: ClockResolution,
     /// The run that the interpreter serves.
     pub(crate) run: R,
 }
@@ -77,7 +128,11 @@ impl<R> State<R> {
     /// State for a guest with at most `memory_bytes` of memory, which writes to `sink`.
     pub(crate) fn new(run: R, memory_bytes: usize, sink: &Sink) -> Self {
         let output = |stream| Output { stream, sink: Arc::clone(sink) };
+        let clock = ClockResolution(Arc::new(AtomicU64::new(1)));
+        let coarse = || CoarseClock { started: Instant::now(), resolution: clock.clone() };
         let wasi = WasiCtx::builder()
+            .wall_clock(coarse())
+            .monotonic_clock(coarse())
             .stdout(output(StandardStream::Stdout))
             .stderr(output(StandardStream::Stderr))
             .max_random_size(MAX_RANDOM_SIZE)
@@ -88,7 +143,7 @@ impl<R> State<R> {
             .build();
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
-        Self { wasi, table, memory: MemoryLimiter::new(memory_bytes), run }
+        Self { wasi, table, memory: MemoryLimiter::new(memory_bytes), clock, run }
     }
 }
 

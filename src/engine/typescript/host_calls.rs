@@ -1,8 +1,11 @@
 //! Implements the ops' host interface for one run.
 
+use std::num::NonZeroU32;
+
 use futures::FutureExt as _;
 use futures::executor::block_on;
-use futures::future::{LocalBoxFuture, join_all};
+use futures::future::LocalBoxFuture;
+use futures::stream::{self, StreamExt as _};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -24,19 +27,28 @@ impl HostInterface for HostCalls {
         Self::call(self, tool_name(name), arguments).map(text).boxed_local()
     }
 
-    fn call_blocking(&self, calls: &str) -> String {
-        let calls: Vec<Call> = match serde_json::from_str(calls) {
-            Ok(calls) => calls,
+    fn call_blocking(&self, batch: &str) -> String {
+        let Batch { calls, max_parallel } = match serde_json::from_str(batch) {
+            Ok(batch) => batch,
             Err(error) => {
                 let error = ToolError::new(ToolErrorCode::InvalidArguments, error.to_string());
                 return text(Err(error));
             }
         };
-        let results = join_all(calls.into_iter().map(|Call { server, tool, arguments }| {
+        let max_parallel = max_parallel.map_or(usize::MAX, |max| max.get() as usize);
+        let calls = calls.into_iter().map(|Call { server, tool, arguments }| {
             Self::call(self, ToolName::Pair { server, tool }, arguments)
-        }));
+        });
+        let results = stream::iter(calls).buffered(max_parallel).collect::<Vec<_>>();
         // Ends at the run's deadline at the latest, because every call does.
-        let results = block_on(self.turn().compute(results));
+        let mut results = block_on(self.turn().compute(results));
+        // A failed call is an entry of the answer, but a run without calls left ends.
+        let is_beyond_limit = |result: &Result<String, ToolError>| {
+            result.as_ref().is_err_and(|error| error.code == ToolErrorCode::MaxToolCallsExceeded)
+        };
+        if let Some(position) = results.iter().position(is_beyond_limit) {
+            return text(results.swap_remove(position));
+        }
         let mut answer = String::from("[");
         for (position, result) in results.into_iter().enumerate() {
             if position > 0 {
@@ -90,6 +102,14 @@ impl HostInterface for HostCalls {
     }
 }
 
+/// Blocking calls, and how many of them may be in flight at once.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Batch {
+    calls: Vec<Call>,
+    max_parallel: Option<NonZeroU32>,
+}
+
 /// One call of a list of blocking calls.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,5 +129,6 @@ pub(crate) fn start_options(context: &ExecutionContext) -> String {
         .collect();
     let servers = json!(servers);
     let input = context.script.input.as_ref().map_or("null", Json::text);
-    format!(r#"{{"servers":{servers},"input":{input}}}"#)
+    let clock = context.clock_resolution().as_nanos().max(1);
+    format!(r#"{{"servers":{servers},"clock":{clock},"input":{input}}}"#)
 }

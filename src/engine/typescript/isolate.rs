@@ -152,7 +152,7 @@ impl Isolate {
         deno_core::scope!(scope, self.runtime);
         let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
         let text = |text: &str| v8::String::new(scope, text).ok_or("no memory for a string");
-        let (options, source) = (text(r#"{"servers":[],"input":null}"#)?, text(&transpiled.code)?);
+        let (options, source) = (text(r#"{"servers":[],"clock":1,"input":null}"#)?, text(&transpiled.code)?);
         let started = v8::Local::new(scope, &self.start).call(scope, undefined, &[options.into()]);
         let script = v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
         if started.is_none() || script.is_none() {

@@ -21,8 +21,8 @@ pub(crate) trait HostInterface {
     fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String>;
     /// Calls `mcp__server__tool`.
     fn call_full(&self, name: String, arguments: String) -> LocalBoxFuture<'static, String>;
-    /// Makes several calls concurrently and waits for all of them.
-    fn call_blocking(&self, calls: &str) -> String;
+    /// Makes several calls and waits for all of them. `batch` is JSON text: `{calls, maxParallel}`.
+    fn call_blocking(&self, batch: &str) -> String;
     /// Answers a query about servers, tools or state.
     fn query(&self, request: &str) -> LocalBoxFuture<'static, String>;
     /// As `query`, but blocks until the answer is there.
@@ -68,8 +68,8 @@ fn op_cx_call_full(
 
 #[op2(reentrant)]
 #[string]
-fn op_cx_call_blocking(state: Rc<RefCell<OpState>>, #[string] calls: String) -> Result<String, JsErrorBox> {
-    Ok(host(&state)?.call_blocking(&calls))
+fn op_cx_call_blocking(state: Rc<RefCell<OpState>>, #[string] batch: String) -> Result<String, JsErrorBox> {
+    Ok(host(&state)?.call_blocking(&batch))
 }
 
 #[op2]

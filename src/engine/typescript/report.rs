@@ -201,7 +201,6 @@ fn absent_global(name: &str) -> Option<&'static str> {
         "fs" | "path" | "os" | "child_process" => {
             "scripts have no files or processes; call a tool of a filesystem server"
         }
-        "Temporal" => "use Date, and Intl.DateTimeFormat for time zones and calendars",
         "call_mcp_tool" => "in TypeScript it is `callMCPTool`",
         "discover_mcp_tools" => "in TypeScript it is `discoverMCPTools`",
         "get_tool_schema" => "in TypeScript it is `getToolSchema`",

@@ -30,6 +30,27 @@ fn up_226_four_failures_and_a_success_leave_it_closed() {
 }
 
 #[test]
+fn failed_starts_open_it_like_failed_calls() {
+    let (breaker, now) = breaker();
+    (0..FAILURES).for_each(|_| breaker.record_failed_start(now));
+    assert_eq!(breaker.phase(), Phase::Open { until: now + OPEN_TIME });
+    // More failures do not make it longer, but the start ahead of the next probe does.
+    breaker.record_failed_start(now + Duration::from_secs(1));
+    assert_eq!(breaker.phase(), Phase::Open { until: now + OPEN_TIME });
+    let later = now + OPEN_TIME;
+    drop(breaker.enter(later).expect("the probe"));
+    breaker.record_failed_start(later);
+    assert_eq!(breaker.phase(), Phase::Open { until: later + OPEN_TIME });
+    // So does a start that the probe itself waits for.
+    let latest = later + OPEN_TIME;
+    let probe = breaker.enter(latest).expect("the probe");
+    breaker.record_failed_start(latest);
+    drop(probe);
+    assert_eq!(breaker.phase(), Phase::Open { until: latest + OPEN_TIME });
+    assert_eq!(breaker.failures_total(), u64::from(FAILURES) + 3);
+}
+
+#[test]
 fn up_226_calls_that_say_nothing_do_not_count() {
     let (breaker, now) = breaker();
     (0..4).for_each(|_| call(&breaker, CallOutcome::Failed, now));

@@ -1,6 +1,7 @@
 use std::num::NonZeroU32;
 
 use super::*;
+use crate::rate::RateLimit;
 
 fn limiter(change: impl FnOnce(&mut McpServer)) -> Limiter {
     let mut settings = McpServer::stdio("server", "program");

@@ -16,6 +16,8 @@ fn a_value_out_of_bounds_is_named() {
     check(Limits { wall_time: Duration::ZERO, ..default }, "`wall_time`");
     check(Limits { wall_time: Duration::from_secs(601), ..default }, "`wall_time`");
     check(Limits { cpu_time: Duration::MAX, ..default }, "`cpu_time`");
+    check(Limits { fuel: Some(0), ..default }, "`fuel`");
+    check(Limits { fuel: Some(u64::MAX), ..default }, "`fuel`");
     check(Limits { memory_bytes: 1, ..default }, "`memory_bytes`");
     check(Limits { calls_in_flight: 0, ..default }, "`calls_in_flight`");
     check(Limits { source_bytes: usize::MAX, ..default }, "`source_bytes`");

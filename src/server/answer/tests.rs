@@ -7,8 +7,8 @@ use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
 use crate::json::Json;
 use crate::run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError, ToolCallRecord,
-    ToolCallStatus, Usage,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError,
+    ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::server::output_schemas;
 use crate::tools::ToolErrorCode;
@@ -107,16 +107,47 @@ fn a_failure_has_its_code_its_place_and_what_was_done() {
         call("write", ToolCallStatus::InFlight),
     ];
     result.usage.tool_calls = 3;
+    result.usage.tool_calls_refused = 1;
     assert!(Draft::new(&result).leaves_out(), "the single calls can be read");
     let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
     assert!(answer.is_error);
     let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\n\
         Error: no such file\n    at script.ts:3:7\n[output] before\n\
-        [calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms)\n\
-        [more] cx://runs/abc/output, /value, /calls";
+        [calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms); 1 refused\n\
+        [more] cx://runs/abc/output, /calls";
     assert_eq!(text(&answer), expected);
     assert_eq!(answer.structured["runId"], "abc");
     assert_eq!(answer.structured["error"]["code"], "RUNTIME_ERROR");
+    assert_eq!(
+        [&answer.structured["toolCallsMade"], &answer.structured["toolCallsRefused"]],
+        [&json!(3), &json!(1)]
+    );
+}
+
+#[test]
+fn calls_that_were_all_refused_are_a_number_only() {
+    let mut result = returned(json!(1));
+    result.usage.tool_calls_refused = 2;
+    let answer = answer(&result);
+    assert_eq!(
+        answer.structured,
+        json!({ "success": true, "value": 1, "executionTimeMs": 1.5, "toolCallsRefused": 2 })
+    );
+    assert_eq!(text(&answer), "1\n[calls] 2 refused");
+}
+
+#[test]
+fn an_answer_names_only_parts_of_the_record_that_exist() {
+    let mut called = returned(json!(1));
+    called.tool_calls = vec![call("read", ToolCallStatus::Ok)];
+    for (result, expected) in [
+        (printing(returned(json!(1)), &["a"]), "[more] cx://runs/abc/output, /value"),
+        (called, "[more] cx://runs/abc/value, /calls"),
+        (printing(failed(ScriptError::default()), &["a"]), "[more] cx://runs/abc/output"),
+    ] {
+        let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
+        assert_eq!(text(&answer).lines().last(), Some(expected));
+    }
 }
 
 /// What the next attempt needs to know.
@@ -179,7 +210,7 @@ fn a_value_that_is_too_long_is_replaced() {
     assert_eq!(truncated["characters"], 60_010);
     assert!(truncated["head"].as_str().unwrap().starts_with(r#"{"rows":["row","row""#));
     assert!(truncated["tail"].as_str().unwrap().ends_with(r#""row"]}"#));
-    assert_eq!(text(&answer).lines().filter(|line| line.contains("cx://runs/abc/value")).count(), 1);
+    assert_eq!(text(&answer).lines().filter(|line| line.contains("is in cx://runs/abc/value")).count(), 1);
     assert!(text(&answer).chars().count() < 25_200);
     // JSON and TOON encode the structured content, so they are no longer than it is.
     for format in [Format::Json, Format::Toon] {
@@ -305,4 +336,9 @@ fn a_refusal_says_what_to_do() {
     let error = json!({ "code": "INVALID_ARGUMENTS", "message": "`code` is missing", "hint": "add it" });
     assert_eq!(refusal.structured, json!({ "success": false, "error": error }));
     assert!(refusal.is_error);
+    let later = refusal_for_now(Format::Text, "RATE_LIMITED", "too many", Duration::from_micros(1_500));
+    assert_eq!(text(&later), "RATE_LIMITED: too many\ntry again after 1.5 ms");
+    let error = json!({ "code": "RATE_LIMITED", "message": "too many", "retryAfterMs": 1.5 });
+    assert_eq!(later.structured, json!({ "success": false, "error": error }));
+    assert!(later.is_error);
 }

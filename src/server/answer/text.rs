@@ -34,7 +34,7 @@ pub(crate) fn render(
         push_section(&mut text, "dry run", &planned);
     }
     if let Some(run) = run {
-        push_section(&mut text, "more", &format!("cx://runs/{run}/output, /value, /calls"));
+        push_record(&mut text, result, run);
     }
     if text.is_empty() {
         text.push_str("null");
@@ -67,6 +67,19 @@ fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
     }
 }
 
+/// Names the resources that the run's record has.
+fn push_record(text: &mut String, result: &ExecuteResult, run: &str) {
+    let parts = [
+        ("output", !result.logs.is_empty()),
+        ("value", result.value_json().is_some()),
+        ("calls", !result.tool_calls.is_empty()),
+    ];
+    let names: Vec<&str> = parts.iter().filter_map(|&(name, exists)| exists.then_some(name)).collect();
+    if !names.is_empty() {
+        push_section(text, "more", &format!("cx://runs/{run}/{}", names.join(", /")));
+    }
+}
+
 fn push_section(text: &mut String, name: &str, content: &str) {
     if !text.is_empty() {
         text.push('\n');
@@ -79,7 +92,7 @@ fn push_section(text: &mut String, name: &str, content: &str) {
 /// Summarizes the calls of each tool: `mcp__files__read ×2 (1 failed, 12 ms)`, and after a failure
 /// what it returned: ` → {content: string}`.
 fn render_calls(structured: &Value) -> Option<String> {
-    let tools = structured["toolCallSummary"].as_array()?;
+    let tools = structured["toolCallSummary"].as_array().map(Vec::as_slice).unwrap_or_default();
     let tool = |summary: &Value| {
         let mut text = summary["tool"].as_str().unwrap_or_default().to_owned();
         let _ = write!(text, " ×{} (", summary["calls"]);
@@ -106,7 +119,10 @@ fn render_calls(structured: &Value) -> Option<String> {
         let separator = if text.contains('\n') { "\n" } else { " " };
         let _ = write!(text, "{separator}and {more} more tools");
     }
-    // All calls may have been refused before they were recorded.
+    if let Some(refused) = structured["toolCallsRefused"].as_u64() {
+        let separator = if text.is_empty() { "" } else { "; " };
+        let _ = write!(text, "{separator}{refused} refused");
+    }
     if text.is_empty() { None } else { Some(text) }
 }
 

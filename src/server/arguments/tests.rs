@@ -67,6 +67,28 @@ fn sessions_that_can_be() {
 }
 
 #[test]
+fn the_cpu_time_follows_the_timeout_up_to_the_operators_maximum() {
+    let seconds = |[wall, cpu]: [u64; 2]| Limits {
+        wall_time: Duration::from_secs(wall),
+        cpu_time: Duration::from_secs(cpu),
+        ..Limits::default()
+    };
+    for (timeout, max, expected) in [
+        (None, [600, 600], [30, 10]),
+        (Some(60), [600, 600], [60, 60]),
+        // Less time than the default for computing is no reason to lower that.
+        (Some(5), [600, 600], [5, 10]),
+        (Some(60), [40, 600], [40, 40]),
+        (Some(60), [600, 10], [60, 10]),
+        (Some(60), [600, 20], [60, 20]),
+    ] {
+        let arguments = RunArguments { timeout: timeout.map(Duration::from_secs), ..RunArguments::default() };
+        let limits = arguments.limits(seconds([30, 10]), &seconds(max));
+        assert_eq!(limits, seconds(expected), "{timeout:?} {max:?}");
+    }
+}
+
+#[test]
 fn every_problem_is_told_at_once() {
     let problem = read(json!({ "kode": "x", "timeoutMs": "soon" })).unwrap_err().to_string();
     let expected = "unknown parameter `kode`; did you mean `code`?; \

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::authentication::{Authentication, HttpToken};
 use crate::error::Error;
+use crate::rate::RateLimit;
 
 /// Renders all metrics as text, for [`HttpOptions::metrics`].
 pub type MetricsPrinter = Arc<dyn Fn() -> String + Send + Sync>;
@@ -29,7 +31,17 @@ pub struct HttpOptions {
     /// How long a session is kept while its client sends nothing and does not listen. Default: 30
     /// minutes.
     pub session_idle: Duration,
+    /// Maximum number of runs of each client in a period: of each session, and of each peer whose
+    /// requests have no session. `None` for no limit. Default: 30 in a minute. A client that opens
+    /// more sessions may run more; [`run_rate`](Self::run_rate) bounds them all.
+    pub client_rate: Option<RateLimit>,
+    /// Maximum number of runs of all clients together in a period. Default: no limit.
+    pub run_rate: Option<RateLimit>,
 }
+
+/// More than an agent that works step by step needs, and little enough that one client cannot keep
+/// the machine busy.
+const CLIENT_RUNS_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
 impl Default for HttpOptions {
     fn default() -> Self {
@@ -39,6 +51,8 @@ impl Default for HttpOptions {
             metrics: None,
             max_sessions: 256,
             session_idle: Duration::from_secs(30 * 60),
+            client_rate: Some(RateLimit::per_minute(CLIENT_RUNS_PER_MINUTE)),
+            run_rate: None,
         }
     }
 }
@@ -51,6 +65,8 @@ impl fmt::Debug for HttpOptions {
             .field("token", &self.token)
             .field("max_sessions", &self.max_sessions)
             .field("session_idle", &self.session_idle)
+            .field("client_rate", &self.client_rate)
+            .field("run_rate", &self.run_rate)
             .finish_non_exhaustive()
     }
 }

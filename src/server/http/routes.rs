@@ -21,6 +21,7 @@ use super::responses::{JSON, not_read, not_understood, plain, try_again};
 use super::sessions::{PEER, REFUSED};
 use super::state::HttpState;
 use crate::server::incoming::{self, Incoming};
+use crate::server::run_rate::RequestClient;
 use crate::server::{health, metrics};
 
 /// Path of the MCP endpoint.
@@ -92,6 +93,7 @@ async fn answer_post(state: &HttpState, request: Request) -> Response {
         connection.begin_answer();
     }
     let peer = connection.map(|connection| connection.peer()).unwrap_or_default();
+    parts.extensions.insert(RequestClient(format!("{peer:?}")));
     let is_json = is_json(&parts.headers);
     let reduced = match incoming::detach(&bytes) {
         Ok(Incoming { message, input }) => {

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::lines::MAX_LINE;
 use crate::server::calls::CallsInFlight;
 use crate::server::handler::RequestHandler;
+use crate::server::run_rate::RunRates;
 use crate::server::session::McpSession;
 use crate::server::shared::Shared;
 use crate::server::shutdown::{MAX_CANCELLATION, MAX_DRAIN, MAX_LAST_WRITE, ShutdownReason};
@@ -52,8 +53,13 @@ pub(crate) async fn serve(
     let _rmcp_ends_with_this = open.clone().drop_guard();
     let calls = Arc::<CallsInFlight>::default();
     let bounds = SessionBounds { max: options.max_sessions, idle: options.session_idle };
-    let sessions = Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
-    let mcp = mcp_service(shared, &sessions, &open, &runs, &calls);
+    let rates = Arc::new(RunRates::new(options.client_rate, options.run_rate));
+    let sessions =
+        Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls), Arc::clone(&rates));
+    let sessions = Arc::new(sessions);
+    // The session of all clients that have none. Messages of the others carry theirs.
+    let session = McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(&calls));
+    let mcp = mcp_service(session.of_many_clients().with_rates(rates), &sessions, &open);
     let connections = Connections::new(MAX_CONNECTIONS);
     let state = Arc::new(HttpState {
         shared: Arc::clone(shared),
@@ -103,18 +109,14 @@ pub(crate) async fn serve(
     Ok(ended)
 }
 
-/// The MCP service of rmcp. Its checks of hosts and origins are disabled; [`Authentication`]
+/// The MCP service of rmcp; `session` handles requests without a session. Its checks of hosts and origins are disabled; [`Authentication`]
 /// does them.
 fn mcp_service(
-    shared: &Arc<Shared>,
+    session: McpSession,
     sessions: &Arc<Sessions>,
     open: &CancellationToken,
-    runs: &CancellationToken,
-    calls: &Arc<CallsInFlight>,
 ) -> StreamableHttpService<RequestHandler, Sessions> {
-    // The session of all clients that have none. Messages of the others carry theirs.
-    let session = McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(calls));
-    let session = Arc::new(session.of_many_clients());
+    let session = Arc::new(session);
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_max_request_body_bytes(MAX_LINE)

@@ -21,6 +21,7 @@ use super::session::{HttpSession, SessionError, SessionTransport};
 use super::shares::{PeerKey, select_for_eviction};
 use crate::server::calls::CallsInFlight;
 use crate::server::metrics;
+use crate::server::run_rate::RunRates;
 use crate::server::session::McpSession;
 use crate::server::shared::Shared;
 use crate::text::ids::random_id;
@@ -52,6 +53,8 @@ pub(crate) struct Sessions {
     runs: CancellationToken,
     /// The calls of all sessions.
     calls: Arc<CallsInFlight>,
+    /// The rate limits that all sessions share.
+    rates: Arc<RunRates>,
     open: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
 }
 
@@ -61,8 +64,9 @@ impl Sessions {
         bounds: SessionBounds,
         runs: CancellationToken,
         calls: Arc<CallsInFlight>,
+        rates: Arc<RunRates>,
     ) -> Self {
-        Self { shared, bounds, runs, calls, open: Mutex::default() }
+        Self { shared, bounds, runs, calls, rates, open: Mutex::default() }
     }
 
     /// The number of sessions.
@@ -143,7 +147,8 @@ impl SessionManager for Sessions {
         }
         let calls = Arc::new(CallsInFlight::within(&self.calls));
         let session = McpSession::new(Arc::clone(&self.shared), self.runs.child_token(), calls);
-        let (session, transport) = HttpSession::new(session.with_own_state(&id), peer);
+        let session = session.with_own_state(&id).with_rates(Arc::clone(&self.rates));
+        let (session, transport) = HttpSession::new(session, peer);
         open.insert(Arc::clone(&id), session);
         Ok((id, transport))
     }

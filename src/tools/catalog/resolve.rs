@@ -119,7 +119,8 @@ impl Catalog {
         match split_full_name(name).next() {
             Some((server, _)) => self.unknown_server(server),
             None => {
-                let message = format!("expected a full name as `mcp__server__tool`: `{}`", preview_name(name));
+                let message =
+                    format!("expected a full name as `mcp__server__tool`: `{}`", preview_name(name));
                 ToolError::new(ToolErrorCode::ToolNotFound, message)
             }
         }

@@ -165,10 +165,13 @@ impl ResolvedTool {
 
     /// Name, server and description only.
     pub(crate) fn summary(&self) -> Value {
-        json!({
-            "name": full_name(&self.server, &self.tool),
-            "server": &*self.server,
-            "description": self.definition().description.clone().unwrap_or_default(),
-        })
+        let mut summary = self.name_and_server();
+        summary["description"] = self.definition().description.clone().unwrap_or_default().into();
+        summary
+    }
+
+    /// The full name and the server.
+    pub(crate) fn name_and_server(&self) -> Value {
+        json!({ "name": full_name(&self.server, &self.tool), "server": &*self.server })
     }
 }

@@ -16,7 +16,7 @@ from typing import Any, Awaitable, Callable
 FRAMEWORK, COMMAND, *ARGUMENTS = sys.argv[1:]
 
 # Nothing here waits for longer.
-MAX_WAIT = 90
+MAX_WAIT = 140
 
 SERVER = {"command": COMMAND, "args": ARGUMENTS, "env": dict(os.environ)}
 
@@ -63,11 +63,12 @@ async def smolagents(structured=False):
     from smolagents.models import get_tool_json_schema
     from smolagents.tools import validate_tool_arguments
 
-    def work():
-        client = MCPClient(StdioServerParameters(**SERVER), structured_output=structured)
+    def connect():
+        options = {"connect_timeout": MAX_WAIT, "client_session_timeout_seconds": MAX_WAIT}
+        client = MCPClient(StdioServerParameters(**SERVER), options, structured_output=structured)
         return client, {tool.name: tool for tool in client.get_tools()}
 
-    client, tools = await asyncio.to_thread(work)
+    client, tools = await asyncio.to_thread(connect)
     schemas = {name: openai_parameters(get_tool_json_schema(tool)) for name, tool in tools.items()}
     # What its agents put into their prompts.
     assert all(tool.to_tool_calling_prompt() and tool.to_code_prompt() for tool in tools.values())

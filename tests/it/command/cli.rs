@@ -182,6 +182,8 @@ fn bad_input_is_named() {
     check!(cx_in(path, &["-e", "1", "--mcp-config", "missing.json"], ""));
     assert_eq!(cx_in(path, &[], "").status.code(), Some(2));
     assert_eq!(cx_in(path, &["-e", "1", "--timeout", "soon"], "").status.code(), Some(2));
+    // TypeScript has no fuel.
+    assert_eq!(cx_in(path, &["-e", "1", "--fuel", "1000"], "").status.code(), Some(2));
 }
 
 #[test]

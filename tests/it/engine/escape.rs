@@ -15,6 +15,7 @@ const ONE_SECOND: Limits = Limits { wall_time: Duration::from_secs(1), ..DEFAULT
 const DEFAULT: Limits = Limits {
     wall_time: Duration::from_secs(20),
     cpu_time: Duration::from_secs(10),
+    fuel: None,
     memory_bytes: 64 << 20,
     tool_calls: 1_000,
     calls_in_flight: 64,

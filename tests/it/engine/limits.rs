@@ -89,6 +89,15 @@ async fn tool_calls() {
         json!("MAX_TOOL_CALLS_EXCEEDED"),
     )
     .await;
+    // Calls whose failures are values end it too.
+    for source in [
+        "for (let i = 0; i < 100; i++) call_tool('mock', 'echo', {})",
+        "return call_tools(Array(5).fill({server: 'mock', tool: 'echo'}))",
+        "return call_tools(Array(5).fill({server: 'mock', tool: 'echo'}), {max_parallel: 2})",
+    ] {
+        let result = violated(source, limits, ErrorCode::MaxToolCallsExceeded).await;
+        assert_eq!(result.usage.tool_calls, 3, "{source}");
+    }
     let unlimited = Limits { tool_calls: 0, ..Limits::default() };
     obeyed("for (let i = 0; i < 2_000; i++) call_tool('mock', 'echo'); return 1", unlimited, json!(1)).await;
     obeyed("for (let i = 0; i < 2_000; i++) await mock.echo(); return 1", unlimited, json!(1)).await;
@@ -107,7 +116,21 @@ async fn calls_in_flight() {
     assert_eq!(result.value(), Some(&json!(50)), "{}", result.to_json());
     assert_eq!(mock.calls.load(Ordering::SeqCst), 50);
     assert_eq!(mock.most_running.load(Ordering::SeqCst), 4);
-    assert_eq!(result.usage.tool_calls, 200);
+    assert_eq!((result.usage.tool_calls, result.usage.tool_calls_refused), (50, 150));
+}
+
+#[tokio::test]
+async fn calls_of_a_batch_at_the_same_time() {
+    for (options, most) in [("", 20), (", {max_parallel: 3}", 3), (", {maxParallel: 1}", 1), (", {}", 20)] {
+        let (executor, mock) = executor();
+        let source = format!(
+            "const calls = Array.from({{length: 20}}, (_, i) => ({{server: 'mock', tool: 'sleep', args: {{ms: 5, i}}}}));
+            return call_tools(calls{options}).map((answer) => answer.result.i)"
+        );
+        let result = executor.run(Script::typescript(source)).await.unwrap();
+        assert_eq!(result.value(), Some(&(0..20).collect()), "{}", result.to_json());
+        assert_eq!(mock.most_running.load(Ordering::SeqCst), most, "{options}");
+    }
 }
 
 #[tokio::test]

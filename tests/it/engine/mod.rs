@@ -1,9 +1,13 @@
 //! What scripts can do in both engines, what stops them, and what they must not reach.
 
+/// The resolution of the clocks that scripts read.
+mod clocks;
 /// The examples for embedders, and what they promise.
 mod embedding;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
+/// Fuel: the limit of Python that depends on no clock.
+mod fuel;
 /// Built-in functions that V8 does not interrupt, by number.
 mod guards;
 /// Values that are printed: how they look, and attacks on the code that prints them.

@@ -102,9 +102,32 @@ for i in range(3): await mock.echo()
 try: await mock.echo()
 except McpToolError as error: return error.code";
     obeyed(source, limits, json!("MAX_TOOL_CALLS_EXCEEDED")).await;
+    // Calls whose failures are values end it too.
+    for source in [
+        "for i in range(100): call_tool('mock', 'echo', {})",
+        "return call_tools([{'server': 'mock', 'tool': 'echo'}] * 5)",
+        "return call_tools([{'server': 'mock', 'tool': 'echo'}] * 5, max_parallel=2)",
+    ] {
+        let result = violated(source, limits, ErrorCode::MaxToolCallsExceeded).await;
+        assert_eq!(result.usage.tool_calls, 3, "{source}");
+    }
     let unlimited = Limits { tool_calls: 0, ..small() };
     obeyed("for i in range(2_000): call_tool('mock', 'echo')\nreturn 1", unlimited, json!(1)).await;
     obeyed("for i in range(2_000): await mock.echo()\nreturn 1", unlimited, json!(1)).await;
+}
+
+#[tokio::test]
+async fn calls_of_a_batch_at_the_same_time() {
+    let options = [("", 20), (", {'max_parallel': 3}", 3), (", max_parallel=1", 1), (", {}", 20)];
+    for (options, most) in options {
+        let source = format!(
+            "calls = [{{'server': 'mock', 'tool': 'sleep', 'args': {{'ms': 5, 'i': i}}}} for i in range(20)]
+return [answer['result']['i'] for answer in call_tools(calls{options})]"
+        );
+        let (result, mock) = attack(&source, small()).await;
+        assert_eq!(result.value(), Some(&(0..20).collect()), "{}", result.to_json());
+        assert_eq!(mock.most_running.load(Ordering::SeqCst), most, "{options}");
+    }
 }
 
 /// Exact under concurrency; refused by the host, call by call.
@@ -119,7 +142,7 @@ return sum(not isinstance(result, Exception) for result in results)";
     assert_eq!(result.value(), Some(&json!(50)), "{}", result.to_json());
     assert_eq!(mock.calls.load(Ordering::SeqCst), 50);
     assert_eq!(mock.most_running.load(Ordering::SeqCst), 4);
-    assert_eq!(result.usage.tool_calls, 200);
+    assert_eq!((result.usage.tool_calls, result.usage.tool_calls_refused), (50, 150));
 }
 
 #[tokio::test]
@@ -544,7 +567,8 @@ return [at_once >= 99_000, len(answered)]";
     let report = survives(source, 15_000, "none", BESIDE);
     assert_eq!(report["value"], json!([true, 100_000]), "{report:#}");
     // As many as a run may make, and each of the others was refused.
-    assert_eq!(report["toolCallsMade"], 100_001, "{report:#}");
+    assert_eq!(report["toolCallsMade"], 1_000, "{report:#}");
+    assert_eq!(report["toolCallsRefused"], 99_001, "{report:#}");
     let made =
         report["toolCallSummary"].as_array().unwrap().iter().map(|tool| tool["calls"].as_u64().unwrap());
     assert_eq!(made.sum::<u64>(), 1_000, "{report:#}");

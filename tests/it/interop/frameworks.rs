@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::clients::{home, seen, serve, similar};
 use crate::support::interop::{frameworks_modules, frameworks_python, script};
+use crate::support::serve::Client;
 
 /// Frameworks in Python: the lock file, and the name in `agent.py`. The first could not load cx once.
 const FIRST: [(&str, &str); 4] = [
@@ -16,7 +17,7 @@ const FIRST: [(&str, &str); 4] = [
     ("first", "autogen_workbench"),
 ];
 
-/// More of them, for `make frameworks`: together they take a minute and a gigabyte.
+/// More of them, for `make frameworks`: they take most of a gigabyte.
 const MORE: [(&str, &str); 7] = [
     ("sdk-1", "langchain"),
     ("sdk-1", "mcp_use"),
@@ -30,11 +31,14 @@ const MORE: [(&str, &str); 7] = [
 /// Frameworks in JavaScript, by their names in `agent.mjs`, for `make frameworks` too.
 const IN_JAVASCRIPT: [&str; 3] = ["langchain", "ai_sdk", "mcp_use"];
 
-#[tokio::test]
+#[test]
 #[expect(clippy::print_stdout, reason = "which ones were run is for people to read")]
-async fn agent_frameworks_load_and_call_the_tools() {
-    // Frameworks have short timeouts, and need not wait until Python is compiled.
-    crate::support::python().await;
+fn agent_frameworks_load_and_call_the_tools() {
+    // Frameworks have short timeouts, and need not wait until the first server has compiled Python.
+    let mut first = Client::plain();
+    let result = first.call("executePython", json!({ "code": "6 * 7", "timeoutMs": 110_000 }));
+    assert_eq!(result["structuredContent"]["value"], 42, "{result}");
+    first.end();
     let all = std::env::var_os("CX_FRAMEWORKS").is_some_and(|value| value == "all");
     let more = if all { &MORE[..] } else { &[] };
     for (lock, name) in FIRST.iter().chain(more) {

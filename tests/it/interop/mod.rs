@@ -2,10 +2,10 @@
 
 /// Clients over stdio and HTTP.
 mod clients;
-/// Agent frameworks over stdio.
-mod frameworks;
 /// The official conformance suite, with cx as its client and as its server.
 mod conformance;
+/// Agent frameworks over stdio.
+mod frameworks;
 /// Servers over HTTP, with and without a token.
 mod http;
 /// Servers in Python: one SDK of before, one of now.

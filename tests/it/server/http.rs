@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::model::{CallToolRequestParams, ProtocolVersion};
 use rmcp::service::ClientLifecycleMode;
@@ -327,6 +327,53 @@ fn long_scripts_are_tasks_in_both_eras() {
     assert!(
         other.begin(1, "tasks/get", json!({ "taskId": begun["taskId"] })).message().get("error").is_some()
     );
+}
+
+/// By default each session, and each peer without one, may run 30 scripts a minute.
+#[test]
+fn a_client_has_a_rate_and_all_clients_have_one() {
+    let run = run_params("return 1");
+    let server = Server::start_with(&["--http", "127.0.0.1:0"], Start::new());
+    let [session, other] = [server.session(), server.session()];
+    let refused = |result: &Value| {
+        let error = &result["structuredContent"]["error"];
+        assert_eq!((&result["isError"], &error["code"]), (&json!(true), &json!("RATE_LIMITED")), "{result}");
+        assert!(error["retryAfterMs"].as_f64().is_some_and(|ms| ms > 0.0 && ms <= 2_000.0), "{result}");
+    };
+    let runs = |ask: &dyn Fn() -> Value| {
+        let started = Instant::now();
+        let mut made = 0;
+        let refusal = loop {
+            let result = ask();
+            if result["structuredContent"]["value"] != 1 {
+                break result;
+            }
+            made += 1;
+        };
+        refused(&refusal);
+        // One more every two seconds.
+        let most = 31 + started.elapsed().as_secs() / 2;
+        assert!((30..=most).contains(&made), "{made}");
+    };
+    runs(&|| session.begin(1, "tools/call", run.clone()).result());
+    // Wrong arguments start no run, and other requests are not limited.
+    let wrong = json!({ "name": "executeTypescript", "arguments": {} });
+    let wrong = session.begin(2, "tools/call", wrong).result();
+    assert_eq!(wrong["structuredContent"]["error"]["code"], "INVALID_ARGUMENTS", "{wrong}");
+    assert!(session.begin(3, "tools/list", json!({})).result()["tools"].is_array());
+    assert_eq!(other.begin(1, "tools/call", run.clone()).result()["structuredContent"]["value"], 1);
+    runs(&|| server.stateless("tools/call", run.clone()).result());
+    let all = ["--http", "127.0.0.1:0", "--client-rate", "3", "--run-rate", "4"];
+    let server = Server::start_with(&all, Start::new());
+    let [first, second] = [server.session(), server.session()];
+    for session in [&first, &first, &first, &second] {
+        let result = session.begin(1, "tools/call", run.clone()).result();
+        assert_eq!(result["structuredContent"]["value"], 1, "{result}");
+    }
+    for session in [&first, &second] {
+        let error = &session.begin(1, "tools/call", run.clone()).result()["structuredContent"]["error"];
+        assert_eq!(error["code"], "RATE_LIMITED", "{error}");
+    }
 }
 
 #[test]

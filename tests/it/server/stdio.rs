@@ -312,6 +312,23 @@ fn limits_of_the_operator_are_caps() {
     }
 }
 
+/// A requested timeout raises the CPU time, but not above what the operator set.
+#[test]
+fn the_cpu_time_of_the_operator_is_a_cap() {
+    let flag = Start::new().arguments(&["--cpu-time", "300ms"]);
+    let file = Start::new().config("limits", json!({ "cpuTimeMs": 300 }));
+    for start in [flag, file] {
+        let mut client = start.spawn().shaken();
+        for timeout in [Value::Null, json!(60_000)] {
+            let endless = json!({ "code": "for (;;);", "timeoutMs": timeout });
+            let error = &client.call("executeTypescript", endless)["structuredContent"]["error"];
+            assert_eq!(error["code"], "CPU_LIMIT", "{error}");
+            assert!(error["message"].as_str().unwrap().contains("300ms"), "{error}");
+        }
+        client.end();
+    }
+}
+
 /// Without a setting of the operator a client gets what it asks for.
 #[test]
 fn a_default_can_be_below_the_cap() {

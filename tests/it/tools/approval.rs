@@ -774,7 +774,8 @@ return [listed['left'], added, removed]",
         );
         let stubbed = ToolCallStatus::Simulated;
         assert_eq!(statuses(&result), [ToolCallStatus::Ok, stubbed, stubbed]);
-        assert_eq!(report["toolCallsMade"], 3);
+        assert_eq!(report["toolCallsMade"], 1, "{report:#}");
+        assert!(report.get("toolCallsRefused").is_none(), "{report:#}");
         // What a tool was seen to return is what the next dry run gives.
         let real = run(&executor, script.clone()).await;
         assert!(real.planned_calls.is_none() && real.to_json().get("plannedCalls").is_none());

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use wasmtime::Config;
 
 use super::*;
+use crate::engine::compile::CodeForm;
 use crate::engine::python::compiler::INCLUDED;
 use crate::engine::python::engine::config;
 use crate::engine::python::memories::Memories;
@@ -358,7 +359,7 @@ fn without_a_compiler_the_reason_is_told() {
 
 /// Loads the real code into an engine that is told that its processor has only these features.
 fn load_real(has: fn(&str) -> Option<bool>) -> Result<Runnable, CompileError> {
-    let mut config = config(u64::MAX, Memories::default());
+    let mut config = config(u64::MAX, Memories::default(), CodeForm::Plain);
     #[expect(unsafe_code, reason = "it decides which code is run")]
     // SAFETY: nothing of the code is run here.
     unsafe {

@@ -58,7 +58,10 @@ impl Guest<'_> {
                 (export "run" (func $run))
             )"#
         );
-        let engine = PythonEngine::with_component(&wat::parse_str(&text).map_err(wasmtime::Error::new)?)?;
+        let engine = PythonEngine::with_component(
+            &wat::parse_str(&text).map_err(wasmtime::Error::new)?,
+            CodeForm::Plain,
+        )?;
         let linked = link(&engine)?;
         Ok(Interpreters { engine, linked, memory_bytes: 64 << 20 })
     }

@@ -60,18 +60,22 @@ pub(super) fn binary(left: Box<Expr>, op: BinaryOp, right: Box<Expr>) -> Box<Exp
 }
 
 /// `function(…arguments)`
-pub(super) fn call(function: Box<Expr>, arguments: Vec<Box<Expr>>) -> Box<Expr> {
+pub(super) fn call(function: Box<Expr>, arguments: impl IntoIterator<Item = Box<Expr>>) -> Box<Expr> {
     let args = arguments.into_iter().map(ExprOrSpread::from).collect();
     Box::new(Expr::Call(CallExpr { callee: Callee::Expr(function), args, ..CallExpr::default() }))
 }
 
 /// `object.method(…arguments)`
-pub(super) fn call_method(object: &Ident, method: &str, arguments: Vec<Box<Expr>>) -> Box<Expr> {
+pub(super) fn call_method(
+    object: &Ident,
+    method: &str,
+    arguments: impl IntoIterator<Item = Box<Expr>>,
+) -> Box<Expr> {
     call(Box::new(Expr::Member(member(name(object), method))), arguments)
 }
 
 /// `[…elements]`
-pub(super) fn array(elements: Vec<Box<Expr>>) -> Box<Expr> {
+pub(super) fn array(elements: impl IntoIterator<Item = Box<Expr>>) -> Box<Expr> {
     let elems = elements.into_iter().map(|element| Some(ExprOrSpread::from(element))).collect();
     Box::new(Expr::Array(ArrayLit { span: DUMMY_SP, elems }))
 }

@@ -10,7 +10,7 @@ use crate::server::http::streams::cancellation;
 fn sessions(max: usize) -> Sessions {
     let shared = Shared::new(Executor::builder().build().unwrap(), ServerOptions::default());
     let bounds = SessionBounds { max, idle: Duration::from_secs(600) };
-    Sessions::new(Arc::new(shared), bounds, CancellationToken::new(), Arc::default())
+    Sessions::new(Arc::new(shared), bounds, CancellationToken::new(), Arc::default(), Arc::default())
 }
 
 /// Makes a session look as if it had been idle for this long.

@@ -62,10 +62,8 @@ pub(super) fn lower(
     class.body.extend(body);
 
     let text = make::text(name.as_deref().unwrap_or_default());
-    let made = make::call(
-        make::name(&runtime),
-        vec![make::array(decorators.into_iter().map(decorator).collect()), text],
-    );
+    let made =
+        make::call(make::name(&runtime), vec![make::array(decorators.into_iter().map(decorator)), text]);
     let mut statements = vec![make::constant(DUMMY_SP, Pat::from(state.clone()), made)];
     let Some(inner) = inner else {
         let class = match (ident, name) {

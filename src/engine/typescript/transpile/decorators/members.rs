@@ -64,7 +64,7 @@ impl Members<'_> {
         let index = self.count;
         self.count += 1;
         self.starts |= !element.is_static && element.kind != "field" && !element.decorators.is_empty();
-        let decorators = element.decorators.into_iter().map(decorator).collect();
+        let decorators = element.decorators.into_iter().map(decorator);
         let mut arguments = vec![
             make::number(index as f64),
             make::text(element.kind),
