@@ -87,6 +87,8 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
                 for (name, text) in [("clientId", &oauth.client_id), ("clientSecret", &oauth.client_secret)] {
                     text.iter().for_each(|text| line("signs in with", &with_references(name, &text.raw)));
                 }
+                let document = oauth.client_metadata_url.iter();
+                document.for_each(|document| line("signs in with the client", &document.raw));
                 oauth.issuer.iter().for_each(|issuer| line("signs in at", &issuer.raw));
                 if oauth.client_credentials {
                     line("signs in", "by itself, without a user");
@@ -97,6 +99,10 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
             }
         }
         None => {}
+    }
+    entry.roots.iter().for_each(|root| line("is told the root", &root.raw));
+    if let Some(elicitation) = entry.elicitation {
+        line("may ask the user", if elicitation { "yes" } else { "no" });
     }
     for (name, patterns) in [
         ("allow", entry.allow.as_deref().unwrap_or_default()),
