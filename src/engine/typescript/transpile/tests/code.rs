@@ -131,7 +131,7 @@ fn completion_value_is_that_of_the_statement_which_ends_the_script() {
     );
     check(
         "{ switch (a) { case 1: 2 } function f() { 3 } }",
-        "let result; { result = void 0; switch(a){ case 1: result = 2; } function f() { 3; } } return result;",
+        "let result; { result = void 0; switch(a){ case 1: result = 2; } function f() { 3; } }return result;",
     );
     check("if (a) { let b }", "if (a) { let b; }");
     check("if (a) { return 1 } 2", "if (a) { return 1; } 2;");
