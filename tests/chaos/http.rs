@@ -145,7 +145,8 @@ fn answer_streamable(http: &Http, request: &Request, stream: &mut TcpStream) -> 
         "DELETE" => return respond(stream, "200 OK", &[], b""),
         _ => return respond(stream, "405 Method Not Allowed", &[], b""),
     }
-    let is_lenient = options.is("modern-only") || options.mode.starts_with("session-");
+    let has_no_sessions = options.is("modern-only") || options.variant == "modern";
+    let is_lenient = has_no_sessions || options.mode.starts_with("session-");
     let session = http.sessions.load(Ordering::SeqCst);
     let is_known = request.header("mcp-session-id") == Some(&*format!("session-{session}"));
     if method != "initialize" && method != "server/discover" && !is_lenient && !is_known {

@@ -87,9 +87,13 @@ async function run(code, input) {
   return result;
 }
 
-const EVERYTHING = `
-  const values = { string: "text", number: 2, integer: 3, boolean: true };
+// A server that does not list its tools is left out of a search; the call says why.
+const LIST = `
   const found = await searchTools("", 100);
+  if (found.length === 0) await callMCPTool("mcp__server__any");`;
+
+const EVERYTHING = `${LIST}
+  const values = { string: "text", number: 2, integer: 3, boolean: true };
   for (const tool of found) {
     const properties = Object.entries(tool.parameters?.properties ?? {});
     const args = Object.fromEntries(properties.map(([name, schema]) => [name, values[schema.type] ?? null]));
@@ -98,10 +102,14 @@ const EVERYTHING = `
 
 /** What the script of a scenario does; most list the tools and call each. */
 const scripts = {
-  "json-schema-ref-no-deref": `return (await searchTools("", 100)).length`,
+  // Servers without tools.
+  initialize: `await searchTools("", 100)`,
+  "request-metadata": `await searchTools("", 100)`,
+  "json-schema-ref-no-deref": LIST,
   "http-custom-headers": `for (const each of input.toolCalls) await callMCPTool("mcp__server__" + each.name, each.arguments)`,
   "http-invalid-tool-headers": `
-    const names = (await searchTools("", 100)).map((tool) => tool.name);
+    ${LIST}
+    const names = found.map((tool) => tool.name);
     for (const name of names) await callMCPTool(name, { region: "us" });
     if (names.join() !== "mcp__server__valid_tool") throw new Error("offered: " + names)`,
   "http-standard-headers": `${EVERYTHING}

@@ -925,13 +925,13 @@ fn a_server_asks_at_the_terminal() {
         "size [2]> ",
         "  2. b (Blue)\n",
         "the field `color` expects one of `r`, `b`",
-        r#"{"action":"accept","content":{"size":2,"color":"b"}}"#,
+        r#"{\"action\":\"accept\",\"content\":{\"size\":2,\"color\":\"b\"}}"#,
     ] {
         assert!(screen.contains(part), "{part}: {screen}");
     }
     // What was typed before the question is no answer to it.
     let (screen, _) = place.at_terminal("n", &["-e", &script]);
-    assert!(screen.contains(r#"{"action":"decline"}"#) && !screen.contains("size"), "{screen}");
+    assert!(screen.contains(r#"{\"action\":\"decline\"}"#) && !screen.contains("size"), "{screen}");
 }
 
 #[test]
@@ -940,7 +940,7 @@ fn the_command_without_a_terminal_declares_no_questions() {
     let source =
         asking().replace("const { result } =", "const { error } =").replace("(result)", "(error.code)");
     let output = place.cx(&["-e", &source]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "-32601", "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "\"-32601\"", "{output:?}");
 }
 
 #[test]
