@@ -112,11 +112,12 @@ pub(crate) fn add(error: &mut ScriptError, context: &ExecutionContext) {
 }
 
 /// Warns, in the output, of a value that is null because the script took an answer for an envelope:
-/// `return r.structuredContent` is no error.
+/// `return r.structuredContent` is no error. A script that prints has its result in the output.
 pub(crate) fn warn_of_null(outcome: &Outcome, context: &ExecutionContext) {
     if let Outcome::Returned(value) = outcome
         && value.is_null()
         && context.call_facts().has_returned
+        && !context.has_output()
         && let Some(field) = ENVELOPE.iter().find(|field| takes_field(&context.script.source, field))
         && !context.has_returned_field(field)
     {

@@ -262,6 +262,11 @@ impl ExecutionContext {
         Ok(tools)
     }
 
+    /// Whether the script has printed or emitted anything.
+    pub(crate) fn has_output(&self) -> bool {
+        self.ledger.lock().has_output()
+    }
+
     /// Stores as much of a printed line as the output limit allows, and passes the stored part to
     /// the listener.
     pub(crate) fn log(&self, level: LogLevel, text: String) {

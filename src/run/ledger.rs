@@ -96,6 +96,11 @@ impl Ledger {
         self.is_over
     }
 
+    /// Whether anything was printed or emitted.
+    pub(crate) fn has_output(&self) -> bool {
+        !self.output.is_empty()
+    }
+
     /// Counts a tool call.
     ///
     /// # Errors

@@ -73,8 +73,9 @@ def block(started: tuple[int, str | None]) -> str:
         _blocking.discard(number)
 
 
-def block_all(requests: list[tuple], most: int) -> list[str]:
-    """Makes several calls, at most `most` at the same time, and waits for the answers to all of them."""
+def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
+    """Makes several calls, at most `most` (or all) at the same time, and waits for the answers to all of them."""
+    most = most or len(requests)
     answers = [""] * len(requests)
     # Calls in flight, by number: the position of their request.
     waiting: dict[int, int] = {}

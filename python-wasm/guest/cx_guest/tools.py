@@ -340,7 +340,7 @@ def call_tools(calls, options=None, *, max_parallel=None) -> list[dict]:
             message = request["error"]["message"]
             raise TypeError(f"call_tools: nothing was sent, because of call {index}: {message}")
         requests.append(request)
-    return [_result(answer) for answer in loop.block_all(requests, most or len(requests))]
+    return [_result(answer) for answer in loop.block_all(requests, most)]
 
 
 def call_tool(server, tool, args=None, **named) -> dict:

@@ -299,6 +299,8 @@ fn the_output_schema_names_the_fields_that_are_sent() {
         wall_time: Duration::from_millis(2),
         approval_time: Duration::from_millis(1),
         tool_calls: 60,
+        tool_calls_refused: 1,
+        fuel: Some(1),
         output_bytes_dropped: 1,
         planned_calls_dropped: 1,
         ..Usage::default()

@@ -182,7 +182,7 @@ fn expected(protocol: &str, person: Person, cancelled: &str) -> Value {
         "questions": questions,
         "guide": "# Scripts behind cx",
         "kept": [true, 20_000, 19_999],
-        "resources": ["cx://guide", "cx://runs/ID/value", "cx://runs/ID/calls"],
+        "resources": ["cx://guide", "cx://runs/ID/value"],
     })
 }
 

@@ -427,7 +427,7 @@ fn at_most_64_runs_are_kept() {
         ids.push(answer["runId"].as_str().unwrap().to_owned());
     }
     let listed = client.request("resources/list", json!({}))["result"]["resources"].as_array().unwrap().len();
-    assert_eq!(listed, 1 + 64 * 3, "the guide, and three parts of each run");
+    assert_eq!(listed, 1 + 64 * 2, "the guide, and two parts of each run");
     let gone = client.request("resources/read", json!({ "uri": format!("cx://runs/{}/output", ids[1]) }));
     assert_eq!(gone["error"]["code"], -32002);
     let there = client.request("resources/read", json!({ "uri": format!("cx://runs/{}/output", ids[2]) }));

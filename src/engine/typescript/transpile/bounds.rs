@@ -8,7 +8,7 @@
 //! visitors recurse over it.
 //!
 //! The same scan bounds time, because swc takes exponential time on a few constructs: see
-//! [`MAX_WORK`].
+//! [`limits::MAX_WORK`].
 //!
 //! The estimate must never be too low. Source that made this scanner mistake code for a string
 //! could hide brackets from it. JavaScript has one token where that can be tried: `/` is a division
@@ -16,6 +16,7 @@
 //! previous token does not decide, both readings are followed until they agree again.
 
 mod frame;
+mod limits;
 mod literals;
 mod operators;
 mod readings;
@@ -25,22 +26,9 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub(super) use limits::Refusal;
 use readings::Readings;
 use scanner::{Scanner, Stop};
-
-/// Maximum number of brackets and templates open at one time. Real programs stay below 40.
-pub(super) const MAX_BRACKETS: usize = 1_000;
-
-/// Maximum weight of one path through the tree: 20,000 links of a chain or 2,000 levels of nesting.
-/// On a 256 MB stack that leaves 13 KB per link and 130 KB per level; `transpile/tests/bounds.rs`
-/// tests each construct at this bound.
-pub(super) const MAX_WEIGHT: u32 = 20_000;
-
-/// Maximum number of bytes that swc may read, including repeated reads. swc cannot be cancelled,
-/// and some constructs double its time for everything inside them: a generic arrow function that
-/// turns out to be a type assertion, an arrow function in a conditional expression, a class in the
-/// `extends` of a class. The bound is eight times the largest source, which takes about a second.
-pub(super) const MAX_WORK: u64 = 8 << 20;
 
 /// Maximum number of times that both readings of a `/` are followed beyond the line. Hand-written
 /// code needs none.
@@ -49,26 +37,6 @@ const MAX_READINGS: u32 = 64;
 /// Maximum number of bytes that are read again to follow both readings of each `/`: twice the
 /// largest source, in a fraction of the time that swc takes for it.
 const MAX_REREAD: usize = 2 << 20;
-
-/// Why the source is refused, with the byte offset where that was detected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// The tree could be higher than the stack allows.
-    TooDeep {
-        /// Byte offset of the token that is one too deep.
-        at: usize,
-    },
-    /// The parser would read more than [`MAX_WORK`] bytes.
-    TooMuchWork {
-        /// Byte offset where the bound is exceeded.
-        at: usize,
-    },
-    /// Too many `/` that are a division or a regular expression depending on the grammar.
-    Unclear {
-        /// Byte offset of the last such `/`.
-        at: usize,
-    },
-}
 
 /// Returns an error if parsing `source` could overflow the stack, or would take too much work.
 pub(super) fn check(source: &str) -> Result<(), Refusal> {

@@ -1,7 +1,7 @@
 //! Reads tokens that are not code: strings, templates, regular expressions, comments.
 
-use super::Refusal;
 use super::frame::{Boundary, LINK, Previous};
+use super::limits::Refusal;
 use super::scanner::{Scanner, is_word};
 
 impl Scanner<'_> {

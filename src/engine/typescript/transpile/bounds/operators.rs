@@ -1,7 +1,7 @@
 //! Weighs operators.
 
-use super::Refusal;
 use super::frame::{Boundary, LEVEL, LINK, Previous};
+use super::limits::Refusal;
 use super::scanner::Scanner;
 
 impl Scanner<'_> {

@@ -1,7 +1,7 @@
 //! Follows both readings of a `/` that divides or begins a regular expression.
 
-use super::Refusal;
 use super::frame::Previous;
+use super::limits::Refusal;
 use super::scanner::{Scanner, Stop};
 
 /// Bytes of reading that cost as much as copying and comparing a frame.

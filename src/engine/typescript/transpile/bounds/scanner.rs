@@ -1,9 +1,9 @@
 //! The scanner: tokens, open brackets and the weight of the path to the current token.
 
 use super::frame::{Boundary, Content, Frame, LEVEL, LINK, Previous};
+use super::limits::{MAX_BRACKETS, MAX_WEIGHT, MAX_WORK, Refusal};
 use super::readings::Readings;
 use super::words::{self, Word};
-use super::{MAX_BRACKETS, MAX_WEIGHT, MAX_WORK, Refusal};
 
 /// Number of doublings after which any token is too much work, so that the count cannot overflow.
 const MAX_DOUBLINGS: u32 = 24;
