@@ -5,7 +5,8 @@ use rmcp::model::{
     ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
     Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestMethod, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -26,15 +27,11 @@ const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
 /// custom one.
 const KNOWN_METHODS: &[&str] = &[
     "completion/complete",
-    "initialize",
-    "logging/setLevel",
     "prompts/get",
     "prompts/list",
     "resources/list",
     "resources/read",
-    "resources/subscribe",
     "resources/templates/list",
-    "resources/unsubscribe",
     "server/discover",
     "subscriptions/listen",
     "tasks/cancel",
@@ -43,6 +40,15 @@ const KNOWN_METHODS: &[&str] = &[
     "tools/call",
     "tools/list",
 ];
+
+/// Those that the stateless revision has removed.
+const METHODS_OF_SESSIONS: &[&str] = &["initialize", "logging/setLevel"];
+
+/// Whether a request is of the stateless revision (2026-07-28) or a later one.
+fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
 
 impl ServerHandler for McpSession {
     #[expect(
@@ -161,8 +167,11 @@ impl ServerHandler for McpSession {
     async fn set_level(
         &self,
         request: rmcp::model::SetLevelRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if is_stateless(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         *self.log.lock() = Some(request.level);
         Ok(())
     }
@@ -194,11 +203,14 @@ impl ServerHandler for McpSession {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         #[cfg(test)]
         assert!(request.method != "test/panic", "a handler that panics");
-        if KNOWN_METHODS.contains(&&*request.method) {
+        let method = &*request.method;
+        let is_known = KNOWN_METHODS.contains(&method)
+            || !is_stateless(&context) && METHODS_OF_SESSIONS.contains(&method);
+        if is_known {
             let problem = format!("the parameters are not those of `{}`", request.method);
             return Err(ErrorData::invalid_params(problem, None));
         }

@@ -85,8 +85,6 @@ _HINTS = {
     "save_tool": "functions are not kept between runs; `await state.set(key, value)` keeps data",
 }
 
-_UNPACKED = 'a call returns the value of the tool\'s result, not {"content": …}: use the value as it is'
-_FIELDS = 'objects of results are dicts: write value["name"]'
 _COUNTS = "indexes and counts are less than 2**31 here; for no limit leave the argument out"
 
 # What Python says of a number that C code cannot take.
@@ -161,18 +159,10 @@ def _message(error: BaseException) -> str:
 
 
 def _hint(error: BaseException, message: str) -> str | None:
-    """What to do about an error that has a usual cause."""
+    """What to do about an error that has a usual cause. The host adds hints about what tools return."""
     if isinstance(error, NameError):
         return _HINTS.get(error.name) if isinstance(error.name, str) else None
-    if isinstance(error, KeyError):
-        return _UNPACKED if error.args == ("content",) else None
-    if isinstance(error, (TypeError, AttributeError)):
-        if message.startswith("string indices must be integers"):
-            return _UNPACKED
-        if message.startswith("'dict' object has no attribute"):
-            return _FIELDS
-        if message.startswith("'coroutine' object"):
-            return "did you forget `await`?"
+    if isinstance(error, TypeError):
         if message.endswith("object can't be awaited") or "can't be used in 'await' expression" in message:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
     if isinstance(error, (OverflowError, ValueError)):

@@ -74,7 +74,7 @@ def block(started: tuple[int, str | None]) -> str:
 
 
 def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
-    """Makes several calls, at most `most` (or all) at the same time, and waits for the answers to all of them."""
+    """Makes several calls, each by the arguments of `start_call`, at most `most` (or all) at once."""
     most = most or len(requests)
     answers = [""] * len(requests)
     # Calls in flight, by number: the position of their request.

@@ -222,7 +222,7 @@ def describe_server(name):
 def list_loaded_server_metadata():
     """What `describe_server` returns, of all servers, as a tuple. One that fails has no tools, and an `error`."""
     names = list(tools.tools)
-    answers = loop.block_all([tools.start_query(_documentation(name, detail="full")) for name in names])
+    answers = loop.block_all([tools.query_request(_documentation(name, detail="full")) for name in names])
     found = []
     for name, answer in zip(names, answers):
         if answer.startswith("!"):

@@ -212,7 +212,7 @@ class Tools:
 
 def find_server(name: str, error: type[McpToolError]) -> None:
     """Raises `error`, with the nearest names, if the host knows no server of this name."""
-    answer = _block_on(start_query({"kind": "server", "server": name}))
+    answer = _block_on(_start_call(*query_request({"kind": "server", "server": name})))
     if answer.startswith("!"):
         raise tool_error(answer, error) from None
 
@@ -249,20 +249,20 @@ def name_of(what: str, value) -> str:
     return printable(value)
 
 
-def start_query(question: dict) -> tuple:
-    """Starts a query. `loop.block` and `loop.block_all` wait for its answer."""
-    return _start_call(_QUERY, "", "", to_json("query", question))
+def query_request(question: dict) -> tuple:
+    """The arguments of `start_call` for a query."""
+    return _QUERY, "", "", to_json("query", question)
 
 
 async def query(question: dict):
-    answer = _begin(_QUERY, "", "", to_json("query", question))
+    answer = _begin(*query_request(question))
     if not isinstance(answer, str):
         answer = await _finish(answer)
     return _decode(answer)
 
 
 def query_now(question: dict):
-    return _decode(_block_on(start_query(question)))
+    return _decode(_block_on(_start_call(*query_request(question))))
 
 
 async def call_mcp_tool(name, params=None, **named):

@@ -111,7 +111,9 @@ fn transpile(
     let (open, close) = if lowered.calls_value { (OPEN_EXPORT, CLOSE_EXPORT) } else { (OPEN, CLOSE) };
     let (open, close) = if decorates {
         let (name, runtime) = (decorators::RUNTIME_NAME, decorators::RUNTIME);
-        (format!("(({name}) => {open}"), format!("{close})({runtime})"))
+        // Two functions: with one, V8 gives the first name in the runtime to the script's frame.
+        let open = format!("(({name}) => (({name}) => {open}");
+        (open, format!("{close})({name}()))(() => {runtime})"))
     } else {
         (open.to_owned(), close.to_owned())
     };
