@@ -1,6 +1,7 @@
 //! The settings of code-executor-mcp: its file and its variables. `docs/other-programs.md` has the
 //! same table for users.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::foreign::{Becomes, ForeignSetting, Program, always, is_off, is_on, li
 use super::limits::LimitRole;
 use super::parsed::Settings;
 use super::reader::At;
+use crate::rate::RateLimit;
 use crate::tools::policy::is_pattern;
 
 /// Bounds of the program itself for its pool of calls.
@@ -17,6 +19,12 @@ const MAX_POOL: u64 = 1_000;
 
 /// As [`MAX_POOL`], for the time in its queue.
 const MAX_QUEUE_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// Runs of a client in a minute, if its rate limit says nothing else: the program's own number.
+const DEFAULT_RUNS: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
+
+/// As [`MAX_POOL`], for the time in which runs are counted.
+const MAX_RATE_PERIOD: Duration = Duration::from_secs(60 * 60);
 
 /// The file `.code-executor.json`.
 pub(super) static FILE: Program = Program {
@@ -43,7 +51,7 @@ pub(super) static FILE: Program = Program {
         setting("security.allowNetwork", Becomes::Nothing(is_loopback)),
         setting("security.enableAuditLog", Becomes::Nothing(is_off)),
         setting("security.auditLogPath", Becomes::Nothing(never)),
-        setting("security.rateLimit", Becomes::Nothing(is_off)),
+        setting("security.rateLimit", Becomes::Key("clientRate", client_rate)),
         setting("security.skipDangerousPatternCheck", Becomes::Nothing(is_on)),
         setting("executors.typescript.enabled", Becomes::Nothing(is_on)),
         setting("executors.typescript.denoPath", Becomes::Nothing(never)),
@@ -85,7 +93,13 @@ pub(super) static VARIABLES: Program = Program {
         setting("ENABLE_AUDIT_LOG", Becomes::Nothing(is_off)),
         setting("AUDIT_LOG_PATH", Becomes::Nothing(never)),
         setting("CODE_EXECUTOR_AUDIT_LOG_PATH", Becomes::Nothing(never)),
-        setting("CODE_EXECUTOR_RATE_LIMIT_RPM", Becomes::Nothing(is_off)),
+        setting(
+            "CODE_EXECUTOR_RATE_LIMIT_RPM",
+            Becomes::Key("clientRate", |at, settings| {
+                settings.client_rate = runs(at)?.map(RateLimit::per_minute);
+                Ok(())
+            }),
+        ),
         setting("CODE_EXECUTOR_SCHEMA_CACHE_TTL_MS", Becomes::Nothing(never)),
         setting("CODE_EXECUTOR_SKIP_DANGEROUS_PATTERNS", Becomes::Nothing(is_on)),
         setting("DENO_PATH", Becomes::Nothing(never)),
@@ -128,6 +142,29 @@ pub(super) fn is_its_content(root: &Node) -> bool {
 fn servers_file(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     settings.servers_file = Some(at.text()?);
     Ok(())
+}
+
+/// `{enabled, maxRequests, windowMs}`, with the program's defaults: 30 in a minute.
+fn client_rate(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    let member = |name: &str| {
+        let node = at.node.get(name)?;
+        Some(At { key: at.key.child(name), node })
+    };
+    at.object()?;
+    let is_enabled = member("enabled").map(|at| at.boolean()).transpose()?.unwrap_or(true);
+    let calls = member("maxRequests").map(|at| runs(&at)).transpose()?.flatten();
+    let period = member("windowMs").map(|at| at.milliseconds(MAX_RATE_PERIOD)).transpose()?;
+    if is_enabled {
+        let minute = RateLimit::per_minute(calls.unwrap_or(DEFAULT_RUNS));
+        settings.client_rate = Some(RateLimit { period: period.unwrap_or(minute.period), ..minute });
+    }
+    Ok(())
+}
+
+/// A number of runs; 0 is none.
+fn runs(at: &At<'_>) -> Result<Option<NonZeroU32>, Finding> {
+    let runs = at.number(0, 1_000_000, "runs")?;
+    Ok(u32::try_from(runs).ok().and_then(NonZeroU32::new))
 }
 
 /// An empty list allows what a call asks for, as in the program itself. A pattern that cannot be

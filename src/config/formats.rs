@@ -69,7 +69,7 @@ pub(super) const SERVER_KEYS: &[&str] = &[
 pub(super) const OAUTH_KEYS: &[&str] =
     &["clientId", "clientMetadataUrl", "clientSecret", "issuer", "scopes", "clientCredentials"];
 
-/// Every key of `rateLimit`.
+/// Every key of `rateLimit` and `clientRate`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];
 
 /// The keys that have other names in other clients' files. Of several names that are present the
@@ -234,7 +234,7 @@ fn own_rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
             .read(&["maxQueued"], |at| at.number(0, MAX_QUEUED, "calls"))
             .and_then(|calls| usize::try_from(calls).ok()),
         queue_timeout: fields.read(&["queueTimeoutMs"], |at| at.milliseconds(MAX_QUEUE_TIMEOUT)),
-        rate_limit: rate_limit(fields),
+        rate_limit: rate_limit(fields, "rateLimit"),
         elicitation: fields.read(&["elicitation"], At::boolean),
         roots: fields.read(&["roots"], At::texts).unwrap_or_default(),
         ..ServerEntry::default()
@@ -271,9 +271,10 @@ fn description(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<String> 
     fields.find(&["description"]).and_then(|(_, node)| node.as_str()).map(str::to_owned)
 }
 
-fn rate_limit(fields: &mut Fields<'_, '_>) -> Option<RateLimit> {
-    let (_, node) = fields.find(&["rateLimit"])?;
-    let mut section = fields.section("rateLimit")?;
+/// A rate with `calls` and `perMs`.
+pub(super) fn rate_limit(fields: &mut Fields<'_, '_>, name: &str) -> Option<RateLimit> {
+    let (_, node) = fields.find(&[name])?;
+    let mut section = fields.section(name)?;
     let before = section.findings.len();
     section.check_names(RATE_LIMIT_KEYS);
     let calls = section.read(&["calls"], |at| at.number(1, 1_000_000, "calls"));

@@ -9,7 +9,7 @@ use super::entry::ServerEntry;
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
 use super::foreign::{Foreign, Program};
-use super::formats::{Dialect, servers};
+use super::formats::{Dialect, rate_limit, servers};
 use super::limits::limits;
 use super::parsed::Settings;
 use super::reader::{At, Fields};
@@ -33,6 +33,7 @@ pub(super) const FILE_KEYS: &[&str] = &[
     "elicitation",
     "limits",
     "clockResolutionUs",
+    "clientRate",
     "cache",
 ];
 
@@ -136,6 +137,7 @@ fn own_fields(
     settings.clock_resolution = fields
         .read(&["clockResolutionUs"], |at| at.number(0, MAX_CLOCK_RESOLUTION, "microseconds"))
         .map(Duration::from_micros);
+    settings.client_rate = rate_limit(fields, "clientRate").or(settings.client_rate);
     if let Some(mut section) = fields.section("limits") {
         settings.limits.extend(limits(&mut section));
     }

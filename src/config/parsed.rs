@@ -6,6 +6,7 @@ use super::clients::Client;
 use super::entry::ServerEntry;
 use super::expand::Text;
 use super::limits::LimitSetting;
+use crate::rate::RateLimit;
 
 /// The settings other than servers.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(super) struct Settings {
     pub(super) limits: Vec<LimitSetting>,
     /// Resolution of the clocks that scripts can read.
     pub(super) clock_resolution: Option<Duration>,
+    /// How many runs one client of a server over HTTP may have.
+    pub(super) client_rate: Option<RateLimit>,
     pub(super) cache_enabled: Option<bool>,
     pub(super) cache_directory: Option<Text>,
     /// Another file with servers.

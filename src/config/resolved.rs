@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::entry::ServerEntry;
 use super::error::{Finding, Location};
 use crate::mcp::McpServer;
+use crate::rate::RateLimit;
 use crate::run::limits::Limits;
 use crate::text::one_line;
 use crate::tools::rules::ToolRules;
@@ -60,6 +61,9 @@ pub struct Config {
     /// Resolution of the clocks that scripts can read; `None` for the default of
     /// [`ExecutorBuilder::clock_resolution`](crate::ExecutorBuilder::clock_resolution).
     pub clock_resolution: Option<Duration>,
+    /// How many runs one client of a server over HTTP may have, if a file sets it: for
+    /// [`HttpOptions::client_rate`](crate::server::HttpOptions::client_rate).
+    pub client_rate: Option<RateLimit>,
     /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
     /// it.
     pub strict: bool,
@@ -217,6 +221,7 @@ impl Default for Config {
             max_limits: Limits::CEILING,
             max_runs: None,
             clock_resolution: None,
+            client_rate: None,
             strict: false,
             elicitation: true,
             cache_enabled: true,

@@ -67,6 +67,10 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "clockResolutionUs");
         config.clock_resolution = Some(resolution);
     }
+    if settings.client_rate.is_some() {
+        origin(config, "clientRate");
+        config.client_rate = settings.client_rate;
+    }
     if let Some(enabled) = settings.cache_enabled {
         origin(config, "cache.enabled");
         config.cache_enabled = enabled;
@@ -146,6 +150,7 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         ("import", settings.import.is_some()),
         // A finer clock helps attacks, and how coarse it is by default is not known here.
         ("clockResolutionUs", settings.clock_resolution.is_some()),
+        ("clientRate", settings.client_rate.is_some()),
         ("cache.enabled", settings.cache_enabled.is_some()),
         ("cache.directory", settings.cache_directory.is_some()),
         ("mcpConfigPath", settings.servers_file.is_some()),

@@ -6,6 +6,7 @@ use super::limits::LIMIT_KEYS;
 use super::mask;
 use super::resolved::{Config, ConfigOrigin};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
+use crate::rate::RateLimit;
 use crate::run::limits::Limits;
 
 impl Config {
@@ -33,6 +34,7 @@ impl Config {
             "maxLimits": limits(&self.max_limits),
             "maxRuns": self.max_runs,
             "clockResolutionUs": self.clock_resolution.map(microseconds),
+            "clientRate": self.client_rate.map(rate),
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
             "origins": origins,
             "skipped": self.skipped.iter().map(|skipped| json!({
@@ -98,9 +100,7 @@ impl Config {
             "roots": server.roots.iter().map(|root| &root.uri).collect::<Vec<_>>(),
             "maxQueued": server.max_queued,
             "queueTimeoutMs": milliseconds(server.queue_timeout),
-            "rateLimit": server.rate_limit.map(|limit| json!({
-                "calls": limit.calls, "perMs": milliseconds(limit.period),
-            })),
+            "rateLimit": server.rate_limit.map(rate),
         });
         if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, rules) {
             shown.extend(rules);
@@ -136,4 +136,8 @@ fn microseconds(time: std::time::Duration) -> u64 {
 
 fn milliseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn rate(limit: RateLimit) -> Value {
+    json!({ "calls": limit.calls, "perMs": milliseconds(limit.period) })
 }

@@ -1,6 +1,7 @@
 //! Resources that a client can read: the guide and its run history.
 
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
 
 use super::guide;
 use crate::run::history::{History, RunRecord};
@@ -98,7 +99,9 @@ pub(crate) fn read(
     if uri == GUIDE {
         return contents(guide::GUIDE, MARKDOWN);
     }
-    let missing = |problem: &str| Err(ErrorData::resource_not_found(format!("{problem}: {uri}"), None));
+    let missing = |problem: &str| {
+        Err(ErrorData::resource_not_found(format!("{problem}: {uri}"), Some(json!({ "uri": uri }))))
+    };
     let Some((id, name)) = uri.strip_prefix(RUNS).and_then(|path| path.split_once('/')) else {
         return missing("expected `cx://guide` or `cx://runs/<id>/<part>`");
     };

@@ -200,9 +200,10 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Maximum number of scripts that one client may run in a minute; 0 for no limit
-    #[arg(long, value_name = "N", requires = "http", default_value_t = 30)]
-    pub(crate) client_rate: u32,
+    /// Maximum number of scripts that one client may run in a minute; 0 for no limit [default: 30,
+    /// or `clientRate` of the configuration]
+    #[arg(long, value_name = "N", requires = "http")]
+    pub(crate) client_rate: Option<u32>,
 
     /// Maximum number of scripts that all clients together may run in a minute; 0 for no limit
     #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]

@@ -52,7 +52,9 @@ fn render(config: &Config) -> String {
         let _ = writeln!(text, "  {}: {} ({})", skipped.name, skipped.reason, skipped.origin);
     }
     let _ = writeln!(text, "settings:");
-    for name in ["allow", "deny", "ask", "readOnly", "strict", "elicitation", "clockResolutionUs"] {
+    for name in
+        ["allow", "deny", "ask", "readOnly", "strict", "elicitation", "clockResolutionUs", "clientRate"]
+    {
         setting(&mut text, config, name, &json[name]);
     }
     for group in ["limits", "cache"] {

@@ -33,18 +33,25 @@ const SECONDS: &[f64] =
 /// How often the exporter compacts its measurements, which keeps its memory bounded.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// The options of a server at `address`, from the arguments and the environment. Must be called in
+/// The options of a server at `address`, from the arguments, the configuration and the environment. Must be called in
 /// a tokio runtime.
 ///
 /// # Errors
 ///
 /// If a token is configured but cannot be read, or if there is none and other machines can reach
 /// the address.
-pub(crate) fn options(address: SocketAddr, arguments: HttpArguments) -> anyhow::Result<HttpOptions> {
+pub(crate) fn options(
+    address: SocketAddr,
+    arguments: HttpArguments,
+    configured_rate: Option<RateLimit>,
+) -> anyhow::Result<HttpOptions> {
     let mut options = HttpOptions::default();
     options.token = token(arguments.token_file.as_deref())?;
     options.allow_origins = arguments.allow_origin;
-    options.client_rate = NonZeroU32::new(arguments.client_rate).map(RateLimit::per_minute);
+    options.client_rate = match arguments.client_rate {
+        Some(runs) => NonZeroU32::new(runs).map(RateLimit::per_minute),
+        None => configured_rate.or(options.client_rate),
+    };
     options.run_rate = NonZeroU32::new(arguments.run_rate).map(RateLimit::per_minute);
     if arguments.metrics {
         options.metrics = Some(metrics_printer()?);

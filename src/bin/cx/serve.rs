@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         let time = time.min(config.max_limits.wall_time);
         config.limits = config.limits.with_wall_time(time, config.max_limits.cpu_time);
     }
+    let client_rate = config.client_rate;
     let mut builder = setup::builder(config)
         .deny(scripts.deny)
         .ask(scripts.ask)
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         let stop = CancellationToken::new();
         watch_signals(stop.clone())?;
         let ended = if let Some(address) = arguments.http {
-            let options = http::options(address, arguments.over_http)?;
+            let options = http::options(address, arguments.over_http, client_rate)?;
             let listener = http::listen(address).await?;
             server.warm();
             server.serve_http(listener, options, &stop).await?

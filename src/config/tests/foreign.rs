@@ -1,11 +1,14 @@
 //! Files and variables of code-executor-mcp and mcpproxy, as people have them.
 
+use std::num::NonZeroU32;
+
 use serde_json::{Value, json};
 
 use super::precedence::{Place, chosen};
 use super::*;
 use crate::config::foreign::{Becomes, Program};
 use crate::config::{ConfigWarningCode, Discovery, code_executor, mcpproxy};
+use crate::rate::RateLimit;
 
 const GUIDE: &str = include_str!("../../../docs/other-programs.md");
 
@@ -76,6 +79,8 @@ fn sample(name: &str) -> Value {
             json!(45_000)
         }
         "security.maxTimeoutMs" => json!(300_000),
+        "security.rateLimit" => json!({ "enabled": true, "maxRequests": 7, "windowMs": 1000 }),
+        "CODE_EXECUTOR_RATE_LIMIT_RPM" => json!(7),
         "security.maxCodeSize" => json!(100_000),
         "security.allowedTools" => json!(["mcp__s__read"]),
         "POOL_MAX_CONCURRENT" | "POOL_QUEUE_SIZE" | "POOL_QUEUE_TIMEOUT_MS" => json!(7),
@@ -261,8 +266,9 @@ fn promise_95_the_files_of_code_executor_are_read_where_they_are() {
         let config = Place::new().file(path, EXAMPLE).load();
         assert_eq!(config.limits.wall_time, Duration::from_secs(40), "{path}");
         assert_eq!(config.max_limits.wall_time, Duration::from_secs(300), "{path}");
+        assert_eq!(config.client_rate, Some(RateLimit::per_minute(NonZeroU32::new(30).unwrap())), "{path}");
         let expected = "settings of code-executor-mcp without a counterpart here are ignored: `security.allowRead`, \
-             `security.enableAuditLog`, `security.auditLogPath`, `security.rateLimit`, `security.newer`, \
+             `security.enableAuditLog`, `security.auditLogPath`, `security.newer`, \
              `executors.typescript.denoPath`, `executors.python.enabled`, `executors.python.pythonPath`, `unknown`";
         assert_eq!(unused(&config), [expected], "{path}");
     }

@@ -21,6 +21,7 @@ fn every_key_of_the_reader_is_in_the_schema_and_the_other_way_round() {
         ("/properties", own::FILE_KEYS),
         ("/properties/limits/properties", &limits),
         ("/properties/cache/properties", own::CACHE_KEYS),
+        ("/properties/clientRate/properties", formats::RATE_LIMIT_KEYS),
         ("/$defs/server/properties", formats::SERVER_KEYS),
         ("/$defs/server/properties/oauth/properties", formats::OAUTH_KEYS),
         ("/$defs/server/properties/rateLimit/properties", formats::RATE_LIMIT_KEYS),

@@ -88,7 +88,7 @@ fn cf_181_only_what_narrows_is_accepted() {
         r#"{
             "HTTPS_PROXY": "http://evil", "import": ["cursor"], "cache": {"enabled": false, "directory": "/tmp/x"},
             "allow": ["fs.read", "*.read_file", "new.*"], "deny": ["git.*"], "strict": true,
-            "limits": {"timeoutMs": 6000, "maxToolCalls": 0, "memoryBytes": 8388608}, "clockResolutionUs": 0,
+            "limits": {"timeoutMs": 6000, "maxToolCalls": 0, "memoryBytes": 8388608}, "clockResolutionUs": 0, "clientRate": {"calls": 9, "perMs": 1},
             "mcpServers": {"git": {"enabled": false}, "fs": {"allow": ["read_file"], "deny": ["read_all"], "timeoutMs": 5}}
         }"#,
     );
@@ -116,7 +116,7 @@ fn cf_181_only_what_narrows_is_accepted() {
     assert_eq!(config.clock_resolution, None);
     let ignored =
         ["HTTPS_PROXY", "`import`", "cache.enabled", "cache.directory", "timeoutMs", "maxToolCalls"];
-    for what in ignored.into_iter().chain(["clockResolutionUs"]) {
+    for what in ignored.into_iter().chain(["clockResolutionUs", "clientRate"]) {
         assert!(warnings.iter().any(|warning| warning.contains(what)), "{what}: {warnings:?}");
     }
 }

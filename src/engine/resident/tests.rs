@@ -54,14 +54,26 @@ fn a_thread_counts_its_own_faults() {
     drop(touched);
 }
 
+/// A guard of a process with the resident memory that the test writes: that of the tests' own
+/// process changes with every other test.
 #[test]
 fn what_runs_have_left_behind_is_given_back_once() {
-    let (guard, _stop) = guard_of(16 << 20);
-    let mut asked = 0;
-    guard.idle(|| asked += 1);
-    let left_behind = vec![1_u8; 2 * LEFT_BEHIND_BYTES];
-    let before = asked;
-    guard.idle(|| asked += 1);
-    assert_eq!(asked, before + 1);
-    drop(left_behind);
+    let statm = tempfile::NamedTempFile::new().unwrap();
+    let (mut guard, _stop) = guard_of(16 << 20);
+    guard.statm = Some(statm.reopen().unwrap());
+    let set_resident = |bytes: usize| {
+        std::fs::write(statm.path(), format!("0 {:020} 0", bytes / guard.page_bytes)).unwrap();
+    };
+    let asked = std::cell::Cell::new(0);
+    let idle = || guard.idle(|| asked.set(asked.get() + 1));
+    set_resident(64 << 20);
+    idle();
+    assert_eq!(asked.get(), 1, "there was nothing before");
+    set_resident((64 << 20) + LEFT_BEHIND_BYTES);
+    idle();
+    assert_eq!(asked.get(), 1, "a little more, which is not worth it");
+    set_resident((65 << 20) + 2 * LEFT_BEHIND_BYTES);
+    idle();
+    idle();
+    assert_eq!(asked.get(), 2, "much more, and then nothing more");
 }

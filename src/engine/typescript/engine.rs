@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -71,7 +72,8 @@ impl Instance<V8Engine> for Isolate {
             return Outcome::Failed(error);
         }
         let Transpiled { code, positions, .. } = transpiled;
-        let raw = self.run(context, code).await;
+        let positions = Rc::new(positions);
+        let raw = self.run(context, code, Rc::clone(&positions)).await;
         self.outcome(raw, context, source, &positions)
     }
 

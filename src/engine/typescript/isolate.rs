@@ -12,7 +12,8 @@ use super::host_calls::start_options;
 use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
 use super::ops::{self, HostInterface};
-use super::transpile::transpile;
+use super::stack_traces::StackTraces;
+use super::transpile::{Positions, transpile};
 use crate::engine::host_calls::HostCalls;
 use crate::engine::stop::Stop;
 use crate::run::context::ExecutionContext;
@@ -165,7 +166,13 @@ impl Isolate {
     ///
     /// Returns when the function's promise settles, when nothing can settle it any more, or soon
     /// after the run's token is cancelled. Everything else that the script started is abandoned.
-    pub(crate) async fn run(&mut self, context: &Arc<ExecutionContext>, code: String) -> RawOutcome {
+    pub(crate) async fn run(
+        &mut self,
+        context: &Arc<ExecutionContext>,
+        code: String,
+        positions: Rc<Positions>,
+    ) -> RawOutcome {
+        StackTraces::install(self.runtime.v8_isolate(), &context.script.name, positions);
         let host: Rc<dyn HostInterface> = Rc::new(HostCalls::new(Arc::clone(context)));
         {
             let state = self.runtime.op_state();

@@ -13,4 +13,5 @@ mod memory;
 mod ops;
 mod platform;
 mod report;
+mod stack_traces;
 pub(crate) mod transpile;

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use super::isolate::RawOutcome;
+use super::stack_traces::first_location;
 use super::transpile::{Location, Positions, TranspileError, TranspileErrorKind};
 use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
@@ -83,12 +84,14 @@ impl Evidence<'_> {
             ErrorCode::RuntimeError
         };
         let stack = thrown.stack.as_deref().map(|stack| without_message(stack, &thrown.message));
-        let stack = stack.map(|stack| self.author_stack(&stack));
-        let first_location = stack.as_ref().and_then(|(_, location)| *location);
+        let script = &self.context.script.name;
+        let first_location = stack.as_ref().and_then(|stack| first_location(stack, script));
+        // The script may have written the trace.
+        let first_location = first_location.filter(|location| self.has_line(location.line));
         let mut error = ScriptError {
             hint: hint(&thrown),
             name: thrown.name,
-            stack: stack.map(|(text, _)| text).filter(|text| !text.is_empty()),
+            stack: stack.filter(|text| !text.is_empty()),
             tool_code,
             ..ScriptError::new(code, thrown.message)
         };
@@ -97,48 +100,9 @@ impl Evidence<'_> {
         error
     }
 
-    /// The stack with the author's locations and without internal frames, and the location of its
-    /// first frame.
-    fn author_stack(&self, stack: &str) -> (String, Option<Location>) {
-        let mut text = String::new();
-        let mut first_location = None;
-        for line in stack.lines() {
-            let kept = if line.trim_start().starts_with("at ") {
-                let Some((line, location)) = self.author_frame(line) else {
-                    continue;
-                };
-                first_location = first_location.or(location);
-                line
-            } else {
-                line.to_owned()
-            };
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            text.push_str(&kept);
-        }
-        (text, first_location)
-    }
-
-    /// A frame with the author's location, or `None` for an internal frame.
-    fn author_frame(&self, line: &str) -> Option<(String, Option<Location>)> {
-        if line.contains("ext:") {
-            return None;
-        }
-        let name = &self.context.script.name;
-        let Some(at) = line.rfind(&format!("{name}:")) else {
-            return Some((line.to_owned(), None));
-        };
-        let position = &line[at + name.len() + 1..];
-        let (numbers, rest) = position.split_at(
-            position
-                .find(|character: char| !character.is_ascii_digit() && character != ':')
-                .unwrap_or(position.len()),
-        );
-        let (line_number, column) = numbers.split_once(':')?;
-        let location = self.positions.original(line_number.parse().ok()?, column.parse().ok()?)?;
-        let head = &line[..at];
-        Some((format!("{head}{name}:{}:{}{rest}", location.line, location.column), Some(location)))
+    fn has_line(&self, line: u32) -> bool {
+        let index = line.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        index.is_some_and(|index| self.source.lines().nth(index).is_some())
     }
 
     fn locate(&self, error: &mut ScriptError, location: Option<Location>) {

@@ -655,6 +655,11 @@ async fn je_067_stack_text() {
     let (result, _) = attack("function f() { throw new Error('x') }\nf()", DEFAULT).await;
     let stack = result.error().unwrap().stack.clone().unwrap();
     assert_eq!(stack, "Error: x\n    at f (script.ts:1:22)\n    at script.ts:2:1");
+    // A trace that the script wrote is shown, and names no line that there is not.
+    let written = "throw Object.assign(new Error('x'), { stack: 'Error: x\\n    at script.ts:9:1' })";
+    let (result, _) = attack(written, DEFAULT).await;
+    let error = result.error().unwrap();
+    assert_eq!((error.line, error.stack.as_deref()), (None, Some("Error: x\n    at script.ts:9:1")));
 }
 
 #[tokio::test]
