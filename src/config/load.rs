@@ -183,6 +183,10 @@ impl<'a> Loader<'a> {
             set_limit(&mut self.config, path, limit);
         }
         self.server_defaults = settings.server_defaults;
+        if settings.client_rate.is_some() {
+            self.config.add_origin("clientRate", path, None);
+            self.config.client_rate = settings.client_rate;
+        }
         self.report_foreign(path, &code_executor::VARIABLES, &mut foreign);
     }
 

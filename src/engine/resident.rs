@@ -9,6 +9,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -24,10 +25,12 @@ const SLACK_BYTES: usize = 112 << 20;
 /// system call.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Maximum number of pages that one page fault maps: kernels map small allocations in pieces of up
-/// to 64 KiB. Where transparent huge pages are always used, a fault maps more, and this guard
-/// underestimates.
+/// Maximum number of pages that one page fault maps, where the kernel does not say.
 const PAGES_OF_A_FAULT: usize = 16;
+
+/// Where Linux says which sizes of pages it maps at a fault, and for whom:
+/// `Documentation/admin-guide/mm/transhuge.rst`.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// Growth of resident memory since runs last ended above which freed memory is returned to the
 /// system. Below it, returning it costs more than it gains.
@@ -37,6 +40,8 @@ const LEFT_BEHIND_BYTES: usize = 16 << 20;
 pub(crate) struct ResidentGuard {
     statm: Option<File>,
     page_bytes: usize,
+    /// Maximum bytes that one page fault maps.
+    fault_bytes: usize,
     state: Mutex<State>,
 }
 
@@ -70,6 +75,7 @@ pub(crate) fn guard() -> &'static ResidentGuard {
     static GUARD: LazyLock<ResidentGuard> = LazyLock::new(|| ResidentGuard {
         statm: File::open("/proc/self/statm").ok(),
         page_bytes: rustix::param::page_size(),
+        fault_bytes: max_fault_bytes(Path::new(HUGE_PAGES)),
         state: Mutex::default(),
     });
     &GUARD
@@ -112,7 +118,7 @@ impl ResidentGuard {
         // Of equals this takes the last one, which is the newest.
         let largest = state.runs.iter().map(|run| (faults(run), run)).max_by_key(|(faults, _)| *faults);
         if let Some((faults, run)) = largest
-            && faults.saturating_mul(PAGES_OF_A_FAULT * self.page_bytes) > run.limit
+            && faults.saturating_mul(self.fault_bytes) > run.limit
         {
             tracing::warn!(resident, allowed, faults, "a run uses memory that its engine does not count");
             run.stop.request(StopReason::Memory);
@@ -157,6 +163,29 @@ impl Drop for ResidentRun {
             self.guard.state.lock().runs.retain(|run| !Arc::ptr_eq(run, entry));
         }
     }
+}
+
+/// Maximum bytes that one fault maps in memory for which nobody has asked for huge pages, as the
+/// engines' is. `directory` is [`HUGE_PAGES`]; it has a directory for each size.
+fn max_fault_bytes(directory: &Path) -> usize {
+    let page = rustix::param::page_size();
+    let chosen = |path: &Path| {
+        let text = fs::read_to_string(path.join("enabled")).ok()?;
+        text.split_ascii_whitespace().find(|word| word.starts_with('[')).map(str::to_owned)
+    };
+    let general = chosen(directory);
+    let Ok(sizes) = fs::read_dir(directory) else { return PAGES_OF_A_FAULT * page };
+    let always = sizes.flatten().filter_map(|size| {
+        let kilobytes = size.file_name().to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse();
+        let kilobytes: usize = kilobytes.ok()?;
+        let of_size = chosen(&size.path())?;
+        let is_always =
+            of_size == "[always]" || of_size == "[inherit]" && general.as_deref() == Some("[always]");
+        is_always.then(|| kilobytes.saturating_mul(1024))
+    });
+    let is_old = general.as_deref() == Some("[always]");
+    // Kernels before 6.8 have one size and no directories.
+    always.max().unwrap_or(if is_old { PAGES_OF_A_FAULT * page } else { page })
 }
 
 /// The minor page faults of the current thread.

@@ -4,6 +4,7 @@ fn guard_of(limit: usize) -> (ResidentGuard, Arc<Stop>) {
     let guard = ResidentGuard {
         statm: File::open("/proc/self/statm").ok(),
         page_bytes: rustix::param::page_size(),
+        fault_bytes: max_fault_bytes(Path::new(HUGE_PAGES)),
         state: Mutex::default(),
     };
     let stop = Arc::new(Stop::default());
@@ -48,8 +49,8 @@ fn a_thread_counts_its_own_faults() {
     let before = own_faults();
     // Large enough that the allocator maps new memory for it.
     let touched = vec![1_u8; 64 << 20];
-    let pages = (64 << 20) / rustix::param::page_size();
-    assert!(own_faults() - before >= pages / PAGES_OF_A_FAULT, "{} of {pages}", own_faults() - before);
+    let faults = (64 << 20) / max_fault_bytes(Path::new(HUGE_PAGES));
+    assert!(own_faults() - before >= faults, "{} of {faults}", own_faults() - before);
     assert!(thread_faults(rustix::thread::gettid()).unwrap() >= own_faults() - 64);
     drop(touched);
 }
@@ -76,4 +77,25 @@ fn what_runs_have_left_behind_is_given_back_once() {
     idle();
     idle();
     assert_eq!(asked.get(), 2, "much more, and then nothing more");
+}
+
+#[test]
+fn a_fault_maps_what_the_kernel_says() {
+    let place = tempfile::tempdir().unwrap();
+    let page = rustix::param::page_size();
+    assert_eq!(max_fault_bytes(&place.path().join("none")), PAGES_OF_A_FAULT * page);
+    let enable = |size: &str, text: &str| {
+        let directory = place.path().join(size);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("enabled"), text).unwrap();
+    };
+    enable("", "always [madvise] never\n");
+    assert_eq!(max_fault_bytes(place.path()), page);
+    enable("hugepages-64kB", "always inherit madvise [never]\n");
+    enable("hugepages-2048kB", "always [inherit] madvise never\n");
+    assert_eq!(max_fault_bytes(place.path()), page);
+    enable("hugepages-64kB", "[always] inherit madvise never\n");
+    assert_eq!(max_fault_bytes(place.path()), 64 << 10);
+    enable("", "[always] madvise never\n");
+    assert_eq!(max_fault_bytes(place.path()), 2 << 20);
 }
