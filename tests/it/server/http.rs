@@ -363,6 +363,20 @@ fn a_client_has_a_rate_and_all_clients_have_one() {
     assert!(session.begin(3, "tools/list", json!({})).result()["tools"].is_array());
     assert_eq!(other.begin(1, "tools/call", run.clone()).result()["structuredContent"]["value"], 1);
     runs(&|| server.stateless("tools/call", run.clone()).result());
+    // The configuration has a rate too; the command line has precedence.
+    let configured = || Start::new().config("clientRate", json!({ "calls": 2, "perMs": 3_600_000 }));
+    let server = Server::start_with(&["--http", "127.0.0.1:0"], configured());
+    let session = server.session();
+    for expected in [None, None, Some("RATE_LIMITED")] {
+        let result = session.begin(1, "tools/call", run.clone()).result();
+        assert_eq!(result["structuredContent"]["error"]["code"].as_str(), expected, "{result}");
+    }
+    let server = Server::start_with(&["--http", "127.0.0.1:0", "--client-rate", "0"], configured());
+    let session = server.session();
+    for _ in 0..4 {
+        let result = session.begin(1, "tools/call", run.clone()).result();
+        assert_eq!(result["structuredContent"]["value"], 1, "{result}");
+    }
     let all = ["--http", "127.0.0.1:0", "--client-rate", "3", "--run-rate", "4"];
     let server = Server::start_with(&all, Start::new());
     let [first, second] = [server.session(), server.session()];
