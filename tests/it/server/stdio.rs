@@ -649,7 +649,10 @@ fn health_is_true() {
 fn health_changes_with_what_it_tells_of() {
     let mut client =
         Start::new().server("dies", &["dies-in-call"]).server("grows", &["well"]).spawn().shaken();
-    let before = client.wait_for_health(|health| health["mcpClients"]["connected"] == 2);
+    // Lists come after the connection.
+    let before = client.wait_for_health(|health| {
+        health["mcpClients"]["connected"] == 2 && health["servers"]["grows"]["tools"].is_u64()
+    });
     assert_eq!(before["servers"]["dies"]["state"], "connected");
     assert!(before["servers"]["dies"].get("lastError").is_none(), "{before:#}");
     assert!(before["servers"]["grows"].get("p50Ms").is_none(), "nothing was called: {before:#}");
