@@ -169,6 +169,7 @@ mod json;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod pauses;
 #[cfg(any(feature = "mcp", feature = "server"))]
 mod rate;
 mod run;

@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::sleep_until;
 
+use crate::pauses::Pauses;
+
 /// Counts how long questions of one call were open. Shared by all time limits of the call.
 #[derive(Default)]
 pub(crate) struct Patience {
@@ -15,26 +17,13 @@ pub(crate) struct Patience {
     changed: Notify,
 }
 
-#[derive(Default)]
-struct Pauses {
-    open: usize,
-    /// When the first of the open pauses began.
-    since: Option<Instant>,
-    /// Total duration of the pauses that have ended.
-    ended: Duration,
-}
-
 /// Stops the time until it is dropped.
 pub(crate) struct Pause(Arc<Patience>);
 
 impl Patience {
     /// Stops the time limits until the returned value is dropped.
     pub(crate) fn pause(self: &Arc<Self>) -> Pause {
-        {
-            let mut pauses = self.pauses.lock();
-            pauses.open += 1;
-            pauses.since.get_or_insert_with(Instant::now);
-        }
+        self.pauses.lock().begin(Instant::now());
         self.changed.notify_waiters();
         Pause(Arc::clone(self))
     }
@@ -62,22 +51,13 @@ impl Patience {
 
     /// Total duration of all pauses until now.
     fn paused(&self) -> Duration {
-        let pauses = self.pauses.lock();
-        pauses.ended + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
+        self.pauses.lock().total(Instant::now())
     }
 }
 
 impl Drop for Pause {
     fn drop(&mut self) {
-        {
-            let mut pauses = self.0.pauses.lock();
-            pauses.open -= 1;
-            if pauses.open == 0
-                && let Some(since) = pauses.since.take()
-            {
-                pauses.ended += since.elapsed();
-            }
-        }
+        self.0.pauses.lock().end(Instant::now());
         self.0.changed.notify_waiters();
     }
 }

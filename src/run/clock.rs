@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::pauses::Pauses;
 use crate::run::limits::Limits;
 use crate::sync::{Mutex, now};
 
@@ -12,15 +13,6 @@ pub(super) struct RunClock {
     wall_time: Duration,
     most_paused: Duration,
     pauses: Mutex<Pauses>,
-}
-
-#[derive(Default)]
-struct Pauses {
-    open: usize,
-    /// When the first of the open pauses began.
-    since: Option<Instant>,
-    /// Total duration of the pauses that have ended.
-    ended: Duration,
 }
 
 impl RunClock {
@@ -52,15 +44,12 @@ impl RunClock {
 
     /// Total duration of all pauses until now.
     pub(super) fn paused(&self) -> Duration {
-        let pauses = self.pauses.lock();
-        pauses.ended + pauses.since.map_or(Duration::ZERO, |since| now().duration_since(since))
+        self.pauses.lock().total(now())
     }
 
     /// Pauses the clock until the returned value is dropped.
     pub(super) fn pause(self: &Arc<Self>) -> Pause {
-        let mut pauses = self.pauses.lock();
-        pauses.open += 1;
-        pauses.since.get_or_insert_with(now);
+        self.pauses.lock().begin(now());
         Pause(Arc::clone(self))
     }
 }
@@ -70,13 +59,7 @@ pub(super) struct Pause(Arc<RunClock>);
 
 impl Drop for Pause {
     fn drop(&mut self) {
-        let mut pauses = self.0.pauses.lock();
-        pauses.open -= 1;
-        if pauses.open == 0
-            && let Some(since) = pauses.since.take()
-        {
-            pauses.ended += now().duration_since(since);
-        }
+        self.0.pauses.lock().end(now());
     }
 }
 

@@ -33,8 +33,8 @@ const SECONDS: &[f64] =
 /// How often the exporter compacts its measurements, which keeps its memory bounded.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// The options of a server at `address`, from the arguments, the configuration and the environment. Must be called in
-/// a tokio runtime.
+/// The options of a server at `address`, from the arguments, the configuration and the environment.
+/// Must be called in a tokio runtime.
 ///
 /// # Errors
 ///
