@@ -44,7 +44,8 @@ impl fmt::Debug for Run {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// The script printed a line or emitted a content block.
+    /// The script printed a line or emitted a content block. Beyond the run's
+    /// [`Limits`](crate::Limits) printed lines are no events.
     Output(Output),
     /// A tool that the script calls reported progress.
     Progress(CallProgress),
@@ -71,7 +72,8 @@ impl Run {
         let events = RunEvents { receiver, queued_progress: Arc::clone(&queued_progress) };
         let (output, progress, call) = (sender.clone(), sender.clone(), sender.clone());
         // An event for which there is no reader any more is dropped.
-        script.on_output = Some(both(script.on_output.take(), move |entry: &Output| {
+        // Not `on_output`: events wait to be read, and only what is kept is bounded.
+        script.on_kept_output = Some(both(script.on_kept_output.take(), move |entry: &Output| {
             let _ = output.unbounded_send(RunEvent::Output(entry.clone()));
         }));
         script.on_progress = Some(both(script.on_progress.take(), move |report: &CallProgress| {

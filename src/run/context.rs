@@ -14,7 +14,7 @@ use crate::run::compute::Turn;
 use crate::run::elicitation;
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
-use crate::run::ledger::Ledger;
+use crate::run::ledger::{Ledger, Logged};
 use crate::run::limits::Limits;
 use crate::run::prompts::Prompts;
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, Usage};
@@ -267,18 +267,27 @@ impl ExecutionContext {
         self.ledger.lock().has_output()
     }
 
-    /// Stores as much of a printed line as the output limit allows, and passes the stored part to
-    /// the listener.
+    /// Stores as much of a printed line as the output limit allows. Passes all of it to the
+    /// listener of what is printed, and the stored part to that of what is kept.
     pub(crate) fn log(&self, level: LogLevel, text: String) {
-        let copy = self.script.on_output.is_some().then(|| text.clone());
-        let kept = self.ledger.lock().log(level, text, &self.limits);
-        if let (Some(mut text), Some(kept)) = (copy, kept) {
-            text.truncate(kept);
-            self.pass_on(&Output::Log { level, text });
+        // The ledger is not locked while a listener runs.
+        let logged = self.ledger.lock().log(level, &text, &self.limits);
+        if logged == Logged::Over {
+            return;
+        }
+        let mut entry = Output::Log { level, text };
+        if let Some(listener) = &self.script.on_output {
+            listener(&entry, &self.cancel);
+        }
+        if let (Some(listener), Logged::Kept(bytes), Output::Log { text, .. }) =
+            (&self.script.on_kept_output, logged, &mut entry)
+        {
+            text.truncate(bytes);
+            listener(&entry);
         }
     }
 
-    /// Stores a content block and passes it to the listener.
+    /// Stores a content block and passes it to the listeners.
     ///
     /// # Errors
     ///
@@ -291,14 +300,14 @@ impl ExecutionContext {
             }
             ledger.emit(block.clone(), &self.limits)?;
         }
-        self.pass_on(&Output::Emit(block));
-        Ok(())
-    }
-
-    fn pass_on(&self, entry: &Output) {
+        let entry = Output::Emit(block);
         if let Some(listener) = &self.script.on_output {
-            listener(entry);
+            listener(&entry, &self.cancel);
         }
+        if let Some(listener) = &self.script.on_kept_output {
+            listener(&entry);
+        }
+        Ok(())
     }
 
     /// Checks that the script may receive `what`, JSON text of `bytes` bytes.

@@ -63,6 +63,17 @@ struct OpenRecord {
     started: Instant,
 }
 
+/// What became of a printed line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logged {
+    /// This many bytes of it are stored.
+    Kept(usize),
+    /// Nothing of it is stored, not even an empty line: it is beyond the output limit.
+    Dropped,
+    /// The run has its result already.
+    Over,
+}
+
 /// A call whose name was resolved and that the policy permits.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
@@ -254,11 +265,10 @@ impl Ledger {
         }
     }
 
-    /// Stores as much of a printed line as the output limit allows. Returns how many bytes of
-    /// `text` are stored; `None` if nothing is, not even an empty line.
-    pub(crate) fn log(&mut self, level: LogLevel, mut text: String, limits: &Limits) -> Option<usize> {
+    /// Stores as much of a printed line as the output limit allows.
+    pub(crate) fn log(&mut self, level: LogLevel, text: &str, limits: &Limits) -> Logged {
         if self.is_over {
-            return None;
+            return Logged::Over;
         }
         let is_many = self.output.len() >= MAX_SEPARATE_ENTRIES;
         let joins =
@@ -267,26 +277,26 @@ impl Ledger {
         let room = (limits.output_bytes - self.output_bytes).saturating_sub(overhead);
         // The line terminator counts too.
         let cost = text.len() + 1;
-        if cost > room {
+        let kept = if cost > room {
             let kept = text.floor_char_boundary(room);
             self.output_bytes_dropped += (text.len() - kept) as u64;
             self.output_bytes = limits.output_bytes;
             if kept == 0 {
-                return None;
+                return Logged::Dropped;
             }
-            text.truncate(kept);
+            &text[..kept]
         } else {
             self.output_bytes += cost + overhead;
-        }
-        let kept = text.len();
+            text
+        };
         match self.output.last_mut() {
             Some(Output::Log { text: last, .. }) if joins => {
                 last.push('\n');
-                last.push_str(&text);
+                last.push_str(kept);
             }
-            _ => self.output.push(Output::Log { level, text }),
+            _ => self.output.push(Output::Log { level, text: kept.to_owned() }),
         }
-        Some(kept)
+        Logged::Kept(kept.len())
     }
 
     /// Stores a content block.

@@ -40,7 +40,8 @@ pub struct Limits {
     /// Maximum bytes of one call's result as JSON, of the run's value, and of everything that it
     /// emits together.
     pub result_bytes: usize,
-    /// Maximum bytes of printed output that are kept. Later output is counted and dropped.
+    /// Maximum bytes of printed output that are kept for the result. Later output is counted;
+    /// [`Script::on_output`](crate::Script::on_output) still hears it.
     pub output_bytes: usize,
     /// Timeout of one approval prompt. After it the call is refused.
     pub answer_time: Duration,

@@ -385,8 +385,8 @@ pub struct Usage {
     /// Bytes of all tool results that the script received. They would have gone to the model if it
     /// had called the tools itself.
     pub tool_result_bytes: u64,
-    /// Bytes of output beyond [`Limits::output_bytes`](crate::Limits::output_bytes), which were
-    /// dropped.
+    /// Bytes of output beyond [`Limits::output_bytes`](crate::Limits::output_bytes), which are not
+    /// in [`ExecuteResult::logs`].
     pub output_bytes_dropped: u64,
     /// Calls of a dry run that are not in [`ExecuteResult::planned_calls`].
     pub planned_calls_dropped: u64,

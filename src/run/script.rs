@@ -48,7 +48,11 @@ pub struct Script {
     pub(crate) default_scope: DefaultScope,
     pub(crate) client: Option<String>,
     pub(crate) cancel: Option<CancellationToken>,
+    /// Hears everything that the script prints.
     pub(crate) on_output: Option<OutputListener>,
+    /// Hears the part of it that is kept for the result. [`Limits::output_bytes`] and
+    /// [`Limits::result_bytes`] bound that.
+    pub(crate) on_kept_output: Option<KeptOutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
     pub(crate) on_call: Option<CallListener>,
 }
@@ -76,7 +80,8 @@ pub enum Language {
 }
 
 /// Called with each output entry when it is printed, on the script's own thread.
-pub(crate) type OutputListener = Arc<dyn Fn(&Output) + Send + Sync>;
+pub(crate) type OutputListener = Arc<dyn Fn(&Output, &CancellationToken) + Send + Sync>;
+pub(crate) type KeptOutputListener = Arc<dyn Fn(&Output) + Send + Sync>;
 
 /// Called with each progress report of a tool.
 pub(crate) type CallProgressListener = Arc<dyn Fn(&CallProgress) + Send + Sync>;
@@ -130,6 +135,7 @@ impl Script {
             client: None,
             cancel: None,
             on_output: None,
+            on_kept_output: None,
             on_progress: None,
             on_call: None,
         }
@@ -311,10 +317,25 @@ impl Script {
 
     /// Calls `listener` with each output entry when the script prints it.
     ///
+    /// It hears everything, also what is beyond [`Limits::output_bytes`] and so not kept for the
+    /// result: how much that is, only the time of the run bounds. A listener that stores entries
+    /// needs a bound of its own; the events of a [`Run`](crate::Run) are those that are kept.
+    ///
     /// It runs on the script's thread: a slow listener delays the script, but neither other runs
-    /// nor this run's deadline.
+    /// nor this run's deadline. One that waits uses [`on_output_with`](Self::on_output_with).
     #[must_use]
-    pub fn on_output(mut self, listener: impl Fn(&Output) + Send + Sync + 'static) -> Self {
+    pub fn on_output(self, listener: impl Fn(&Output) + Send + Sync + 'static) -> Self {
+        self.on_output_with(move |entry, _cancel| listener(entry))
+    }
+
+    /// As [`on_output`](Self::on_output), for a listener that waits, for example until a reader has
+    /// taken earlier output. The token is cancelled when the run has to end: the listener must
+    /// return soon after, or the run ends without its thread, which then counts as hung.
+    #[must_use]
+    pub fn on_output_with(
+        mut self,
+        listener: impl Fn(&Output, &CancellationToken) + Send + Sync + 'static,
+    ) -> Self {
         self.on_output = Some(Arc::new(listener));
         self
     }

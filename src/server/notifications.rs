@@ -90,7 +90,8 @@ impl RunNotifications {
         }
         if let Some(min) = wanted.log {
             let dropped = Arc::clone(&dropped);
-            script = script.on_output(move |entry| {
+            // What is printed beyond the limit of output is not sent either.
+            script.on_kept_output = Some(Arc::new(move |entry: &Output| {
                 let Output::Log { level, text } = entry else { return };
                 let severity = severity(*level);
                 if rank(severity) >= rank(min)
@@ -98,7 +99,7 @@ impl RunNotifications {
                 {
                     dropped.fetch_add(1, Ordering::Relaxed);
                 }
-            });
+            }));
         }
         let mut heartbeat = interval_at((Instant::now() + HEARTBEAT).into(), HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);

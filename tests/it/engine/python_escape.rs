@@ -619,9 +619,9 @@ async fn px_139_clocks() {
     assert_eq!(code, ErrorCode::RuntimeError);
 }
 
-/// A listener sees what is kept and no more, in the order in which it was printed, from every way out.
+/// A listener hears everything, also beyond what is kept, from every way out. Events are what is kept.
 #[tokio::test]
-async fn listeners_see_what_is_kept() {
+async fn listeners_hear_everything_and_events_are_what_is_kept() {
     let (executor, _) = executor().await;
     let seen = Arc::new(AtomicUsize::new(0));
     let source = "
@@ -637,11 +637,38 @@ return 1";
             }
         }
     });
-    let result = executor.run(script).await.unwrap();
+    let mut run = executor.start(script);
+    let mut events = run.events().unwrap();
+    let mut kept = 0;
+    while let Some(event) = events.next().await {
+        if let cx::RunEvent::Output(cx::Output::Log { text, .. }) = event {
+            kept += text.len() + 1;
+        }
+    }
+    let result = run.await.unwrap();
     assert_eq!(result.value(), Some(&json!(1)), "{}", result.to_json());
-    let seen = seen.load(Ordering::SeqCst);
-    assert!(seen > 9_000 && seen <= 10_001, "{seen}");
+    assert_eq!(seen.load(Ordering::SeqCst), 5_000 * 3 * 101);
+    assert!(kept > 9_000 && kept <= 10_001, "{kept}");
     assert!(result.usage.output_bytes_dropped > 5_000 * 3 * 100 - 10_000, "{:?}", result.usage);
+}
+
+/// A listener that waits is told when the run has to end, so that its thread is not taken for a hung one.
+#[tokio::test]
+async fn a_waiting_listener_is_told_of_the_end() {
+    let (executor, _) = executor().await;
+    for source in [Script::python("while True: print('x')"), Script::typescript("for (;;) console.log('x')")]
+    {
+        let script = source.limits(within(200)).on_output_with(|_, cancel| {
+            while !cancel.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let result = executor.run(script).await.unwrap();
+        assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout), "{}", result.to_json());
+        for language in [cx::Language::Python, cx::Language::TypeScript] {
+            assert_eq!(executor.pool_stats(language).hung, 0);
+        }
+    }
 }
 
 /// A listener that takes its time holds up its own run only, and that one no longer than its deadline and a little.
