@@ -9,7 +9,7 @@
 #[non_exhaustive]
 pub enum Error {
     /// The user's files that cx keeps cannot be read or written.
-    #[error("{what}: {source}")]
+    #[error("{what} cannot be read or written: {source}")]
     Files {
         /// The content of the files.
         what: &'static str,

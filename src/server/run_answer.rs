@@ -3,6 +3,7 @@
 
 use super::answer::draft::Draft;
 use super::answer::{self, Answer, INVALID_ARGUMENTS};
+use super::arguments::parameters::RunParameter;
 use super::shared::{Shared, with_sources};
 use crate::error::{Error, RuleList};
 use crate::run::result::{ErrorCode, ExecuteResult};
@@ -29,6 +30,10 @@ pub(crate) fn answer_run(
             let problem = format!("`allowedTools`: {problem}");
             return answer::refusal(format, INVALID_ARGUMENTS, &problem, None);
         }
+        Err(Error::InvalidOptions { option, problem }) => {
+            let problem = format!("`{}`: {problem}", parameter(option));
+            return answer::refusal(format, INVALID_ARGUMENTS, &problem, None);
+        }
         Err(Error::Closed) => {
             let code = ErrorCode::Cancelled.as_str();
             return answer::refusal(format, code, "the server is being stopped", None);
@@ -42,4 +47,14 @@ pub(crate) fn answer_run(
     let history = shared.executor.history().filter(|_| draft.leaves_out());
     let record = history.and_then(|history| history.keep(client, &result));
     draft.answer(format, record.as_deref())
+}
+
+/// The parameter that sets an option of a run, or the option if no client can set it.
+fn parameter(option: &'static str) -> &'static str {
+    match option {
+        "wall_time" => RunParameter::TimeoutMs.name(),
+        "tool_calls" => RunParameter::MaxToolCalls.name(),
+        "session" => RunParameter::Session.name(),
+        other => other,
+    }
 }

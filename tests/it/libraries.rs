@@ -114,13 +114,20 @@ const LIBRARIES: &[(&str, Users)] = &[
             "each has a fingerprint of its own: of code, of a server, of a token, of a file",
         ),
     ),
-    ("tempfile", One("engine/python/memory")),
+    (
+        "tempfile",
+        Several(
+            &["engine/python/memory", "bin/cx/document"],
+            "a memory image without a name, and a file that replaces another",
+        ),
+    ),
     ("rusqlite", One("storage/state")),
     ("jsonc-parser", One("config/document")),
     ("toml", One("config/document")),
     // The command.
     ("clap", One("bin/cx")),
     ("anyhow", One("bin/cx")),
+    ("anstream", One("bin/cx/terminal")),
     ("annotate-snippets", One("bin/cx/diagnostic")),
     ("humantime", Several(&["bin/cx", "config/reader"], "times on the command line and in files")),
     ("bytesize", One("bin/cx")),

@@ -1,6 +1,6 @@
 //! Command-line arguments, as close to the typed form as possible. No files are read here.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,11 +10,22 @@ use cx::Limits;
 
 /// Runs scripts that call the tools of MCP servers
 #[derive(Debug, Parser)]
-#[command(name = "cx", version, max_term_width = 100)]
+#[command(name = "cx", version, max_term_width = 100, after_help = EXIT_STATUSES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// The exit statuses of all commands, as `cx help` shows them.
+const EXIT_STATUSES: &str = "\
+Exit status:
+  0    success
+  1    the script failed, a confirmation was refused, or a server is signed out
+  2    usage or configuration error, or another failure of the command
+  3    a limit was exceeded, or stdout was not read in time
+  4    stdout could not be written
+  130  interrupted
+  141  the reader of stdout has closed it";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -24,7 +35,8 @@ pub(crate) enum Command {
     /// The returned value is printed last on stdout, as JSON.
     ///
     /// Exit status: 0 success, 1 the script failed, 2 usage or configuration error, 3 a limit was
-    /// exceeded, 130 interrupted.
+    /// exceeded or stdout was not read in time, 4 stdout could not be written, 130 interrupted, 141
+    /// the reader of stdout has closed it.
     Run(RunArguments),
 
     /// Serve MCP clients over stdin and stdout, or over HTTP
@@ -108,7 +120,8 @@ pub(crate) struct ScriptArguments {
     pub(crate) ask: Vec<String>,
 
     /// Maximum wall-clock time of a script, whatever a client requests [default: as configured, else
-    /// 30s, or up to 10m if a client requests it]
+    /// 30s, or up to 10m if a client requests it]. For `cx run` it bounds the wait for the reader of
+    /// stdout too
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
@@ -178,13 +191,23 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) format: AnswerFormat,
 
-    /// Serve over HTTP at this address, such as 127.0.0.1:8000; port 0 selects a free port. The
-    /// address is printed on stderr
-    #[arg(long, value_name = "ADDR")]
+    /// Serve over HTTP at this address, such as 127.0.0.1:8000 or localhost:8000; port 0 selects a
+    /// free port. The address is printed on stderr
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(crate) http: Option<SocketAddr>,
 
     #[command(flatten)]
     pub(crate) over_http: HttpArguments,
+}
+
+/// Reads an address with a port. `localhost` is the loopback address (RFC 6761); other names are not
+/// looked up, because what they mean can change.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.rsplit_once(':').filter(|(host, _)| host.eq_ignore_ascii_case("localhost"));
+    if let Some(port) = port.and_then(|(_, port)| port.parse().ok()) {
+        return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    }
+    text.parse().map_err(|_invalid| "expected an IP address or `localhost`, and a port".to_owned())
 }
 
 /// Arguments that only apply with `--http`.
@@ -311,9 +334,13 @@ pub(crate) enum StateCommand {
         #[arg(long, value_name = "HANDLE", conflicts_with = "all")]
         session: Option<String>,
 
-        /// Delete the state of all workspaces and sessions
+        /// Delete the state of all workspaces and sessions; asks for confirmation
         #[arg(long)]
         all: bool,
+
+        /// Do not ask for confirmation; needed for --all if stdin is not a terminal
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -427,7 +454,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     pub(crate) lang: Option<ScriptLanguage>,
 
-    /// The script's `input`; `inputs` in Python
+    /// The script's `input`; `inputs` in Python. `@-` reads it from stdin
     #[arg(long, value_name = "JSON|@FILE")]
     pub(crate) input: Option<String>,
 
@@ -442,7 +469,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Print the result as one JSON object, and nothing else
+    /// Print the result, or why the script could not be run, as one JSON object and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 

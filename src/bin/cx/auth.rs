@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use cx::McpServer;
 use cx::auth::{self, AuthStatus};
+use tokio::sync::oneshot;
 use url::Url;
 
 use crate::args::{AuthArguments, AuthCommand, AuthServer};
@@ -23,7 +24,7 @@ pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
             AuthCommand::Login { server, scope, no_browser } => login(&server, &scope, no_browser).await,
             AuthCommand::Logout { server } => {
                 auth::logout(&find(&server)?, &state_directory()?).await?;
-                output::print_text(&format!("signed out of {}", server.name));
+                output::print_text(&format!("signed out of {}", server.name))?;
                 Ok(ExitStatus::Success)
             }
             AuthCommand::Status { server } => status(&server).await,
@@ -33,15 +34,25 @@ pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
 
 async fn login(arguments: &AuthServer, scope: &[String], no_browser: bool) -> anyhow::Result<ExitStatus> {
     let server = find(arguments)?;
-    auth::login_for(&server, &state_directory()?, scope, |address| {
+    let (failed, printing) = oneshot::channel();
+    let directory = state_directory()?;
+    let login = auth::login_for(&server, &directory, scope, |address| {
         // Printed even if a browser opens, because it may open where the user does not see it.
-        output::print_text(&format!("open this address to sign in to {}:\n{address}", arguments.name));
+        let text = format!("open this address to sign in to {}:\n{address}", arguments.name);
+        if let Err(error) = output::print_text(&text) {
+            let _ = failed.send(error);
+            return;
+        }
         if !no_browser && let Err(error) = open::that_detached(address.as_str()) {
             diagnostic::print_warning(&format!("no browser could be opened: {error}"));
         }
-    })
-    .await?;
-    output::print_text(&format!("signed in to {}", arguments.name));
+    });
+    tokio::select! {
+        signed_in = login => signed_in?,
+        // Nobody can open an address that is not shown.
+        Ok(error) = printing => return Err(error.into()),
+    }
+    output::print_text(&format!("signed in to {}", arguments.name))?;
     Ok(ExitStatus::Success)
 }
 
@@ -50,15 +61,15 @@ async fn status(arguments: &AuthServer) -> anyhow::Result<ExitStatus> {
     let (text, status) = match auth::status(&find(arguments)?, &state_directory()?).await? {
         AuthStatus::SignedIn { renews: true, .. } => (format!("{name}: signed in"), ExitStatus::Success),
         AuthStatus::SignedIn { remaining: Some(remaining), .. } if remaining.is_zero() => {
-            (format!("{name}: the sign-in has expired"), ExitStatus::ScriptFailed)
+            (format!("{name}: the sign-in has expired"), ExitStatus::Failed)
         }
         AuthStatus::SignedIn { remaining: Some(remaining), .. } => {
             (format!("{name}: signed in for {}", humantime::format_duration(remaining)), ExitStatus::Success)
         }
         AuthStatus::SignedIn { .. } => (format!("{name}: signed in"), ExitStatus::Success),
-        _ => (format!("{name}: signed out"), ExitStatus::ScriptFailed),
+        _ => (format!("{name}: signed out"), ExitStatus::Failed),
     };
-    output::print_text(&text);
+    output::print_text(&text)?;
     Ok(status)
 }
 

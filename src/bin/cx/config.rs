@@ -16,14 +16,14 @@ use crate::{diagnostic, output, setup};
 /// What is wrong with the configuration.
 pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        ConfigCommand::Schema => output::print_text(CONFIG_SCHEMA),
+        ConfigCommand::Schema => output::print_text(CONFIG_SCHEMA)?,
         ConfigCommand::Show(ShowArguments { mcp_config, json }) => {
             let config = setup::load(mcp_config)?;
             if json {
-                output::print_json(&config.to_json().to_string());
+                output::print_json(&config.to_json().to_string())?;
             } else {
                 diagnostic::print_warnings(&config.warnings);
-                output::print_text(&render(&config));
+                output::print_text(&render(&config))?;
             }
         }
     }

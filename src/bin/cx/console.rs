@@ -5,18 +5,18 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use cx::{
     Approval, ApprovalRequest, CallProgress, CancellationToken, ElicitationAnswer, ElicitationMode,
     ElicitationRequest, Form, Output,
 };
-use parking_lot::Mutex;
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 use serde_json::{Map, Value};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::writer::Writer;
 use crate::{diagnostic, output, question};
 
 /// The controlling terminal of this process, even if its streams are redirected.
@@ -25,25 +25,18 @@ const TERMINAL: &str = "/dev/tty";
 /// Maximum bytes of an answer that are read. Users do not type more than a sentence.
 const MAX_ANSWER: usize = 1_000;
 
+/// How long a prompt waits for output of the script that was printed before it. Output that is not
+/// written by then, because its reader is slow, comes after the prompt.
+const MAX_OUTPUT_BEFORE: Duration = Duration::from_millis(500);
+
 /// The terminal side of one run.
 pub(crate) struct Console {
-    /// Cancels the run when stdout is closed.
-    cancel: CancellationToken,
-    reader_gone: AtomicBool,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    is_asking: bool,
-    /// Output that was produced while a prompt was open. It is bounded by the script's output
-    /// limit.
-    held: Vec<Output>,
+    writer: &'static Writer,
 }
 
 impl Console {
-    pub(crate) fn new(cancel: CancellationToken) -> Self {
-        Self { cancel, reader_gone: AtomicBool::new(false), state: Mutex::default() }
+    pub(crate) fn new(writer: &'static Writer) -> Self {
+        Self { writer }
     }
 
     /// Whether prompts can be shown: there is a terminal, and stdin or stderr is connected to it.
@@ -53,53 +46,31 @@ impl Console {
         (io::stdin().is_terminal() || io::stderr().is_terminal()) && open_terminal().is_ok()
     }
 
-    /// Prints a piece of output. While a prompt is open the output is held until the prompt is
-    /// answered; otherwise a script could print a forged prompt below the real one.
-    pub(crate) fn print(&self, entry: &Output) {
-        let mut state = self.state.lock();
-        if state.is_asking {
-            state.held.push(entry.clone());
-        } else {
-            self.print_now(entry);
-        }
-    }
-
-    fn print_now(&self, entry: &Output) {
-        if output::print_entry(entry).is_err() {
-            // The reader has closed stdout, so further output is not wanted.
-            self.reader_gone.store(true, Ordering::Relaxed);
-            self.cancel.cancel();
-        }
+    /// Prints a piece of output. While a prompt is open the output waits until the prompt is
+    /// answered, and the script with it when the queue is full; otherwise a script could print a
+    /// forged prompt below the real one.
+    pub(crate) fn print(&self, entry: &Output, cancel: &CancellationToken) {
+        output::print_entry(self.writer, entry, cancel);
     }
 
     /// Prints a call's progress, unless a prompt is open.
     pub(crate) fn print_progress(&self, progress: &CallProgress) {
-        let state = self.state.lock();
-        if !state.is_asking {
-            diagnostic::print_progress(progress);
-        }
+        diagnostic::print_progress(self.writer, progress);
     }
 
-    /// Prints the held output. When the run is over, its prompts are over too.
+    /// Prints the output that waits. When the run is over, its prompts are over too.
     pub(crate) fn release(&self) {
-        let mut state = self.state.lock();
-        state.is_asking = false;
-        for entry in std::mem::take(&mut state.held) {
-            self.print_now(&entry);
-        }
-    }
-
-    /// Whether stdout was closed before the script had printed everything.
-    pub(crate) fn is_reader_gone(&self) -> bool {
-        self.reader_gone.load(Ordering::Relaxed)
+        self.writer.resume();
     }
 
     /// Asks at the terminal for approval of one call. Any answer but a clear yes counts as no.
     /// Dropping the future withdraws the prompt.
     pub(crate) async fn ask(self: Arc<Self>, request: ApprovalRequest) -> Approval {
         let Some(terminal) = foreground_terminal() else { return Approval::Unavailable };
-        self.state.lock().is_asking = true;
-        let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_answered: false };
+        // Made first: it resumes the output however this ends.
+        let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_shown: false };
+        self.writer.pause(MAX_OUTPUT_BEFORE).await;
+        prompt.is_shown = true;
         let asked = async {
             write(&terminal, &render(&request)).await?;
             // Input typed before the prompt was shown is not an answer to it.
@@ -108,7 +79,7 @@ impl Console {
         };
         match asked.await {
             Ok(answer) => {
-                prompt.is_answered = true;
+                prompt.is_shown = false;
                 approval(&answer)
             }
             Err(_) => Approval::Unavailable,
@@ -118,8 +89,10 @@ impl Console {
     /// Asks a server's question at the terminal. Dropping the future withdraws it.
     pub(crate) async fn elicit(self: Arc<Self>, request: ElicitationRequest) -> ElicitationAnswer {
         let Some(terminal) = foreground_terminal() else { return ElicitationAnswer::Unavailable };
-        self.state.lock().is_asking = true;
-        let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_answered: false };
+        // Made first: it resumes the output however this ends.
+        let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_shown: false };
+        self.writer.pause(MAX_OUTPUT_BEFORE).await;
+        prompt.is_shown = true;
         let asked = async {
             write(&terminal, &question::opening(&request)).await?;
             // Input typed before the question was shown is not an answer to it.
@@ -136,7 +109,7 @@ impl Console {
         };
         match asked.await {
             Ok::<_, io::Error>(answer) => {
-                prompt.is_answered = true;
+                prompt.is_shown = false;
                 answer
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ElicitationAnswer::Cancel,
@@ -171,12 +144,13 @@ async fn fill_in(terminal: &AsyncFd<File>, form: &Form) -> io::Result<Map<String
 struct OpenPrompt<'a> {
     console: &'a Console,
     terminal: &'a AsyncFd<File>,
-    is_answered: bool,
+    /// Whether the terminal shows it, without an answer.
+    is_shown: bool,
 }
 
 impl Drop for OpenPrompt<'_> {
     fn drop(&mut self) {
-        if !self.is_answered {
+        if self.is_shown {
             // If the terminal cannot take the text at once, it is not being read.
             let _ = self.terminal.get_ref().write_all(b"\nprompt withdrawn\n");
         }

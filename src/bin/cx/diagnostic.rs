@@ -1,13 +1,20 @@
 //! Notes, warnings and errors for the user, on stderr. Errors look as those of compilers: message,
 //! location, caret, hint.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::fmt;
+use std::io::{self, IsTerminal as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use cx::{CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Progress, ReturnedShape, ScriptError};
+use serde_json::{Value, json};
 
+use crate::exit::ExitStatus;
+use crate::options;
+use crate::output::{self, OutputError};
+use crate::terminal;
 use crate::text::printable;
+use crate::writer::{self, Stream, Writer};
 
 /// Maximum number of tools of which [`print_script_error`] says what they returned.
 const MAX_RETURNED: usize = 10;
@@ -40,15 +47,19 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
     if let Some(stack) = error.stack.as_deref().and_then(frames) {
         group = group.element(Level::NOTE.message(format!("stack\n{}", printable(&stack))));
     }
-    if let Some(hint) = &error.hint {
-        group = group.element(Level::HELP.message(printable(hint)));
+    let option = options::of_limit(error.code).map(|option| format!("the limit is set with `{option}`"));
+    for help in error.hint.iter().chain(&option) {
+        group = group.element(Level::HELP.message(printable(help)));
     }
     for ReturnedShape { server, tool, shape, .. } in returned.iter().take(MAX_RETURNED) {
         group = group.element(Level::NOTE.message(printable(&format!("{server}.{tool} returned {shape}"))));
     }
-    let renderer = if io::stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
-    let text = renderer.decor_style(DecorStyle::Ascii).render(&[group]);
-    print_line(&text);
+    let renderer = if terminal::has_color(Stream::Stderr) { Renderer::styled() } else { Renderer::plain() };
+    let mut renderer = renderer.decor_style(DecorStyle::Ascii);
+    if let Some(width) = terminal::width(Stream::Stderr) {
+        renderer = renderer.term_width(width);
+    }
+    print_line(&renderer.render(&[group]));
 }
 
 /// Prints a warning.
@@ -61,13 +72,19 @@ pub(crate) fn print_note(text: &str) {
     print_line(&printable(text));
 }
 
-fn print_line(text: &str) {
+/// Prints the usage of the command, which is complete and may have colors.
+pub(crate) fn print_usage(text: &str) {
     // A closed stderr cannot be reported.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writer::write(Stream::Stderr, text);
 }
 
-/// Prints a call's progress.
-pub(crate) fn print_progress(call: &CallProgress) {
+fn print_line(text: &str) {
+    // A closed stderr cannot be reported.
+    let _ = writer::write(Stream::Stderr, &format!("{text}\n"));
+}
+
+/// Prints a call's progress, unless earlier output waits. The next report replaces it anyway.
+pub(crate) fn print_progress(writer: &Writer, call: &CallProgress) {
     let Progress { progress, total, message, .. } = &call.progress;
     let mut text = format!("{}.{}: {progress}", call.server, call.tool);
     if let Some(total) = total {
@@ -76,7 +93,7 @@ pub(crate) fn print_progress(call: &CallProgress) {
     if let Some(message) = message {
         text.push_str(&format!(", {message}"));
     }
-    print_note(&text);
+    writer.push_if_idle(Stream::Stderr, &format!("{}\n", printable(&text)));
 }
 
 /// Prints the calls that a dry run did not make.
@@ -96,11 +113,24 @@ pub(crate) fn print_planned_calls(result: &ExecuteResult) {
     print_note(&text);
 }
 
-/// Prints what a run used.
-pub(crate) fn print_stats(result: &ExecuteResult) {
+/// Warns that a result has only the beginning of what the script has printed.
+pub(crate) fn print_output_bound(result: &ExecuteResult) {
+    let dropped = result.usage.output_bytes_dropped;
+    if dropped > 0 {
+        print_warning(&format!(
+            "{dropped} bytes of output are not in the result, beyond `limits.maxOutputBytes`; without --json \
+             everything is printed"
+        ));
+    }
+}
+
+/// Prints what a run used. `is_streamed` says that everything it printed was shown, and not only
+/// what is kept.
+pub(crate) fn print_stats(result: &ExecuteResult, is_streamed: bool) {
     let usage = &result.usage;
     let value_bytes = result.value_json().map_or(0, |value| value.text().len());
-    let shown = value_bytes + result.printed().len();
+    let streamed = if is_streamed { usage.output_bytes_dropped } else { 0 };
+    let shown = (value_bytes + result.printed().len()) as u64 + streamed;
     let fuel = usage.fuel.map(|fuel| format!("; {fuel} units of fuel")).unwrap_or_default();
     let refused = match usage.tool_calls_refused {
         0 => String::new(),
@@ -111,7 +141,7 @@ pub(crate) fn print_stats(result: &ExecuteResult) {
          {:?} ({:?} CPU){fuel}",
         usage.tool_calls,
         usage.tool_result_bytes,
-        usage.tool_result_bytes.saturating_sub(shown as u64),
+        usage.tool_result_bytes.saturating_sub(shown),
         usage.wall_time,
         usage.cpu_time,
     ));
@@ -144,20 +174,94 @@ pub(crate) fn print_warnings(warnings: &[ConfigWarning]) {
     }
 }
 
-/// Prints a chain of causes, and a hint if there is one.
-pub(crate) fn print_chain(error: &anyhow::Error) {
-    let mut text = String::from("error");
-    for cause in error.chain() {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+/// A mistake of the arguments, or of what they name.
+#[derive(Debug)]
+pub(crate) struct InvalidArguments(anyhow::Error);
+
+/// Marks an error as a mistake of the arguments, for the code of its JSON form.
+pub(crate) fn invalid(error: anyhow::Error) -> anyhow::Error {
+    InvalidArguments(error).into()
+}
+
+/// All causes are part of the message, so there is no source.
+impl std::error::Error for InvalidArguments {}
+
+impl fmt::Display for InvalidArguments {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&message(&self.0))
     }
+}
+
+/// Reports why a command failed: on stderr, or with `--json` as an object on stdout. Returns the
+/// command's exit status.
+pub(crate) fn report(error: &anyhow::Error, is_json: bool) -> ExitStatus {
+    if let Some(error) = error.downcast_ref::<OutputError>() {
+        if !error.is_closed_pipe() {
+            print_note(&format!("error: {error}"));
+        }
+        return error.status();
+    }
+    let (message, hint) = (message(error), hint(error));
+    if is_json {
+        return print_failure(code(error), &message, hint);
+    }
+    let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    print_note(&format!("error: {message}{hint}"));
+    ExitStatus::Usage
+}
+
+/// Reports on stdout that nothing was run, in the form of a failed run. Returns the exit status.
+pub(crate) fn print_failure(code: &str, message: &str, hint: Option<&str>) -> ExitStatus {
+    let mut error = json!({ "code": code, "message": message });
+    if let (Some(hint), Value::Object(fields)) = (hint, &mut error) {
+        fields.insert("hint".to_owned(), hint.into());
+    }
+    match output::print_json(&json!({ "success": false, "error": error }).to_string()) {
+        Ok(()) => ExitStatus::Usage,
+        Err(error) => report(&error.into(), false),
+    }
+}
+
+/// The code of errors of arguments.
+pub(crate) const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
+
+/// The code in an error's JSON form.
+fn code(error: &anyhow::Error) -> &'static str {
+    let of_executor = error.downcast_ref::<cx::Error>();
+    if error.is::<cx::ConfigError>() || of_executor.is_some_and(|error| error.config_error().is_some()) {
+        "INVALID_CONFIGURATION"
+    } else if error.is::<InvalidArguments>() || of_executor.is_some_and(options::is_invalid) {
+        INVALID_ARGUMENTS
+    } else {
+        "FAILED"
+    }
+}
+
+/// What to do about it, if known.
+fn hint(error: &anyhow::Error) -> Option<&str> {
     let of_configuration = error.downcast_ref::<cx::ConfigError>().and_then(cx::ConfigError::hint);
     let of_executor = || error.downcast_ref::<cx::Error>()?.config_error()?.hint();
-    if let Some(hint) = of_configuration.or_else(of_executor) {
-        text.push_str("\nhint: ");
-        text.push_str(hint);
+    of_configuration.or_else(of_executor)
+}
+
+/// The chain of causes. Many errors have their cause in their text already, and it is not said
+/// again.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = match cause.downcast_ref::<cx::Error>() {
+            Some(error) => options::message(error),
+            None => cause.to_string(),
+        };
+        if text.contains(&cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause);
     }
-    print_note(&text);
+    text
 }
 
 /// The stack frames that led to the error, if there are more than the location that is shown

@@ -6,16 +6,20 @@ use cx::{ErrorCode, ExecuteResult};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ExitStatus {
-    /// The script returned.
+    /// The command did what it was told to; the script returned.
     Success = 0,
-    /// The script failed.
-    ScriptFailed = 1,
+    /// The script failed, a confirmation was refused, or a server is signed out.
+    Failed = 1,
     /// The arguments, the configuration or the script's file cannot be used.
     Usage = 2,
     /// A limit was exceeded.
     Limit = 3,
+    /// Stdout could not be written: for example, its disk is full.
+    Output = 4,
     /// Interrupted.
     Interrupted = 130,
+    /// The reader of stdout has closed it, as by SIGPIPE.
+    ClosedPipe = 141,
 }
 
 impl ExitStatus {
@@ -25,7 +29,7 @@ impl ExitStatus {
             None => Self::Success,
             Some(error) if error.code == ErrorCode::Cancelled => Self::Interrupted,
             Some(error) if error.code.is_limit() => Self::Limit,
-            Some(_) => Self::ScriptFailed,
+            Some(_) => Self::Failed,
         }
     }
 }

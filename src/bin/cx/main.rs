@@ -5,51 +5,92 @@ mod args;
 mod auth;
 mod cache;
 mod config;
+mod confirm;
 mod console;
 mod diagnostic;
+mod document;
 mod exit;
 mod http;
 mod logging;
+mod options;
 mod output;
 mod pins;
 mod question;
 mod run;
 mod serve;
 mod setup;
+mod source;
 mod state;
+mod terminal;
 mod text;
 mod tools;
 mod trust;
 mod types;
+mod writer;
+
+use std::env;
+use std::time::Duration;
 
 use clap::Parser as _;
 
 use crate::args::{Arguments, Command};
 use crate::exit::ExitStatus;
+use crate::output::OutputError;
+use crate::writer::Stream;
+
+/// How long the last output may take if its reader does not read. A run that was performed has
+/// waited for its reader already.
+const MAX_FLUSH: Duration = Duration::from_millis(200);
 
 fn main() {
     allocator::limit_arenas();
     let status = match Arguments::try_parse() {
-        Ok(arguments) => match arguments.command {
-            Command::Run(arguments) => run::run(arguments),
-            Command::Serve(arguments) => serve::run(arguments),
-            Command::Tools(command) => tools::run(command),
-            Command::Types(arguments) => types::run(&arguments),
-            Command::Cache(command) => cache::run(&command),
-            Command::State(command) => state::run(command),
-            Command::Auth(arguments) => auth::run(arguments),
-            Command::Config(command) => config::run(command),
-            Command::Trust(arguments) => trust::run(&arguments),
-        },
-        Err(error) => {
-            // `--help` and `--version` also arrive here and are not errors.
-            let status = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Success };
-            let _ = error.print();
-            Ok(status)
-        }
+        Ok(arguments) => perform(arguments.command),
+        Err(error) => return_usage(&error),
     };
-    exit::exit(status.unwrap_or_else(|error| {
-        diagnostic::print_chain(&error);
-        ExitStatus::Usage
-    }))
+    let mut status = status.unwrap_or_else(|error| diagnostic::report(&error, wants_json()));
+    // What a run printed before it failed, and why it did.
+    if let Some(error) = writer::flush(MAX_FLUSH) {
+        status = diagnostic::report(&OutputError::from(error).into(), false);
+        writer::flush(MAX_FLUSH);
+    }
+    exit::exit(status)
+}
+
+fn perform(command: Command) -> anyhow::Result<ExitStatus> {
+    match command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Tools(command) => tools::run(command),
+        Command::Types(arguments) => types::run(&arguments),
+        Command::Cache(command) => cache::run(&command),
+        Command::State(command) => state::run(command),
+        Command::Auth(arguments) => auth::run(arguments),
+        Command::Config(command) => config::run(command),
+        Command::Trust(arguments) => trust::run(&arguments),
+    }
+}
+
+/// Prints what the parser has to say: an error, or `--help` and `--version`, which are none.
+fn return_usage(error: &clap::Error) -> anyhow::Result<ExitStatus> {
+    if error.use_stderr() && wants_json() {
+        let text = error.render().to_string();
+        let text = text.trim().strip_prefix("error: ").unwrap_or(&text);
+        return Ok(diagnostic::print_failure(diagnostic::INVALID_ARGUMENTS, text, None));
+    }
+    let render = |stream| match terminal::has_color(stream) {
+        true => error.render().ansi().to_string(),
+        false => error.render().to_string(),
+    };
+    if error.use_stderr() {
+        diagnostic::print_usage(&render(Stream::Stderr));
+        return Ok(ExitStatus::Usage);
+    }
+    output::print_help(&render(Stream::Stdout))?;
+    Ok(ExitStatus::Success)
+}
+
+/// Whether `--json` is among the arguments, also among those that cannot be parsed.
+fn wants_json() -> bool {
+    env::args_os().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }

@@ -1,31 +1,87 @@
-//! The only module that writes to stdout.
+//! What commands print to stdout. A write that fails is an error: output is not lost without a word.
 
+use std::fmt;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _};
 use std::os::fd::AsFd as _;
 
-use cx::{Json, LogLevel, Output};
+use cx::{CancellationToken, Json, LogLevel, Output};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::diagnostic::print_note;
+use crate::exit::ExitStatus;
 use crate::text::printable;
+use crate::writer::{self, Stream, Writer};
 
-/// Prints a piece of a script's output as it is produced.
-///
-/// # Errors
-///
-/// If stdout is closed: its reader wants no more output.
-pub(crate) fn print_entry(entry: &Output) -> io::Result<()> {
-    match entry {
-        Output::Log { level: LogLevel::Warn | LogLevel::Error, text } => {
-            print_note(text);
-            Ok(())
+/// Maximum bytes of a script's line that are escaped and queued at once.
+const MAX_CHUNK: usize = 8 << 10;
+
+/// Stdout could not be written.
+#[derive(Debug)]
+pub(crate) struct OutputError(io::Error);
+
+impl OutputError {
+    pub(crate) fn status(&self) -> ExitStatus {
+        if self.is_closed_pipe() { ExitStatus::ClosedPipe } else { ExitStatus::Output }
+    }
+
+    /// Whether the reader has closed stdout, as `head` does. It knows why, so nothing is said.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.0.kind() == ErrorKind::BrokenPipe
+    }
+}
+
+impl From<io::Error> for OutputError {
+    fn from(error: io::Error) -> Self {
+        Self(error)
+    }
+}
+
+/// The system's error is part of the message, so there is no source.
+impl std::error::Error for OutputError {}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "failed to write to stdout: {}", self.0)
+    }
+}
+
+/// Prints a piece of a script's output as it is produced. Waits while earlier output is not read,
+/// until `cancel` is cancelled.
+pub(crate) fn print_entry(writer: &Writer, entry: &Output, cancel: &CancellationToken) {
+    let emitted;
+    let (stream, text) = match entry {
+        Output::Log { level: LogLevel::Warn | LogLevel::Error, text } => (Stream::Stderr, text),
+        Output::Log { text, .. } => (Stream::Stdout, text),
+        Output::Emit(block) => {
+            emitted = emitted_text(block);
+            (Stream::Stdout, &emitted)
         }
-        Output::Log { text, .. } => print_line(&printable(text)),
-        Output::Emit(block) => print_line(&printable(&emitted_text(block))),
         // The library and the command have the same version.
-        _ => Ok(()),
+        _ => return,
+    };
+    // In chunks: escaped text can be eight times as long as what the script printed.
+    let mut rest = text.as_str();
+    loop {
+        let mut end = rest.floor_char_boundary(MAX_CHUNK);
+        if end < rest.len() && rest.as_bytes().get(end) == Some(&b'\n') {
+            // The two characters of a line's end stay together.
+            end += 1;
+        }
+        let (chunk, more) = rest.split_at(end);
+        let line_end = if more.is_empty() { "\n" } else { "" };
+        let chunk = printable(&format!("{chunk}{line_end}"));
+        if !writer.push_or_wait(stream, &chunk, cancel) {
+            // A line of which nothing was printed counts as not printed: the script has ended there.
+            if rest.len() < text.len() && stream == Stream::Stdout {
+                writer.cut(rest.len());
+            }
+            return;
+        }
+        if more.is_empty() {
+            return;
+        }
+        rest = more;
     }
 }
 
@@ -33,8 +89,8 @@ pub(crate) fn print_entry(entry: &Output) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// If stdout is closed.
-pub(crate) fn print_value(value: &Json) -> io::Result<()> {
+/// If stdout cannot be written.
+pub(crate) fn print_value(value: &Json) -> Result<(), OutputError> {
     if !io::stdout().is_terminal() {
         return print_line(value.text());
     }
@@ -47,31 +103,35 @@ pub(crate) fn print_value(value: &Json) -> io::Result<()> {
     }
 }
 
-/// Prints the result of a script as one JSON text.
+/// Prints what a command has to say, as readable lines.
 ///
 /// # Errors
 ///
-/// If stdout is closed.
-pub(crate) fn print_result(json: &str) -> io::Result<()> {
+/// If stdout cannot be written.
+pub(crate) fn print_text(text: &str) -> Result<(), OutputError> {
+    print_line(printable(text).trim_end_matches('\n'))
+}
+
+/// Prints one JSON text.
+///
+/// # Errors
+///
+/// If stdout cannot be written.
+pub(crate) fn print_json(json: &str) -> Result<(), OutputError> {
     print_line(json)
 }
 
-/// Prints what a command has to say, as readable lines. A closed stdout is no failure: its reader
-/// wants no more output.
-pub(crate) fn print_text(text: &str) {
-    let _closed = print_line(printable(text).trim_end_matches('\n'));
+/// Prints text that is complete and may have colors.
+///
+/// # Errors
+///
+/// If stdout cannot be written.
+pub(crate) fn print_help(text: &str) -> Result<(), OutputError> {
+    Ok(writer::write(Stream::Stdout, text)?)
 }
 
-/// Prints what a command has to say, as compact JSON. A closed stdout is no failure.
-pub(crate) fn print_json(json: &str) {
-    let _closed = print_line(json);
-}
-
-fn print_line(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.write_all(b"\n")?;
-    stdout.flush()
+fn print_line(text: &str) -> Result<(), OutputError> {
+    Ok(writer::write(Stream::Stdout, &format!("{text}\n"))?)
 }
 
 /// Stdin and stdout for a protocol, without the standard library's buffers and locks, which the end

@@ -19,7 +19,7 @@ use crate::setup::tools_executor;
 pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
     let changes = tools_executor(source)?.tool_changes()?;
     if source.json {
-        print_json(&changes.iter().map(change_json).collect::<Value>().to_string());
+        print_json(&changes.iter().map(change_json).collect::<Value>().to_string())?;
         return Ok(ExitStatus::Success);
     }
     let mut text = String::new();
@@ -49,7 +49,7 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
     } else {
         text.push_str("pin with `cx tools accept SERVER.TOOL`, `cx tools accept SERVER` or `--all`\n");
     }
-    print_text(&text);
+    print_text(&text)?;
     Ok(ExitStatus::Success)
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyho
         for server in servers {
             executor.accept_tools(server, None)?;
         }
-        print_text(&format!("pinned {} definitions", changes.len()));
+        print_text(&format!("pinned {} definitions", changes.len()))?;
         return Ok(ExitStatus::Success);
     }
     for name in names {
@@ -90,7 +90,7 @@ pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyho
         if pinned == 0 {
             bail!("no tool or server `{name}` differs from its pinned definition; see `cx tools changed`");
         }
-        print_text(&format!("pinned {pinned} definitions of {name}"));
+        print_text(&format!("pinned {pinned} definitions of {name}"))?;
     }
     Ok(ExitStatus::Success)
 }

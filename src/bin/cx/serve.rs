@@ -1,5 +1,6 @@
 //! `cx serve`.
 
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -72,6 +73,11 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
             server.warm();
             server.serve_http(listener, options, &stop).await?
         } else {
+            if io::stdin().is_terminal() {
+                diagnostic::print_note(
+                    "waiting for a client on stdin: an MCP client starts this command itself; Ctrl-C ends it",
+                );
+            }
             let (input, output) = output::pipes().context("failed to open stdin and stdout")?;
             server.warm();
             server.serve(input, output, &stop).await

@@ -8,6 +8,7 @@ use cx::{StateScope, StateStore, StateUsage};
 use serde_json::{Value, json};
 
 use crate::args::StateCommand;
+use crate::confirm::confirm;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup;
@@ -16,7 +17,7 @@ use crate::setup;
 ///
 /// # Errors
 ///
-/// If the file cannot be used, or the handle is not valid.
+/// If the file cannot be used, the handle is not valid, or confirmation cannot be asked for.
 pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
     let store = setup::state_store(&setup::directories()?);
     let used = || format!("failed to use {}", store.path().display());
@@ -24,13 +25,18 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
         StateCommand::List { json } => {
             let usage = store.usage().with_context(used)?;
             if json {
-                print_json(&usage.iter().map(usage_json).collect::<Value>().to_string());
+                print_json(&usage.iter().map(usage_json).collect::<Value>().to_string())?;
             } else {
-                print_text(&render(&store, &usage));
+                print_text(&render(&store, &usage))?;
             }
         }
-        StateCommand::Clear { session, all } => {
+        StateCommand::Clear { session, all, yes } => {
             let (keys, whose) = if all {
+                let question = "Delete the state of all workspaces and sessions?";
+                if !yes && !confirm(question, "deletes all state")? {
+                    print_text("nothing was deleted")?;
+                    return Ok(ExitStatus::Failed);
+                }
                 (store.clear_all().with_context(used)?, "all workspaces and sessions".to_owned())
             } else {
                 let scope = match session {
@@ -41,7 +47,7 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
                 };
                 (store.clear(&scope).with_context(used)?, scope.to_string())
             };
-            print_text(&format!("deleted {keys} keys of {whose}"));
+            print_text(&format!("deleted {keys} keys of {whose}"))?;
         }
     }
     Ok(ExitStatus::Success)

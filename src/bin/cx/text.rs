@@ -3,16 +3,19 @@
 use std::fmt::Write as _;
 
 /// `text` with control characters escaped, which could move a terminal's cursor or change its
-/// title.
+/// title. The end of a line may be CR LF, as in CSV.
 ///
 /// Unlike the library's `visible`, this keeps zero-width characters: a script's output may have
 /// emoji and scripts that need them, and no decision depends on it.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
         // Bidirectional overrides change the order in which text is displayed.
         let hidden = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if (character.is_control() && !matches!(character, '\n' | '\t')) || hidden {
+        let ends_line = character == '\r' && characters.peek() == Some(&'\n');
+        let is_plain = matches!(character, '\n' | '\t') || ends_line;
+        if (character.is_control() && !is_plain) || hidden {
             let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
         } else {
             shown.push(character);

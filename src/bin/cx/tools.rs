@@ -11,9 +11,12 @@ use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::pins;
 use crate::setup::tools_executor;
+use crate::terminal;
+use crate::writer::Stream;
 
-/// Maximum characters of a description in a list.
+/// Maximum characters of a description in a list. On a narrow terminal fewer are shown.
 const MAX_DESCRIPTION: usize = 100;
+const MIN_DESCRIPTION: usize = 20;
 
 /// Lists, searches, shows, compares or pins tools.
 ///
@@ -41,7 +44,7 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
     if source.json {
         let tools = servers.iter().flat_map(|server| server.tools.iter().flatten());
         let tools: Vec<_> = tools.map(Tool::to_json).collect();
-        print_json(&serde_json::to_string(&tools)?);
+        print_json(&serde_json::to_string(&tools)?)?;
         return Ok(ExitStatus::Success);
     }
     let mut text = String::new();
@@ -59,7 +62,7 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
     if servers.is_empty() {
         text.push_str("no server is configured; see `cx config show`\n");
     }
-    print_text(&text);
+    print_text(&text)?;
     Ok(ExitStatus::Success)
 }
 
@@ -68,7 +71,7 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
     let tools = executor.search_known_tools(query, limit);
     if source.json {
         let tools: Vec<_> = tools.iter().map(Tool::to_json).collect();
-        print_json(&serde_json::to_string(&tools)?);
+        print_json(&serde_json::to_string(&tools)?)?;
     } else if tools.is_empty() {
         let unfetched = executor.known_tools().iter().filter(|server| server.tools.is_none()).count();
         let hint = if unfetched > 0 {
@@ -76,9 +79,9 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
         } else {
             String::new()
         };
-        print_text(&format!("nothing found{hint}"));
+        print_text(&format!("nothing found{hint}"))?;
     } else {
-        print_text(&table(&tools));
+        print_text(&table(&tools))?;
     }
     Ok(ExitStatus::Success)
 }
@@ -86,11 +89,16 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
 /// One line per tool: its path and the first line of its description.
 fn table(tools: &[Tool]) -> String {
     let width = tools.iter().map(|tool| tool.path().chars().count()).max().unwrap_or(0).min(40);
+    let max = match terminal::width(Stream::Stdout) {
+        // Two spaces before the path, two after it, and the ellipsis.
+        Some(columns) => columns.saturating_sub(width + 5).clamp(MIN_DESCRIPTION, MAX_DESCRIPTION),
+        None => MAX_DESCRIPTION,
+    };
     let mut text = String::new();
     for tool in tools {
         let description = tool.definition.description.as_deref().unwrap_or_default();
         let line = description.lines().next().unwrap_or_default();
-        let mut preview: String = line.chars().take(MAX_DESCRIPTION).collect();
+        let mut preview: String = line.chars().take(max).collect();
         if preview.len() < line.len() {
             preview.push('…');
         }
@@ -116,7 +124,7 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
         return Err(anyhow!("no tool `{name}` is known, by `server.tool` or `mcp__server__tool`; {hint}"));
     };
     if source.json {
-        print_json(tool.to_json().text());
+        print_json(tool.to_json().text())?;
         return Ok(ExitStatus::Success);
     }
     let mut text = format!("{}\n\n  {}\n", tool.path(), tool.signature);
@@ -138,7 +146,7 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
     if let Some(annotations) = &tool.definition.annotations {
         section(&mut text, "annotations, as the server declares them", annotations);
     }
-    print_text(&text);
+    print_text(&text)?;
     Ok(ExitStatus::Success)
 }
 

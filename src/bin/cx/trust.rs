@@ -1,7 +1,6 @@
 //! `cx trust`.
 
 use std::fmt::Write as _;
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -9,6 +8,7 @@ use cx::text::one_line;
 use cx::{TrustRequest, TrustStore};
 
 use crate::args::TrustArguments;
+use crate::confirm::confirm;
 use crate::exit::ExitStatus;
 use crate::{output, setup};
 
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
         if !was_trusted {
             bail!("`{}` is not trusted; `cx trust --list` lists the files that are", shown(path));
         }
-        output::print_text(&format!("no longer trusted: {}", shown(path)));
+        output::print_text(&format!("no longer trusted: {}", shown(path)))?;
         return Ok(ExitStatus::Success);
     }
     let Some(path) = &arguments.file else { bail!("a file is needed, or --list, or --revoke FILE") };
@@ -44,30 +44,15 @@ fn trust(store: &TrustStore, path: &Path, yes: bool) -> anyhow::Result<ExitStatu
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {line}");
     }
-    output::print_text(&text);
-    if !yes && !is_confirmed()? {
-        output::print_text("not trusted");
-        return Ok(ExitStatus::Success);
+    output::print_text(&text)?;
+    if !yes && !confirm("Trust this file with exactly this content?", "trusts the file")? {
+        output::print_text("not trusted")?;
+        return Ok(ExitStatus::Failed);
     }
     // What was shown is what is trusted: the file is not read again.
     store.trust(&request).context("failed to write the list of trusted files")?;
-    output::print_text("trusted, until the file changes");
+    output::print_text("trusted, until the file changes")?;
     Ok(ExitStatus::Success)
-}
-
-fn is_confirmed() -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        bail!(
-            "cannot ask for confirmation, because stdin is not a terminal; --yes trusts the file without it"
-        );
-    }
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "Trust this file with exactly this content? [y/N] ").context("failed to ask")?;
-    stderr.flush().context("failed to ask")?;
-    let mut answer = String::new();
-    // Users do not type more than a word.
-    io::stdin().lock().take(100).read_line(&mut answer).context("failed to read the answer")?;
-    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 fn list(store: &TrustStore) -> anyhow::Result<ExitStatus> {
@@ -78,7 +63,7 @@ fn list(store: &TrustStore) -> anyhow::Result<ExitStatus> {
         let _ = writeln!(text, "{}{state}", shown(&file.path));
     }
     if !files.is_empty() {
-        output::print_text(&text);
+        output::print_text(&text)?;
     }
     Ok(ExitStatus::Success)
 }

@@ -1,12 +1,10 @@
 //! `cx types`.
 
-use std::fs;
-
 use anyhow::Context as _;
 
 use crate::args::TypesArguments;
 use crate::exit::ExitStatus;
-use crate::{output, setup};
+use crate::{document, output, setup};
 
 /// Writes the declarations of the tools that scripts can call.
 ///
@@ -16,9 +14,10 @@ use crate::{output, setup};
 pub(crate) fn run(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
     let declarations = setup::tools_executor(&arguments.source)?.declarations();
     match &arguments.out {
-        None => output::print_text(&declarations),
+        None => output::print_text(&declarations)?,
         Some(path) => {
-            fs::write(path, declarations).with_context(|| format!("failed to write `{}`", path.display()))?;
+            let failed = || format!("failed to write `{}`", path.display());
+            document::replace(path, &declarations).with_context(failed)?;
         }
     }
     Ok(ExitStatus::Success)

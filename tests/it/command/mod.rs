@@ -6,5 +6,9 @@ mod cli;
 mod config;
 /// The demo.
 mod examples;
+/// What is printed, and what becomes of it.
+mod output;
 /// How clients are told about the server.
 mod setup;
+/// What the command does at a terminal.
+mod terminal;

@@ -223,7 +223,7 @@ fn a_person_sees_and_clears_what_is_kept() {
         client.value(TYPESCRIPT, json!({ "code": "await state.keys()", "session": "b" })),
         json!(["key"])
     );
-    cx(&client, &["state", "clear", "--all"]);
+    cx(&client, &["state", "clear", "--all", "--yes"]);
     assert_eq!(client.value(TYPESCRIPT, json!({ "code": "await state.keys()", "session": "b" })), json!([]));
     client.end();
 }

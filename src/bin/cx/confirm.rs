@@ -1,0 +1,26 @@
+//! Confirmation at the terminal, for commands that need one.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
+
+use anyhow::{Context as _, bail};
+use rustix::termios::{QueueSelector, tcflush};
+
+use crate::writer::{self, Stream};
+
+/// Asks a question that can be answered with yes. Any other answer, or none, is a no.
+///
+/// # Errors
+///
+/// If stdin is not a terminal; `without` says then what `--yes` does.
+pub(crate) fn confirm(question: &str, without: &str) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("cannot ask for confirmation, because stdin is not a terminal; --yes {without} without it");
+    }
+    writer::write(Stream::Stderr, &format!("{question} [y/N] ")).context("failed to ask")?;
+    // Input typed before the question was shown is not an answer to it.
+    tcflush(io::stdin(), QueueSelector::IFlush).context("failed to ask")?;
+    let mut answer = String::new();
+    // Users do not type more than a word.
+    io::stdin().lock().take(100).read_line(&mut answer).context("failed to read the answer")?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}

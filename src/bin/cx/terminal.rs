@@ -1,0 +1,32 @@
+//! What the terminal can show: colors and width.
+
+use std::io;
+use std::os::fd::AsFd as _;
+
+use anstream::{AutoStream, ColorChoice};
+use rustix::termios::tcgetwinsize;
+
+use crate::writer::Stream;
+
+/// Widths that are not believed: a terminal that nobody looks at can have any.
+const MIN_WIDTH: usize = 40;
+
+/// Whether the stream takes colors: if it is a terminal other than `TERM=dumb`, unless `NO_COLOR` is
+/// set or `CLICOLOR` is 0; always if `CLICOLOR_FORCE` is set.
+pub(crate) fn has_color(stream: Stream) -> bool {
+    let choice = match stream {
+        Stream::Stdout => AutoStream::choice(&io::stdout()),
+        Stream::Stderr => AutoStream::choice(&io::stderr()),
+    };
+    choice != ColorChoice::Never
+}
+
+/// The width of the stream's terminal in columns; `None` if it is none.
+pub(crate) fn width(stream: Stream) -> Option<usize> {
+    let size = match stream {
+        Stream::Stdout => tcgetwinsize(io::stdout().as_fd()),
+        Stream::Stderr => tcgetwinsize(io::stderr().as_fd()),
+    };
+    let columns = usize::from(size.ok()?.ws_col);
+    (columns > 0).then(|| columns.max(MIN_WIDTH))
+}

@@ -1,0 +1,354 @@
+//! Writes what a run prints to stdout and stderr, from a thread of its own.
+//!
+//! A write to a full pipe that nobody reads does not return. Neither the script's thread nor the
+//! one that handles signals may make it: the run could then not be stopped. Both streams go through
+//! one queue, because on a terminal their order matters.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::AsFd as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use cx::CancellationToken;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use tokio::sync::Notify;
+
+/// With more bytes than this in the queue, a script that prints waits. Larger than what a pipe
+/// holds, so that a reader that keeps up is always busy.
+const CAPACITY: usize = 256 << 10;
+
+/// Maximum bytes of one piece of the queue, which is written at once. Longer text is split.
+const MAX_PIECE: usize = 64 << 10;
+
+/// What a piece costs in addition to its bytes.
+const PIECE_OVERHEAD: usize = 64;
+
+/// How often a script that waits for the reader checks whether its run has to end.
+const CHECK: Duration = Duration::from_millis(10);
+
+/// How long a stream that is not blocking, because a program that shares it made it so, is left
+/// alone when it is full.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// How long the last words to stderr may take when stdout is not read. Both may be one pipe.
+const MAX_LAST_NOTE: Duration = Duration::from_millis(50);
+
+/// A standard stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// The queue of the process's output, and its thread's state.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    queue: Mutex<Queue>,
+    /// Signals that the queue or its state has changed.
+    changed: Condvar,
+    /// Signals that a piece was written.
+    written: Notify,
+    /// Bytes of the current piece of stdout that are not written yet.
+    in_flight: AtomicUsize,
+    /// Cancelled when stdout fails: a script whose output is lost must not go on.
+    on_failure: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    pieces: VecDeque<Piece>,
+    /// Cost of the pieces.
+    bytes: usize,
+    /// Number of pieces ever queued, and of those that are written or dropped.
+    queued: u64,
+    done: u64,
+    is_paused: bool,
+    /// Whether the reader was given up, so that nothing waits for it any more.
+    is_abandoned: bool,
+    /// Why stdout could not be written. Later output to it is dropped.
+    failure: Option<io::Error>,
+    has_failed: bool,
+    /// Bytes of a line whose beginning was queued and whose end was not.
+    cut: usize,
+}
+
+#[derive(Debug)]
+struct Piece {
+    stream: Stream,
+    bytes: Vec<u8>,
+}
+
+static WRITER: OnceLock<Writer> = OnceLock::new();
+
+/// Starts the thread. From then on everything that this process prints goes through it. `on_failure`
+/// is cancelled when stdout fails.
+///
+/// # Errors
+///
+/// If the system refuses the thread or the descriptors.
+pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Writer> {
+    let out = duplicate(Stream::Stdout).context("failed to open stdout")?;
+    let err = duplicate(Stream::Stderr).context("failed to open stderr")?;
+    let writer = WRITER.get_or_init(|| Writer {
+        queue: Mutex::default(),
+        changed: Condvar::new(),
+        written: Notify::new(),
+        in_flight: AtomicUsize::new(0),
+        on_failure,
+    });
+    // It ends with the process: it may hang in a write.
+    std::thread::Builder::new()
+        .name("cx-output".to_owned())
+        .spawn(move || writer.run(&out, &err))
+        .context("failed to start the thread of the output")?;
+    Ok(writer)
+}
+
+/// Writes all of `text`: to the queue if the thread was started, else at once. A failure of stderr
+/// cannot be reported, and one of the queue is reported by [`Writer::finish`].
+///
+/// # Errors
+///
+/// Those of a write to stdout.
+pub(crate) fn write(stream: Stream, text: &str) -> io::Result<()> {
+    if let Some(writer) = WRITER.get() {
+        writer.push(stream, text);
+        return Ok(());
+    }
+    let written = duplicate(stream).and_then(|file| write_all(&file, text.as_bytes(), |_| ()));
+    if stream == Stream::Stderr { Ok(()) } else { written }
+}
+
+/// Waits for at most `max_wait` until everything in the queue is written, if there is one. Returns
+/// why stdout could not be written.
+pub(crate) fn flush(max_wait: Duration) -> Option<io::Error> {
+    let writer = WRITER.get()?;
+    let deadline = Instant::now() + max_wait;
+    let mut queue = writer.queue.lock();
+    queue.is_paused = false;
+    while queue.done < queue.queued && !queue.is_abandoned && Instant::now() < deadline {
+        writer.changed.notify_all();
+        writer.changed.wait_for(&mut queue, CHECK);
+    }
+    queue.failure.take()
+}
+
+impl Writer {
+    /// Queues text of the command itself, however long: it is in memory anyway, and who prints it
+    /// must not wait.
+    fn push(&self, stream: Stream, text: &str) {
+        let mut queue = self.queue.lock();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, more) = rest.split_at(rest.floor_char_boundary(MAX_PIECE));
+            queue.push(stream, piece);
+            rest = more;
+        }
+        drop(queue);
+        self.changed.notify_all();
+    }
+
+    /// Queues text that can be lost, such as a report of progress, unless others wait already.
+    pub(crate) fn push_if_idle(&self, stream: Stream, text: &str) {
+        let is_busy = {
+            let queue = self.queue.lock();
+            queue.is_paused || queue.bytes >= CAPACITY
+        };
+        if !is_busy {
+            self.push(stream, text);
+        }
+    }
+
+    /// Queues a piece of a script's output of at most [`MAX_PIECE`] bytes. Waits while the queue is
+    /// full, until `cancel` is cancelled. Returns whether it was queued.
+    pub(crate) fn push_or_wait(&self, stream: Stream, text: &str, cancel: &CancellationToken) -> bool {
+        let mut queue = self.queue.lock();
+        while queue.bytes >= CAPACITY && !cancel.is_cancelled() {
+            self.changed.wait_for(&mut queue, CHECK);
+        }
+        let is_taken = queue.bytes < CAPACITY;
+        if is_taken {
+            queue.push(stream, text);
+        }
+        drop(queue);
+        self.changed.notify_all();
+        is_taken
+    }
+
+    /// Counts the end of a line that cannot be queued, because the run has to end.
+    pub(crate) fn cut(&self, bytes: usize) {
+        self.queue.lock().cut += bytes;
+    }
+
+    /// Writes nothing more until [`resume`](Self::resume), so that nothing appears below a prompt.
+    /// Before that, waits for at most `max_wait` until everything that was queued is written.
+    pub(crate) async fn pause(&self, max_wait: Duration) {
+        let until = self.queue.lock().queued;
+        let _late = tokio::time::timeout(max_wait, self.wait_written(until)).await;
+        self.queue.lock().is_paused = true;
+        // What the thread has begun meanwhile is above the prompt too.
+        let begun = self.queue.lock().begun();
+        let _late = tokio::time::timeout(max_wait, self.wait_written(begun)).await;
+    }
+
+    pub(crate) fn resume(&self) {
+        self.queue.lock().is_paused = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits until everything that was queued is written, or stdout has failed. The queue must not
+    /// be paused.
+    pub(crate) async fn finish(&self) {
+        let until = self.queue.lock().queued;
+        self.wait_written(until).await;
+    }
+
+    async fn wait_written(&self, until: u64) {
+        loop {
+            // Made before the check, so that it hears of what happens after that.
+            let written = self.written.notified();
+            if self.queue.lock().done >= until {
+                return;
+            }
+            written.await;
+        }
+    }
+
+    /// Why stdout could not be written.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        self.queue.lock().failure.take()
+    }
+
+    /// Bytes for stdout that are not written yet.
+    pub(crate) fn unwritten(&self) -> usize {
+        let queue = self.queue.lock();
+        let waiting = queue.pieces.iter().filter(|piece| piece.stream == Stream::Stdout);
+        let waiting: usize = waiting.map(|piece| piece.bytes.len()).sum();
+        waiting + queue.cut + self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Gives up the reader: writes what waits for stderr, and a note, past the thread that may hang
+    /// in a write to stdout. Stderr may be the same pipe, so this takes a moment at most.
+    pub(crate) fn abandon(&self, note: &str) {
+        let mut text: Vec<u8> = Vec::new();
+        {
+            let mut queue = self.queue.lock();
+            queue.is_abandoned = true;
+            for piece in std::mem::take(&mut queue.pieces) {
+                if piece.stream == Stream::Stderr {
+                    text.extend(piece.bytes);
+                }
+            }
+        }
+        text.extend(note.as_bytes());
+        let (done, wait) = mpsc::channel();
+        let _refused = std::thread::Builder::new().name("cx-last-note".to_owned()).spawn(move || {
+            let written = duplicate(Stream::Stderr).and_then(|file| write_all(&file, &text, |_| ()));
+            let _gone = done.send(written);
+        });
+        let _late = wait.recv_timeout(MAX_LAST_NOTE);
+    }
+
+    /// The thread.
+    fn run(&self, out: &File, err: &File) {
+        let mut queue = self.queue.lock();
+        loop {
+            let Some(piece) = queue.next() else {
+                self.changed.wait(&mut queue);
+                continue;
+            };
+            // Those that wait for space.
+            self.changed.notify_all();
+            let written = MutexGuard::unlocked(&mut queue, || match piece.stream {
+                Stream::Stdout => {
+                    let left = |bytes| self.in_flight.store(bytes, Ordering::Relaxed);
+                    let written = write_all(out, &piece.bytes, left);
+                    left(0);
+                    written
+                }
+                Stream::Stderr => write_all(err, &piece.bytes, |_| ()).or(Ok(())),
+            });
+            queue.done += 1;
+            if let Err(error) = written
+                && !queue.has_failed
+            {
+                queue.failure = Some(error);
+                queue.has_failed = true;
+                queue.drop_stdout();
+                self.on_failure.cancel();
+            }
+            self.written.notify_waiters();
+        }
+    }
+}
+
+impl Queue {
+    fn push(&mut self, stream: Stream, text: &str) {
+        if self.has_failed && stream == Stream::Stdout {
+            return;
+        }
+        match self.pieces.back_mut() {
+            Some(last) if last.stream == stream && last.bytes.len() + text.len() <= MAX_PIECE => {
+                last.bytes.extend_from_slice(text.as_bytes());
+                self.bytes += text.len();
+            }
+            _ => {
+                self.pieces.push_back(Piece { stream, bytes: text.as_bytes().to_vec() });
+                self.bytes += text.len() + PIECE_OVERHEAD;
+                self.queued += 1;
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<Piece> {
+        if self.is_paused {
+            return None;
+        }
+        let piece = self.pieces.pop_front()?;
+        self.bytes -= piece.bytes.len() + PIECE_OVERHEAD;
+        Some(piece)
+    }
+
+    /// Number of pieces that were taken out of the queue.
+    fn begun(&self) -> u64 {
+        self.queued - self.pieces.len() as u64
+    }
+
+    fn drop_stdout(&mut self) {
+        let before = self.pieces.len();
+        self.pieces.retain(|piece| piece.stream != Stream::Stdout);
+        self.done += (before - self.pieces.len()) as u64;
+        self.bytes = self.pieces.iter().map(|piece| piece.bytes.len() + PIECE_OVERHEAD).sum();
+    }
+}
+
+/// The stream without the standard library's buffer and lock. Whoever holds that lock in a write
+/// that hangs would stop all others.
+fn duplicate(stream: Stream) -> io::Result<File> {
+    let descriptor = match stream {
+        Stream::Stdout => io::stdout().as_fd().try_clone_to_owned(),
+        Stream::Stderr => io::stderr().as_fd().try_clone_to_owned(),
+    };
+    Ok(File::from(descriptor?))
+}
+
+/// Writes everything, and tells after each write how many bytes are left.
+fn write_all(mut file: &File, bytes: &[u8], left: impl Fn(usize)) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        left(rest.len());
+        match file.write(rest) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(RETRY),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

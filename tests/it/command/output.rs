@@ -1,0 +1,399 @@
+//! What the command prints is written, or it says that it is not; and a reader that does not read stops nothing.
+
+use std::fs::{self, File};
+use std::io::{PipeReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::support::stopwatch::{LATE, Stopwatch};
+
+const ENDLESS: &str = "for (;;) console.log('x'.repeat(100))";
+
+/// More than a pipe and the queue of the command hold.
+const MEGABYTE_OF_OUTPUT: &str = "console.log('x'.repeat(1_000_000)); return 1";
+
+fn cx(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+    command
+        .args(arguments)
+        .current_dir(home)
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", std::env::var("PATH").unwrap_or_default())
+        .stdin(Stdio::null());
+    command
+}
+
+fn output_of(arguments: &[&str]) -> Output {
+    let home = tempfile::tempdir().unwrap();
+    cx(home.path(), arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Each command, and each way to print.
+const COMMANDS: &[&[&str]] = &[
+    &["--help"],
+    &["--version"],
+    &["help", "run"],
+    &["run", "-e", "console.log(1)"],
+    &["run", "-e", "return 1"],
+    &["run", "-e", "return 1", "--json"],
+    &["run", "-e", "return 1", "--unknown", "--json"],
+    &["tools", "list"],
+    &["tools", "list", "--json"],
+    &["tools", "search", "x"],
+    &["tools", "changed"],
+    &["types"],
+    &["cache", "clear"],
+    &["state", "list"],
+    &["state", "list", "--json"],
+    &["state", "clear"],
+    &["config", "show"],
+    &["config", "show", "--json"],
+    &["config", "schema"],
+];
+
+#[test]
+fn a_full_stdout_is_an_error_of_every_command() {
+    let home = tempfile::tempdir().unwrap();
+    for arguments in COMMANDS {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = cx(home.path(), arguments).stdout(full).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {said}");
+        assert_eq!(said, "error: failed to write to stdout: No space left on device (os error 28)\n");
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_every_command_quietly() {
+    let home = tempfile::tempdir().unwrap();
+    for arguments in COMMANDS {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = cx(home.path(), arguments).stdout(writer).output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(141), String::new()), "{arguments:?}");
+    }
+}
+
+/// Beyond the limit of what is kept, from both languages, in the order in which it was printed.
+#[test]
+fn everything_that_is_printed_is_written() {
+    let rows = "for (let i = 0; i < 40_000; i++) console.log(`row ${i}`, 'x'.repeat(90)); return 'end'";
+    let python = "for i in range(40_000): print('row', i, 'x' * 90)\nreturn 'end'";
+    for (language, source) in [("ts", rows), ("py", python)] {
+        let home = tempfile::tempdir().unwrap();
+        let mut command = cx(home.path(), &["run", "--lang", language, "-e", source, "--stats"]);
+        let output = command.env("XDG_CACHE_HOME", crate::support::python_cache()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let printed = text(&output.stdout);
+        let wanted = (0..40_000).map(|i| format!("row {i} {}\n", "x".repeat(90)));
+        let wanted: String = wanted.chain(["\"end\"\n".to_owned()]).collect();
+        assert!(printed == wanted, "{} bytes of {}", printed.len(), wanted.len());
+        // Those of the value, and each line without its end.
+        let came_out = format!("; {} bytes came out", printed.len() - 40_000 - 1);
+        let said = text(&output.stderr);
+        assert!(said.contains(" bytes came out"), "{said} {came_out}");
+    }
+    // One line that is longer than any queue, and one that ends as lines of CSV do.
+    let output =
+        output_of(&["run", "-e", "console.log('ä'.repeat(2_000_000)); console.log('a\\r\\nb\\r\\x1b\\r')"]);
+    assert!(text(&output.stdout) == format!("{}\na\r\nb\\u{{d}}\\u{{1b}}\r\nnull\n", "ä".repeat(2_000_000)));
+}
+
+#[test]
+fn a_result_says_that_it_has_not_all_output() {
+    let output = output_of(&["run", "-e", "console.log('x'.repeat(2_000_000))", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["output"].as_str().unwrap().len(), 1 << 20);
+    assert_eq!(report["outputBytesDropped"], 2_000_000 - (1 << 20));
+    let said = text(&output.stderr);
+    assert!(said.starts_with("warning: 951424 bytes of output are not in the result"), "{said}");
+}
+
+/// A run whose stdout is a pipe that nobody reads.
+struct Stalled {
+    child: Child,
+    _reader: PipeReader,
+    _home: tempfile::TempDir,
+}
+
+impl Stalled {
+    /// `with_stderr`: both streams are that pipe.
+    fn start(arguments: &[&str], with_stderr: bool) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut command = cx(home.path(), arguments);
+        command.stderr(if with_stderr { writer.try_clone().unwrap().into() } else { Stdio::piped() });
+        let child = command.stdout(writer).spawn().unwrap();
+        Self { child, _reader: reader, _home: home }
+    }
+
+    /// Waits until the pipe is full: its writer is blocked.
+    fn wait_until_full(&self) {
+        let threads = format!("/proc/{}/task", self.child.id());
+        let is_blocked = || {
+            fs::read_dir(&threads).unwrap().flatten().any(|thread| {
+                let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+                read("comm").trim() == "cx-output" && read("wchan").contains("pipe_write")
+            })
+        };
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while !is_blocked() && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Where the system does not say in what a thread waits, the time has to do.
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            stderr.read_to_string(&mut said).unwrap();
+        }
+        (status.code(), said)
+    }
+}
+
+#[test]
+fn a_reader_that_stalls_does_not_outlast_the_timeout() {
+    let flood = "for (;;) console.error('x'.repeat(100))";
+    for (source, with_stderr) in
+        [(ENDLESS, false), (ENDLESS, true), (flood, true), (MEGABYTE_OF_OUTPUT, false)]
+    {
+        let stopwatch = Stopwatch::start();
+        let (status, said) = Stalled::start(&["run", "-e", source, "--timeout", "2s"], with_stderr).end();
+        stopwatch.promise(Duration::from_secs(2) + LATE, "the end of a run whose output is not read");
+        assert_eq!(status, Some(3), "{source}: {said}");
+        let is_told = said.contains("error[TIMEOUT]") && said.contains(" bytes of output were not written");
+        assert!(with_stderr || is_told, "{said}");
+    }
+    // The result itself, which is written when the script has ended.
+    let stopwatch = Stopwatch::start();
+    let arguments = ["run", "-e", "return 'x'.repeat(1_000_000)", "--timeout", "2s", "--json"];
+    let (status, said) = Stalled::start(&arguments, false).end();
+    stopwatch.promise(Duration::from_secs(2) + LATE, "the end of a run whose result is not read");
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains(" bytes of output were not written: stdout is not read"), "{said}");
+}
+
+#[test]
+fn a_reader_that_stalls_does_not_outlast_a_signal() {
+    let result = "return 'x'.repeat(1_000_000)";
+    for (signal, source, with_stderr) in [
+        (Signal::INT, ENDLESS, false),
+        (Signal::TERM, ENDLESS, true),
+        (Signal::INT, result, false),
+        (Signal::TERM, MEGABYTE_OF_OUTPUT, true),
+    ] {
+        let stalled = Stalled::start(&["run", "-e", source, "--timeout", "100s"], with_stderr);
+        stalled.wait_until_full();
+        let stopwatch = Stopwatch::start();
+        kill_process(Pid::from_child(&stalled.child), signal).unwrap();
+        let (status, said) = stalled.end();
+        stopwatch.promise(LATE, "the end of an interrupted run whose output is not read");
+        assert_eq!(status, Some(130), "{source}: {said}");
+        assert!(with_stderr || said.contains(" bytes of output were not written"), "{said}");
+    }
+}
+
+/// The script waits for the reader: what it prints is not stored.
+#[test]
+fn a_reader_that_stalls_costs_no_memory() {
+    let peak = |source: &str| {
+        let stalled = Stalled::start(&["run", "-e", source, "--timeout", "60s"], false);
+        stalled.wait_until_full();
+        std::thread::sleep(Duration::from_millis(1_500));
+        let status = fs::read_to_string(format!("/proc/{}/status", stalled.child.id())).unwrap();
+        kill_process(Pid::from_child(&stalled.child), Signal::INT).unwrap();
+        stalled.end();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+    };
+    let ordinary = peak(MEGABYTE_OF_OUTPUT);
+    let hostile =
+        peak("const line = 'x'.repeat(1_000_000); for (;;) { console.log(line); console.error('\\x1b') }");
+    assert!(hostile < ordinary + 48, "{hostile} MB, and {ordinary} MB of an ordinary run");
+}
+
+/// A reader that reads late gets everything: without `--timeout` the time of a run is that of its script.
+#[test]
+fn a_slow_reader_gets_everything() {
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("slow.ts");
+    fs::write(&script, MEGABYTE_OF_OUTPUT.replace("1_000_000", "200_000")).unwrap();
+    let mut command = cx(home.path(), &["run", "slow.ts"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let mut printed = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    assert_eq!(printed, format!("{}\n1\n", "x".repeat(200_000)));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// A pipe that another program has made non-blocking is no failure.
+#[test]
+fn a_stdout_that_does_not_block_is_written() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
+    rustix::fs::fcntl_setfl(&writer, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+    let mut command = cx(home.path(), &["run", "-e", MEGABYTE_OF_OUTPUT]);
+    let mut child = command.stdout(writer).spawn().unwrap();
+    drop(command);
+    std::thread::sleep(Duration::from_millis(500));
+    let mut printed = String::new();
+    reader.read_to_string(&mut printed).unwrap();
+    assert_eq!(printed.len(), 1_000_000 + 1 + 2);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn failures_before_a_run_are_json_too() {
+    let check = |arguments: &[&str], code: &str, words: &str| {
+        let output = output_of(arguments);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), String::new()), "{arguments:?}");
+        let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let message = report["error"]["message"].take();
+        assert!(message.as_str().is_some_and(|message| message.contains(words)), "{arguments:?}: {message}");
+        assert_eq!(report["success"], json!(false));
+        assert_eq!(report["error"]["code"], code, "{arguments:?}: {message}");
+    };
+    let arguments = "INVALID_ARGUMENTS";
+    check(&["run", "--json"], arguments, "<FILE|--eval <CODE>>");
+    check(&["run", "-e", "1", "--json", "--timeout", "soon"], arguments, "invalid value 'soon'");
+    check(&["tools", "search", "--json"], arguments, "<WORDS>...");
+    check(&["run", "missing.ts", "--json"], arguments, "`missing.ts`: No such file");
+    check(&["run", "-e", "1", "--input", "{", "--json"], arguments, "--input is not JSON");
+    check(
+        &["run", "-e", "1", "--timeout", "11m", "--json"],
+        arguments,
+        "invalid `--timeout`: must be between",
+    );
+    check(&["run", "-e", "1", "--memory", "1", "--json"], arguments, "invalid `--memory`: must be between");
+    check(&["run", "-e", "1", "--ask", "x", "--json"], arguments, "invalid `--ask`: expected");
+    check(&["run", "-e", "1", "--fuel", "5", "--json"], arguments, "--fuel is for Python only");
+    let configuration = "INVALID_CONFIGURATION";
+    check(
+        &["run", "-e", "1", "--mcp-config", "missing.json", "--json"],
+        configuration,
+        "missing.json: failed to",
+    );
+    check(&["tools", "list", "--mcp-config", "missing.json", "--json"], configuration, "missing.json");
+    check(&["config", "show", "--mcp-config", "missing.json", "--json"], configuration, "missing.json");
+    check(&["tools", "show", "x.y", "--json"], "FAILED", "no tool `x.y` is known");
+    // What comes after `--` is no option.
+    let output = output_of(&["tools", "search", "--unknown", "--", "--json"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+}
+
+/// A cause that is in the text of its effect already is said once.
+#[test]
+fn errors_say_each_thing_once() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join(".cache")).unwrap();
+    fs::write(home.path().join(".cache/cx"), "").unwrap();
+    let output = cx(home.path(), &["cache", "clear"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert_eq!(said, "error: the cache cannot be read or written: Not a directory (os error 20)\n");
+}
+
+#[test]
+fn a_declaration_file_is_replaced_or_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("cx.d.ts");
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&path, home.path().join("link.d.ts")).unwrap();
+    // A file may have no byte, which is what a full disk comes to.
+    let limited = format!("ulimit -f 0; trap '' XFSZ; exec {} types --out cx.d.ts", env!("CARGO_BIN_EXE_cx"));
+    let output =
+        Command::new("sh").args(["-c", &limited]).current_dir(home.path()).env("HOME", home.path()).output();
+    let said = text(&output.unwrap().stderr);
+    assert!(said.contains("failed to write `cx.d.ts`: File too large"), "{said}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(cx(home.path(), &["types", "--out", "link.d.ts"]).status().unwrap().code(), Some(0));
+    let new = fs::read_to_string(&path).unwrap();
+    assert!(new.contains("declare"), "{new}");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    let names: Vec<_> = fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_str().unwrap().starts_with(".cx-new-")), "{names:?}");
+    // A device is written to, and its directory is not.
+    let output = cx(home.path(), &["types", "--out", "/dev/full"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("failed to write `/dev/full`"));
+    assert_eq!(cx(home.path(), &["types", "--out", "/dev/null"]).status().unwrap().code(), Some(0));
+}
+
+#[test]
+fn input_and_scripts_come_as_people_have_them() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("A.PY"), b"\xef\xbb\xbfreturn [inputs, 1 // 1]\n").unwrap();
+    fs::write(home.path().join("b.Ts"), b"\xef\xbb\xbfconst a: number = input; return a").unwrap();
+    fs::write(home.path().join("input.json"), b"\xef\xbb\xbf7").unwrap();
+    let run = |arguments: &[&str], stdin: &str| {
+        let mut command = cx(home.path(), arguments);
+        command.env("XDG_CACHE_HOME", crate::support::python_cache());
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        // A command that fails before it reads has closed its stdin.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let is = |value: &str| (Some(0), format!("{value}\n"), String::new());
+    assert_eq!(run(&["run", "A.PY", "--input", "@input.json"], ""), is("[7,1]"));
+    assert_eq!(run(&["run", "b.Ts", "--input", "@input.json"], ""), is("7"));
+    assert_eq!(run(&["run", "b.Ts", "--input", "@-"], "\u{feff}8"), is("8"));
+    let (status, _, said) = run(&["run", "-", "--input", "@-"], "1");
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("not both"), "{said}");
+}
+
+#[test]
+fn localhost_is_an_address() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = cx(home.path(), &["serve", "--http", "localhost:0"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 27];
+    child.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
+    assert_eq!(text(&said), "listening on http://127.0.0");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    for wrong in ["example.com:80", "localhost", "localhost:x", "8000"] {
+        assert_eq!(output_of(&["serve", "--http", wrong]).status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn all_state_is_not_cleared_without_a_word() {
+    let output = output_of(&["state", "clear", "--all"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("stdin is not a terminal; --yes deletes all state without it"), "{said}");
+    assert_eq!(output_of(&["state", "clear", "--all", "--yes"]).status.code(), Some(0));
+}
+
+/// `cx help` and the page about the command say the same of every status.
+#[test]
+fn the_exit_statuses_are_documented() {
+    let help = text(&output_of(&["help"]).stdout);
+    let statuses = help.split("Exit status:").nth(1).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/command.md")).unwrap();
+    for status in ["0", "1", "2", "3", "4", "130", "141"] {
+        assert!(
+            statuses.lines().any(|line| line.split_whitespace().next() == Some(status)),
+            "{status}: {help}"
+        );
+        assert!(page.contains(&format!("\n| {status} | ")), "{status}");
+    }
+}

@@ -1,0 +1,98 @@
+//! The command at a terminal: colors, widths, and what it waits for.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What is on the screen of a terminal when a shell has run `line` there, in which `cx` is the command, and somebody
+/// has typed `answer` where asked; and the exit status.
+fn screen(home: &Path, answer: &str, line: &str) -> (String, Option<i32>) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");
+    let binaries = Path::new(env!("CARGO_BIN_EXE_cx")).parent().unwrap().display().to_string();
+    let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
+    let output = Command::new("python3")
+        .arg(script)
+        .args([answer, "sh", "-c", line])
+        .current_dir(home)
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", path)
+        .env("TERM", "xterm-256color")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    (String::from_utf8_lossy(&output.stdout).replace('\r', ""), output.status.code())
+}
+
+#[test]
+fn colors_are_for_terminals_that_want_them() {
+    let home = tempfile::tempdir().unwrap();
+    let fails = "cx run -e 'throw new Error(1)'";
+    for (line, has_color) in [
+        (fails.to_owned(), true),
+        ("cx --help".to_owned(), true),
+        ("cx --unknown".to_owned(), true),
+        (format!("NO_COLOR=1 {fails}"), false),
+        ("NO_COLOR=1 cx --help".to_owned(), false),
+        ("NO_COLOR=1 cx --unknown".to_owned(), false),
+        (format!("TERM=dumb {fails}"), false),
+        ("TERM=dumb cx --help".to_owned(), false),
+        (format!("CLICOLOR=0 {fails}"), false),
+        (format!("{fails} 2>&1 | cat"), false),
+        (format!("CLICOLOR_FORCE=1 {fails} 2>&1 | cat"), true),
+        ("CLICOLOR_FORCE=1 cx --help | cat".to_owned(), true),
+        (format!("NO_COLOR=1 CLICOLOR_FORCE=1 {fails}"), false),
+    ] {
+        let (screen, _) = screen(home.path(), "", &line);
+        assert_eq!(screen.contains("\x1b["), has_color, "{line}: {screen:?}");
+        assert!(screen.contains("rror") || screen.contains("Usage"), "{line}: {screen}");
+    }
+}
+
+#[test]
+fn errors_fit_the_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let source =
+        format!("const a = '{}'; throw new Error('far right'); '{}'", "x".repeat(150), "y".repeat(150));
+    fs::write(home.path().join("wide.ts"), source).unwrap();
+    for columns in [60, 100] {
+        let line = format!("stty cols {columns}; NO_COLOR=1 cx run wide.ts");
+        let (screen, _) = screen(home.path(), "", &line);
+        let widest = screen.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= columns && widest > columns - 25, "{widest} of {columns}:\n{screen}");
+        assert!(screen.contains("throw new Error"), "{screen}");
+    }
+}
+
+#[test]
+fn what_is_waited_for_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    // Ctrl-D, at the beginning of a line and after what `terminal.py` has typed before.
+    let typed = |line: &str| screen(home.path(), "", &format!("(sleep 1; printf '\\n') & {line}")).0;
+    let end = "timeout -s INT 3";
+    for (line, said) in [
+        ("cx run -", "reading the script from the terminal; Ctrl-D ends it"),
+        ("cx run -e 1 --input @-", "reading the input from the terminal; Ctrl-D ends it"),
+        ("cx serve", "waiting for a client on stdin"),
+    ] {
+        let screen = typed(&format!("{end} {line}"));
+        assert!(screen.contains(said), "{line}: {screen}");
+    }
+}
+
+#[test]
+fn a_refusal_is_no_success() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join("work")).unwrap();
+    fs::write(home.path().join("work/.cx.json"), r#"{"deny": ["x.*"]}"#).unwrap();
+    let (shown, status) = screen(home.path(), "n", "cd work; cx trust .cx.json");
+    assert_eq!(status, Some(1), "{shown}");
+    assert!(shown.contains("exactly this content? [y/N] <typed>n\nnot trusted\n"), "{shown}");
+    let (shown, status) = screen(home.path(), "y", "cd work; cx trust .cx.json");
+    assert_eq!(status, Some(0), "{shown}");
+    let (shown, status) = screen(home.path(), "no", "cx state clear --all");
+    assert_eq!(status, Some(1), "{shown}");
+    assert!(shown.contains("all workspaces and sessions? [y/N] <typed>no\nnothing was deleted\n"), "{shown}");
+    let (shown, status) = screen(home.path(), "y", "cx state clear --all");
+    assert_eq!(status, Some(0), "{shown}");
+}
