@@ -87,13 +87,17 @@ impl Shared {
     }
 }
 
-/// Formats an error and its sources in one line.
+/// Formats an error and its sources in one line. A source that the text has already is not said
+/// again.
 pub(crate) fn with_sources(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let message = cause.to_string();
+        if !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
         source = cause.source();
     }
     text

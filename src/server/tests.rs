@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::run_answer::answer_run;
 use super::{Server, ServerOptions, ShutdownReason};
 use crate::error::Error;
 use crate::executor::Executor;
@@ -59,6 +60,26 @@ async fn mp_204_a_panic_is_an_error_of_its_request() {
     }
     let answer = client.request("tools/list", json!({})).await;
     assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 3);
+}
+
+/// A model can only change what it can write.
+#[tokio::test]
+async fn errors_of_options_name_the_parameters_of_the_tools() {
+    let server = server();
+    for (option, parameter) in
+        [("wall_time", "timeoutMs"), ("tool_calls", "maxToolCalls"), ("session", "session")]
+    {
+        let error = Error::InvalidOptions { option, problem: "is too much".to_owned() };
+        let answer = answer_run(&server.shared, "client", Language::TypeScript, Err(error));
+        let error = &answer.structured["error"];
+        assert_eq!(error["code"], "INVALID_ARGUMENTS", "{error}");
+        assert_eq!(error["message"], format!("`{parameter}`: is too much"));
+    }
+    // A cause that is in the text already is said once.
+    let source = std::io::Error::other("broken");
+    let answer =
+        answer_run(&server.shared, "client", Language::TypeScript, Err(Error::Files { what: "x", source }));
+    assert_eq!(answer.structured["error"]["message"], "x cannot be read or written: broken");
 }
 
 #[tokio::test]

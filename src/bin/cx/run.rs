@@ -169,7 +169,8 @@ async fn deliver(
             diagnostic::print_note(&format!("error: {error}"));
             let _late = tokio::time::timeout(MAX_LAST_WRITE, writer.finish()).await;
         }
-        return error.status();
+        // Ctrl-C ends the whole pipeline, and the reader may be the first to go.
+        return if interrupted.is_cancelled() { ExitStatus::Interrupted } else { error.status() };
     }
     let unwritten = writer.unwritten();
     if is_written && unwritten == 0 {
