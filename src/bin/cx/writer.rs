@@ -83,7 +83,7 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-static WRITER: OnceLock<Writer> = OnceLock::new();
+static WRITER: OnceLock<&'static Writer> = OnceLock::new();
 
 /// Starts the thread. From then on everything that this process prints goes through it. `on_failure`
 /// is cancelled when stdout fails.
@@ -94,23 +94,24 @@ static WRITER: OnceLock<Writer> = OnceLock::new();
 pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Writer> {
     let out = duplicate(Stream::Stdout).context("failed to open stdout")?;
     let err = duplicate(Stream::Stderr).context("failed to open stderr")?;
-    let writer = WRITER.get_or_init(|| Writer {
+    // It and its thread end with the process: the thread may hang in a write.
+    let writer: &'static Writer = Box::leak(Box::new(Writer {
         queue: Mutex::default(),
         changed: Condvar::new(),
         written: Notify::new(),
         in_flight: AtomicUsize::new(0),
         on_failure,
-    });
-    // It ends with the process: it may hang in a write.
+    }));
     std::thread::Builder::new()
         .name("cx-output".to_owned())
         .spawn(move || writer.run(&out, &err))
         .context("failed to start the thread of the output")?;
-    Ok(writer)
+    // Only one run starts it.
+    Ok(*WRITER.get_or_init(|| writer))
 }
 
 /// Writes all of `text`: to the queue if the thread was started, else at once. A failure of stderr
-/// cannot be reported, and one of the queue is reported by [`Writer::finish`].
+/// cannot be reported, and one of the queue is found with [`Writer::failure`].
 ///
 /// # Errors
 ///
