@@ -23,7 +23,9 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new()
+    // Its error does not name the temporary file.
+    fs::metadata(directory)?;
+    let file = tempfile::Builder::new()
         .prefix(".cx-new-")
         // As any new file: the system takes away what the umask says.
         .permissions(Permissions::from_mode(0o666))
@@ -31,7 +33,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     if let Some(old) = old {
         file.as_file().set_permissions(old.permissions())?;
     }
-    file.write_all(text.as_bytes())?;
+    file.as_file().write_all(text.as_bytes())?;
     // Some file systems report a full disk only here.
     file.as_file().sync_data()?;
     file.persist(&path)?;

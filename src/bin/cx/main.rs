@@ -75,8 +75,10 @@ fn perform(command: Command) -> anyhow::Result<ExitStatus> {
 fn return_usage(error: &clap::Error) -> anyhow::Result<ExitStatus> {
     if error.use_stderr() && wants_json() {
         let text = error.render().to_string();
-        let text = text.trim().strip_prefix("error: ").unwrap_or(&text);
-        return Ok(diagnostic::print_failure(diagnostic::INVALID_ARGUMENTS, text, None));
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        // What follows is the usage, for people.
+        let message = text.split("\n\nUsage:").next().unwrap_or(text).trim();
+        return Ok(diagnostic::print_failure(diagnostic::INVALID_ARGUMENTS, message, None));
     }
     let render = |stream| match terminal::has_color(stream) {
         true => error.render().ansi().to_string(),
