@@ -12,6 +12,7 @@ mod http;
 mod logging;
 mod output;
 mod pins;
+mod process;
 mod question;
 mod run;
 mod serve;
@@ -29,6 +30,15 @@ use crate::exit::ExitStatus;
 
 fn main() {
     allocator::limit_arenas();
+    process::survive_file_size_limit();
+    exit::exit(process::with_memory(command).unwrap_or_else(|error| {
+        diagnostic::print_chain(&error.into());
+        ExitStatus::Usage
+    }))
+}
+
+/// Runs the command that the arguments name.
+fn command() -> ExitStatus {
     let status = match Arguments::try_parse() {
         Ok(arguments) => match arguments.command {
             Command::Run(arguments) => run::run(arguments),
@@ -48,8 +58,8 @@ fn main() {
             Ok(status)
         }
     };
-    exit::exit(status.unwrap_or_else(|error| {
+    status.unwrap_or_else(|error| {
         diagnostic::print_chain(&error);
         ExitStatus::Usage
-    }))
+    })
 }

@@ -12,6 +12,7 @@ use super::host_calls::start_options;
 use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
 use super::ops::{self, HostInterface};
+use super::platform;
 use super::stack_traces::StackTraces;
 use super::transpile::{Positions, transpile};
 use crate::engine::host_calls::HostCalls;
@@ -128,8 +129,9 @@ impl Isolate {
     ///
     /// # Errors
     ///
-    /// If the snapshot does not fit the engine.
+    /// If the snapshot does not fit the engine, or there is no address space for another isolate.
     pub(crate) fn new(memory_bytes: usize) -> Result<Self, String> {
+        let _making = platform::make_isolate().map_err(|error| error.to_string())?;
         let stop = Arc::new(Stop::default());
         let meter = Arc::new(MemoryMeter::new(memory_bytes, Arc::clone(&stop)));
         let modules = Rc::new(ServerModules::default());

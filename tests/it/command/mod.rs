@@ -8,3 +8,5 @@ mod config;
 mod examples;
 /// How clients are told about the server.
 mod setup;
+/// Processes with little memory, few threads or descriptors, and small files.
+mod small_machines;
