@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use crate::machine::probe::refused_thread;
+
 type Task = Box<dyn FnOnce() + Send>;
 
 struct Request {
@@ -58,7 +60,8 @@ impl ThreadRoot {
         thread::Builder::new().name(self.name.to_owned()).spawn(move || {
             for Request { name, task, started } in requests {
                 let thread = thread::Builder::new().name(name).stack_size(self.stack_bytes);
-                let spawned = (self.prepare)().and_then(|()| thread.spawn(task).map(drop));
+                let start = || thread.spawn(task).map_err(|error| refused_thread(&error, self.stack_bytes));
+                let spawned = (self.prepare)().and_then(|()| start().map(drop));
                 // The caller waits for this answer, so the receiver still exists.
                 let _ = started.send(spawned);
             }

@@ -187,16 +187,30 @@ pub(crate) fn threads(count: usize, stack_bytes: usize) -> io::Result<()> {
     wait_until_gone(&ids.into_inner());
     started.map_err(|(number, error): (usize, io::Error)| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
-        let limit = getrlimit(Resource::Nproc).current;
-        let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
-        let problem = format!(
-            "{count} more threads are needed, and the system refuses the {}: {error}; the limits are those of \
-             the user (`ulimit -u`, here {limit}), of its control group (`pids.max`, Docker's `--pids-limit`) \
-             and of memory for their stacks (`ulimit -v`, `ulimit -d`)",
-            ordinal(number + 1)
-        );
+        let (which, limits) = (ordinal(number + 1), limits_of_threads());
+        let problem =
+            format!("{count} more threads are needed, and the system refuses the {which}: {error}; {limits}");
         Shortage(problem).into_error(errno)
     })
+}
+
+/// The error of a thread that the system refused, with what its limits are. It may be granted later,
+/// when others have ended.
+pub(crate) fn refused_thread(error: &io::Error, stack_bytes: usize) -> io::Error {
+    let (stack, limits) = (megabytes(stack_bytes as u64), limits_of_threads());
+    io::Error::new(
+        error.kind(),
+        format!("the system refuses a thread with a stack of {stack}: {error}; {limits}"),
+    )
+}
+
+fn limits_of_threads() -> String {
+    let limit = getrlimit(Resource::Nproc).current;
+    let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+    format!(
+        "the limits are those of the user (`ulimit -u`, here {limit}), of its control group (`pids.max`, Docker's \
+         `--pids-limit`) and of memory for stacks (`ulimit -v`, `ulimit -d`)"
+    )
 }
 
 /// Waits until the system does not count threads any more that have ended: that is a moment after

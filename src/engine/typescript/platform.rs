@@ -1,7 +1,7 @@
 //! The process's V8 platform, and the thread from which all isolate threads are started.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use deno_core::{JsRuntime, v8};
 use parking_lot::{Mutex, MutexGuard};
@@ -18,8 +18,8 @@ use crate::machine::probe::{self, CodeMemory};
 const PLATFORM_ADDRESS_SPACE: usize = 48 << 30;
 
 /// Address space in bytes that an isolate may need at once: its code range of 128 MiB, for which
-/// twice as much is reserved at first, its heap, and the arena that the C library gives its thread.
-const ISOLATE_ADDRESS_SPACE: usize = 1 << 30;
+/// twice as much is reserved at first, and the arena that the C library gives its thread.
+const ISOLATE_ADDRESS_SPACE: usize = 512 << 20;
 
 /// Memory in bytes that V8 and the first isolate map for writing.
 const PRIVATE_MEMORY: usize = 128 << 20;
@@ -72,23 +72,40 @@ fn start_platform() -> io::Result<()> {
     Ok(())
 }
 
+/// Memory in bytes that the heaps of all isolates may still grow by, at most.
+static PROMISED: AtomicUsize = AtomicUsize::new(0);
+
+/// The address space for the heap of one isolate, counted until this is dropped.
+pub(super) struct HeapSpace {
+    bytes: usize,
+}
+
+impl Drop for HeapSpace {
+    fn drop(&mut self) {
+        PROMISED.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// Permission to make one isolate.
 pub(super) struct MakingIsolate {
     _only_one: Option<MutexGuard<'static, ()>>,
 }
 
-/// Checks that there is address space for another isolate. Where it is limited, isolates are made
-/// one after the other, so that none takes what was found for another one.
+/// Checks that there is address space for another isolate with a heap of `heap_bytes`, beside what
+/// the heaps of the others may take. Where it is limited, isolates are made one after the other, so
+/// that none takes what was found for another one.
 ///
 /// # Errors
 ///
 /// If there is not enough. V8 would end the process.
-pub(super) fn make_isolate() -> io::Result<MakingIsolate> {
+pub(super) fn make_isolate(heap_bytes: usize) -> io::Result<(MakingIsolate, HeapSpace)> {
     static MAKING: Mutex<()> = Mutex::new(());
     let is_limited = machine::is_address_space_limited();
     let only_one = is_limited.then(|| MAKING.lock());
+    let promised = PROMISED.fetch_add(heap_bytes, Ordering::Relaxed);
+    let heap = HeapSpace { bytes: heap_bytes };
     if is_limited {
-        probe::address_space(ISOLATE_ADDRESS_SPACE)?;
+        probe::address_space(ISOLATE_ADDRESS_SPACE.saturating_add(heap_bytes).saturating_add(promised))?;
     }
-    Ok(MakingIsolate { _only_one: only_one })
+    Ok((MakingIsolate { _only_one: only_one }, heap))
 }
