@@ -90,14 +90,14 @@ pub(crate) fn has_few_threads() -> bool {
     const MANY: u64 = 4_096;
     static HAS_FEW: LazyLock<bool> = LazyLock::new(|| {
         let limits = [getrlimit(Resource::Nproc).current, cgroup::limit(&cgroup::PIDS, &read)];
-        is_address_space_limited() || limits.into_iter().flatten().any(|limit| limit < MANY)
+        is_memory_limited() || limits.into_iter().flatten().any(|limit| limit < MANY)
     });
     *HAS_FEW
 }
 
-/// Whether the address space of this process is limited (`ulimit -v`).
-pub(crate) fn is_address_space_limited() -> bool {
-    getrlimit(Resource::As).current.is_some()
+/// Whether the address space or the private memory of this process is limited (`ulimit -v`, `-d`).
+pub(crate) fn is_memory_limited() -> bool {
+    [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some())
 }
 
 /// The address space that this process uses, in bytes; 0 where the system does not report it.

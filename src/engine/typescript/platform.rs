@@ -21,6 +21,10 @@ const PLATFORM_ADDRESS_SPACE: usize = 48 << 30;
 /// twice as much is reserved at first, and the arena that the C library gives its thread.
 const ISOLATE_ADDRESS_SPACE: usize = 512 << 20;
 
+/// Memory in bytes that an isolate maps for writing beside its heap: its code range, which is
+/// executable too.
+const ISOLATE_PRIVATE_MEMORY: usize = 192 << 20;
+
 /// Memory in bytes that V8 and the first isolate map for writing.
 const PRIVATE_MEMORY: usize = 128 << 20;
 
@@ -91,8 +95,8 @@ pub(super) struct MakingIsolate {
     _only_one: Option<MutexGuard<'static, ()>>,
 }
 
-/// Checks that there is address space for another isolate with a heap of `heap_bytes`, beside what
-/// the heaps of the others may take. Where it is limited, isolates are made one after the other, so
+/// Checks that there is address space and memory for another isolate with a heap of `heap_bytes`,
+/// beside what the heaps of the others may take. Where these are limited, isolates are made one after the other, so
 /// that none takes what was found for another one.
 ///
 /// # Errors
@@ -100,12 +104,14 @@ pub(super) struct MakingIsolate {
 /// If there is not enough. V8 would end the process.
 pub(super) fn make_isolate(heap_bytes: usize) -> io::Result<(MakingIsolate, HeapSpace)> {
     static MAKING: Mutex<()> = Mutex::new(());
-    let is_limited = machine::is_address_space_limited();
+    let is_limited = machine::is_memory_limited();
     let only_one = is_limited.then(|| MAKING.lock());
     let promised = PROMISED.fetch_add(heap_bytes, Ordering::Relaxed);
     let heap = HeapSpace { bytes: heap_bytes };
     if is_limited {
-        probe::address_space(ISOLATE_ADDRESS_SPACE.saturating_add(heap_bytes).saturating_add(promised))?;
+        let heaps = heap_bytes.saturating_add(promised);
+        probe::address_space(ISOLATE_ADDRESS_SPACE.saturating_add(heaps))?;
+        probe::private_memory(ISOLATE_PRIVATE_MEMORY.saturating_add(heaps))?;
     }
     Ok((MakingIsolate { _only_one: only_one }, heap))
 }
