@@ -335,6 +335,21 @@ fn the_limit_of_a_container_is_what_scripts_share() {
         memory
     };
     assert_eq!(memory("1073741824\n"), json!({ "totalBytes": 512 << 20, "source": "cgroup" }));
+    // More scripts than fit, each with almost as much memory as it may use. In a container of this size the kernel would
+    // end the server.
+    fs::write(&fake, "1073741824\n").unwrap();
+    let mut client = Start::new().wrapped(&words(&wrapper)).spawn().shaken();
+    let code = "const bytes = new Uint8Array(100 << 20).fill(1);
+                await new Promise((done) => setTimeout(done, 700));
+                return bytes[bytes.length - 1]";
+    let calls: Vec<Value> =
+        (0..14).map(|_| client.begin_call("executeTypescript", json!({ "code": code }))).collect();
+    for call in &calls {
+        let answer = client.answer(call);
+        assert_eq!(answer["result"]["structuredContent"]["value"], 1, "{answer}");
+    }
+    assert!(client.peak_bytes() < 900 << 20, "{} bytes", client.peak_bytes());
+    client.end();
     // Scripts run one after the other where there is not memory for two.
     assert_eq!(memory("134217728\n"), json!({ "totalBytes": 128 << 20, "source": "cgroup" }));
     assert_ne!(memory("max\n")["source"], "cgroup");
