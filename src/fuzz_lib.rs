@@ -20,6 +20,7 @@ mod error;
 mod fuzzing;
 mod json;
 mod lines;
+mod machine;
 mod mcp;
 mod rate;
 mod run {

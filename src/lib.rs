@@ -167,6 +167,7 @@ mod executor;
 mod fuzzing;
 mod json;
 mod lines;
+mod machine;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod pauses;
@@ -193,6 +194,7 @@ pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;
 pub use json::Json;
+pub use machine::{MemorySource, check_machine};
 /// OAuth sign-in to HTTP servers.
 #[cfg(feature = "oauth")]
 pub use mcp::oauth as auth;

@@ -14,11 +14,16 @@ use super::limits::limits;
 use super::parsed::Settings;
 use super::reader::{At, Fields};
 use super::{code_executor, mcpproxy};
+use crate::run::limits::Limits;
 use crate::tools::AskAnnotation;
 use crate::tools::policy::is_pattern;
 
 /// One second, in microseconds.
 const MAX_CLOCK_RESOLUTION: u64 = 1_000_000;
+
+/// Bounds of `totalMemoryBytes`: one run's least, and more than any machine has.
+const MIN_TOTAL_MEMORY: u64 = Limits::MIN_MEMORY_BYTES as u64;
+const MAX_TOTAL_MEMORY: u64 = 1 << 50;
 
 /// Every key of the file.
 pub(super) const FILE_KEYS: &[&str] = &[
@@ -34,6 +39,7 @@ pub(super) const FILE_KEYS: &[&str] = &[
     "limits",
     "clockResolutionUs",
     "clientRate",
+    "totalMemoryBytes",
     "cache",
 ];
 
@@ -138,6 +144,9 @@ fn own_fields(
         .read(&["clockResolutionUs"], |at| at.number(0, MAX_CLOCK_RESOLUTION, "microseconds"))
         .map(Duration::from_micros);
     settings.client_rate = rate_limit(fields, "clientRate").or(settings.client_rate);
+    settings.total_memory_bytes = fields
+        .read(&["totalMemoryBytes"], |at| at.number(MIN_TOTAL_MEMORY, MAX_TOTAL_MEMORY, "bytes"))
+        .and_then(|bytes| usize::try_from(bytes).ok());
     if let Some(mut section) = fields.section("limits") {
         settings.limits.extend(limits(&mut section));
     }

@@ -24,6 +24,8 @@ pub(super) struct Settings {
     pub(super) clock_resolution: Option<Duration>,
     /// How many runs one client of a server over HTTP may have.
     pub(super) client_rate: Option<RateLimit>,
+    /// Memory of all runs together, in bytes.
+    pub(super) total_memory_bytes: Option<usize>,
     pub(super) cache_enabled: Option<bool>,
     pub(super) cache_directory: Option<Text>,
     /// Another file with servers.

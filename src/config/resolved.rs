@@ -64,6 +64,9 @@ pub struct Config {
     /// How many runs one client of a server over HTTP may have, if a file sets it: for
     /// [`HttpOptions::client_rate`](crate::server::HttpOptions::client_rate).
     pub client_rate: Option<RateLimit>,
+    /// Maximum memory of all runs together in bytes, if a file sets it: see
+    /// [`ExecutorBuilder::total_memory_bytes`](crate::ExecutorBuilder::total_memory_bytes).
+    pub total_memory_bytes: Option<usize>,
     /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
     /// it.
     pub strict: bool,
@@ -222,6 +225,7 @@ impl Default for Config {
             max_runs: None,
             clock_resolution: None,
             client_rate: None,
+            total_memory_bytes: None,
             strict: false,
             elicitation: true,
             cache_enabled: true,

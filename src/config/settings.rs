@@ -71,6 +71,10 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "clientRate");
         config.client_rate = settings.client_rate;
     }
+    if settings.total_memory_bytes.is_some() {
+        origin(config, "totalMemoryBytes");
+        config.total_memory_bytes = settings.total_memory_bytes;
+    }
     if let Some(enabled) = settings.cache_enabled {
         origin(config, "cache.enabled");
         config.cache_enabled = enabled;
@@ -151,6 +155,8 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         // A finer clock helps attacks, and how coarse it is by default is not known here.
         ("clockResolutionUs", settings.clock_resolution.is_some()),
         ("clientRate", settings.client_rate.is_some()),
+        // A workspace has no say in what other clients of a server get.
+        ("totalMemoryBytes", settings.total_memory_bytes.is_some()),
         ("cache.enabled", settings.cache_enabled.is_some()),
         ("cache.directory", settings.cache_directory.is_some()),
         ("mcpConfigPath", settings.servers_file.is_some()),

@@ -35,6 +35,7 @@ impl Config {
             "maxRuns": self.max_runs,
             "clockResolutionUs": self.clock_resolution.map(microseconds),
             "clientRate": self.client_rate.map(rate),
+            "totalMemoryBytes": self.total_memory_bytes,
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
             "origins": origins,
             "skipped": self.skipped.iter().map(|skipped| json!({

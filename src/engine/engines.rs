@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::pool::{Job, Pool, PoolStats};
 use crate::error::Error;
+use crate::machine::probe;
 use crate::run::script::Language;
 
 /// The languages whose engines this build has: those whose features are on.
@@ -162,7 +163,7 @@ impl Engines {
         require(Language::TypeScript)?;
         let pool = typescript::engine(&self.options)
             .and_then(|engine| Pool::new(engine, self.options.warm, self.options.trim_after))
-            .map_err(|source| Error::Start { what: "the isolates' threads", source })?;
+            .map_err(|source| Error::Start { what: "TypeScript", source })?;
         // Another caller may have been faster; then this pool's threads end.
         let _quicker = self.typescript.set(pool);
         Ok(())
@@ -212,11 +213,12 @@ impl Engines {
 async fn start_python(options: EngineOptions) -> Result<Pool<python::Engine>, Error> {
     require(Language::Python)?;
     let failed = |source| Error::Start { what: "Python", source };
-    let started = tokio::task::spawn_blocking(move || {
+    let started = probe::spawn_blocking(&Handle::current(), move || {
         let engine = python::engine(&options)?;
         Pool::new(engine, options.warm, options.trim_after)
     });
-    started.await.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
+    let pool = started.map_err(failed)?.await;
+    pool.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
 }
 
 #[cfg(feature = "typescript")]

@@ -24,6 +24,7 @@ use crate::engine::stop::{Stop, StopReason};
 use crate::engine::watchdog::{CpuMeter, Progress, Watchdog, Watched};
 use crate::engine::{failure, hints};
 use crate::error::Error;
+use crate::machine;
 use crate::run::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
@@ -48,6 +49,9 @@ const KEEP_WORKERS: Duration = Duration::from_secs(1);
 /// under steady load nothing else would return it. An ordinary run touches less than three quarters
 /// of this.
 const MUCH_MEMORY: usize = 4 << 20;
+
+/// File descriptors that a worker's runtime opens, and the engine with its first instance.
+const RUNTIME_DESCRIPTORS: usize = 8;
 
 /// Runs scripts of one language.
 pub(crate) trait Engine: Send + Sync + Sized + 'static {
@@ -241,6 +245,8 @@ impl<E: Engine> Pool<E> {
         trim_after: Duration,
         slots: Arc<ComputeSlots>,
     ) -> io::Result<Self> {
+        // The watchdog, the root of the workers and the workers.
+        machine::check_machine(warm + 2, 0, 0)?;
         let shared = Shared::new(engine, warm, trim_after, slots);
         let watchdog = Arc::clone(&shared);
         sync::spawn("cx-watchdog".to_owned(), move || {
@@ -461,7 +467,8 @@ impl<E: Engine> Shared<E> {
 
     /// The main loop of a worker thread.
     fn work(self: &Arc<Self>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = machine::probe::descriptors(RUNTIME_DESCRIPTORS)
+            .and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build());
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(source) => {

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use crate::machine::probe::refused_thread;
+
 type Task = Box<dyn FnOnce() + Send>;
 
 struct Request {
@@ -20,15 +22,15 @@ struct Request {
 /// other. The root lives as long as the process.
 pub(crate) struct ThreadRoot {
     name: &'static str,
-    /// Called on the root before it starts a thread.
-    prepare: fn(),
+    /// Called on the root before it starts a thread. The thread is not started if it fails.
+    prepare: fn() -> io::Result<()>,
     /// Stack size of the threads that it starts, in bytes. Untouched pages cost nothing.
     stack_bytes: usize,
     requests: OnceLock<Sender<Request>>,
 }
 
 impl ThreadRoot {
-    pub(crate) const fn new(name: &'static str, prepare: fn(), stack_bytes: usize) -> Self {
+    pub(crate) const fn new(name: &'static str, prepare: fn() -> io::Result<()>, stack_bytes: usize) -> Self {
         Self { name, prepare, stack_bytes, requests: OnceLock::new() }
     }
 
@@ -36,7 +38,7 @@ impl ThreadRoot {
     ///
     /// # Errors
     ///
-    /// If the operating system refuses a thread.
+    /// If the operating system refuses a thread, or the root cannot be prepared.
     pub(crate) fn spawn(&'static self, name: String, task: Task) -> io::Result<()> {
         let lost = || io::Error::other(format!("the thread {} is gone", self.name));
         let root = match self.requests.get() {
@@ -57,10 +59,11 @@ impl ThreadRoot {
         let (root, requests) = channel::<Request>();
         thread::Builder::new().name(self.name.to_owned()).spawn(move || {
             for Request { name, task, started } in requests {
-                (self.prepare)();
-                let spawned = thread::Builder::new().name(name).stack_size(self.stack_bytes).spawn(task);
+                let thread = thread::Builder::new().name(name).stack_size(self.stack_bytes);
+                let start = || thread.spawn(task).map_err(|error| refused_thread(&error, self.stack_bytes));
+                let spawned = (self.prepare)().and_then(|()| start().map(drop));
                 // The caller waits for this answer, so the receiver still exists.
-                let _ = started.send(spawned.map(drop));
+                let _ = started.send(spawned);
             }
         })?;
         Ok(root)

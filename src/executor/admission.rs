@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::error::Error;
+use crate::machine::MemorySource;
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::sync::{self, AtomicUsize, OwnedSemaphorePermit, Semaphore};
 
@@ -21,6 +23,17 @@ pub struct RunStats {
     pub max_running: usize,
     /// Maximum number of queued runs. Further runs are refused immediately.
     pub max_queued: usize,
+    /// Maximum sum of the memory limits of all running runs, in bytes.
+    pub max_memory_bytes: usize,
+    /// What decides about `max_memory_bytes`.
+    pub memory_source: MemorySource,
+}
+
+/// The memory of all runs, and what decides about it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TotalMemory {
+    pub(super) bytes: usize,
+    pub(super) source: MemorySource,
 }
 
 /// Admission control: bounds the number and the memory of concurrent runs, and the length of the
@@ -30,6 +43,7 @@ pub(super) struct Admission {
     max_runs: usize,
     /// Permits for megabytes: the sum of the memory limits of all runs.
     memory: Arc<Semaphore>,
+    total_memory: TotalMemory,
     /// Runs that have both permits. A run that waits for memory already holds its run permit, but
     /// is counted only as waiting.
     running: Arc<AtomicUsize>,
@@ -52,13 +66,14 @@ impl Drop for Permit {
 }
 
 impl Admission {
-    /// At most `runs` runs at a time, whose memory limits add up to at most `memory_bytes`; at most
-    /// `queued` more wait, each for at most `max_wait`.
-    pub(super) fn new(runs: usize, memory_bytes: usize, queued: usize, max_wait: Duration) -> Self {
+    /// At most `runs` runs at a time, whose memory limits add up to at most `memory`; at most `queued`
+    /// more wait, each for at most `max_wait`.
+    pub(super) fn new(runs: usize, memory: TotalMemory, queued: usize, max_wait: Duration) -> Self {
         Self {
             runs: Arc::new(Semaphore::new(runs)),
             max_runs: runs,
-            memory: Arc::new(Semaphore::new((memory_bytes >> 20).min(Semaphore::MAX_PERMITS))),
+            memory: Arc::new(Semaphore::new((memory.bytes >> 20).min(Semaphore::MAX_PERMITS))),
+            total_memory: memory,
             running: Arc::default(),
             waiting: AtomicUsize::new(0),
             max_waiting: queued,
@@ -72,7 +87,26 @@ impl Admission {
             queued: self.waiting.load(Ordering::Relaxed),
             max_running: self.max_runs,
             max_queued: self.max_waiting,
+            max_memory_bytes: self.total_memory.bytes,
+            memory_source: self.total_memory.source,
         }
+    }
+
+    /// Checks that a run with this memory limit can ever be admitted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if it needs more than all runs together may use.
+    pub(super) fn check(&self, memory_bytes: usize) -> Result<(), Error> {
+        let TotalMemory { bytes, source } = self.total_memory;
+        if memory_bytes <= bytes {
+            return Ok(());
+        }
+        let problem = format!(
+            "must be at most the memory of all runs, {bytes} (from: {}): {memory_bytes}",
+            source.as_str()
+        );
+        Err(Error::InvalidOptions { option: "memory_bytes", problem })
     }
 
     /// Waits until the run may start. Dropping the future gives its place up.

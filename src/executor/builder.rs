@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::admission::Admission;
+use super::admission::{Admission, TotalMemory};
 use super::core::{Executor, Inner};
 use super::runtime;
 use super::servers::ServerSet;
@@ -20,6 +20,7 @@ use super::upstream::{ServerOptions, UpstreamServers};
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
 use crate::error::Error;
+use crate::machine::{self, MemorySource};
 use crate::run::history::{History, HistoryLimits};
 use crate::run::hooks::CallHook;
 use crate::run::limits::Limits;
@@ -70,7 +71,7 @@ pub struct ExecutorBuilder {
     pub(super) concurrent_runs: Option<usize>,
     queued_runs: Option<usize>,
     queue_timeout: Option<Duration>,
-    memory_bytes: Option<usize>,
+    pub(super) memory_bytes: Option<usize>,
     cache_directory: Option<PathBuf>,
     state_directory: Option<PathBuf>,
     pub(super) strict: bool,
@@ -329,8 +330,11 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Sets the maximum memory of all running scripts together, as the sum of their
-    /// [`Limits::memory_bytes`]. Default: half of the machine's memory.
+    /// Sets the maximum memory of all running scripts together in bytes, as the sum of their
+    /// [`Limits::memory_bytes`]; further scripts wait. At least one run's. Default: half of what this
+    /// process may use, which is the least of the machine's memory, the memory limits of the process's
+    /// control groups (a container's, a service's) and its resource limits (`ulimit -v`, `ulimit -d`);
+    /// at least one run's. [`RunStats`](crate::RunStats) has the result.
     #[must_use]
     pub fn total_memory_bytes(mut self, bytes: usize) -> Self {
         self.memory_bytes = Some(bytes);
@@ -387,7 +391,8 @@ impl ExecutorBuilder {
     /// # Errors
     ///
     /// [`Error::InvalidOptions`], [`Error::InvalidPattern`] and [`Error::Config`] name the option,
-    /// pattern or key that is wrong; [`Error::Start`] means that the system refuses a thread.
+    /// pattern or key that is wrong; [`Error::Start`] means that the system refuses a thread or a
+    /// file descriptor. An engine that does not start is an error of the runs that need it.
     pub fn build(mut self) -> Result<Executor, Error> {
         self.limits.validate()?;
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
@@ -438,12 +443,15 @@ impl ExecutorBuilder {
             let problem = format!("must be between 1 and {}: {runs}", Semaphore::MAX_PERMITS);
             return Err(Error::InvalidOptions { option: "max_concurrent_runs", problem });
         }
-        let memory = self.memory_bytes.unwrap_or_else(default_total_memory);
-        if memory < self.limits.memory_bytes {
-            let problem =
-                format!("must be at least one run's `memory_bytes`, {}: {memory}", self.limits.memory_bytes);
-            return Err(Error::InvalidOptions { option: "total_memory_bytes", problem });
-        }
+        let one_run = self.limits.memory_bytes;
+        let memory = match self.memory_bytes {
+            Some(bytes) if bytes < one_run => {
+                let problem = format!("must be at least one run's `memory_bytes`, {one_run}: {bytes}");
+                return Err(Error::InvalidOptions { option: "total_memory_bytes", problem });
+            }
+            Some(bytes) => TotalMemory { bytes, source: MemorySource::Option },
+            None => default_total_memory(one_run),
+        };
         let queued = self.queued_runs.unwrap_or(200);
         let longest_wait = self.queue_timeout.unwrap_or(Duration::from_secs(30));
         Ok(Admission::new(runs, memory, queued, longest_wait))
@@ -476,8 +484,11 @@ impl ExecutorBuilder {
         for &language in &languages {
             engines::require(language)?;
         }
-        if languages.contains(&Language::TypeScript) {
-            engines.start_typescript()?;
+        if languages.contains(&Language::TypeScript)
+            && let Err(error) = engines.start_typescript()
+        {
+            // The first run tries again and reports it: other languages may still work.
+            tracing::warn!(%error, "TypeScript does not start");
         }
         if languages.contains(&Language::Python) {
             engines.start_python_in_background(runtime);
@@ -489,11 +500,18 @@ impl ExecutorBuilder {
 fn default_warm_instances() -> usize {
     // With a single instance, the second of two consecutive runs would find its instance still
     // being made.
-    std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
+    machine::processors().max(2)
 }
 
-fn default_total_memory() -> usize {
-    let system = rustix::system::sysinfo();
-    let bytes = (system.totalram as u64).saturating_mul(system.mem_unit.into());
-    usize::try_from(bytes / 2).unwrap_or(usize::MAX)
+/// Half of what this process may use: the rest is for the process itself, for what runs use beyond
+/// their limits, and for other processes. `one_run` if that is more, so that runs are not refused but
+/// executed one after the other.
+fn default_total_memory(one_run: usize) -> TotalMemory {
+    let memory = machine::memory();
+    let half = usize::try_from(memory.bytes / 2).unwrap_or(usize::MAX);
+    if half < one_run {
+        let limit = memory.source.as_str();
+        tracing::warn!(bytes = memory.bytes, limit, "there is hardly memory for one script");
+    }
+    TotalMemory { bytes: half.max(one_run), source: memory.source }
 }

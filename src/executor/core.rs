@@ -20,6 +20,7 @@ use crate::engine::compile::CodeForm;
 use crate::engine::engines::Engines;
 use crate::engine::pool::{Job, PoolStats};
 use crate::error::Error;
+use crate::machine::probe;
 use crate::run::context::{Purpose, RunEnvironment};
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
@@ -189,6 +190,7 @@ impl Executor {
         let queued = Instant::now();
         let limits = script.limits.unwrap_or(self.inner.limits);
         limits.validate()?;
+        self.inner.admission.check(limits.memory_bytes)?;
         let policy = script.policy()?;
         let state = self.run_state(&mut script)?;
         let (servers, _own) = self.servers_of(&mut script)?;
@@ -312,11 +314,14 @@ impl Executor {
     pub(crate) fn forget_state(&self, scope: StateScope) {
         let Some((store, _)) = &self.inner.state else { return };
         let store = store.clone();
-        self.inner.runtime.spawn_blocking(move || {
+        let forgetting = probe::spawn_blocking(&self.inner.runtime, move || {
             if let Err(error) = store.clear(&scope) {
                 tracing::warn!(%error, "the state of a client that has gone is not forgotten");
             }
         });
+        if let Err(error) = forgetting {
+            tracing::warn!(%error, "the state of a client that has gone is not forgotten");
+        }
     }
 
     /// The servers of runs that start now.
@@ -525,7 +530,12 @@ impl Executor {
         let servers = self.servers();
         servers.shutdown().await;
         let catalog = Arc::clone(&servers.catalog);
-        let _runtime_ends = self.inner.runtime.spawn_blocking(move || catalog.save()).await;
+        match probe::spawn_blocking(&self.inner.runtime, move || catalog.save()) {
+            Ok(saving) => {
+                let _runtime_ends = saving.await;
+            }
+            Err(error) => tracing::warn!(%error, "what was learnt of tools is not saved"),
+        }
     }
 }
 

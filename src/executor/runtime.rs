@@ -3,6 +3,13 @@
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 
 use crate::error::Error;
+use crate::machine;
+
+/// Threads of a runtime of the executor's own.
+const WORKERS: usize = 2;
+
+/// File descriptors that such a runtime and the first instance of an engine open.
+const DESCRIPTORS: usize = 16;
 
 /// A runtime of the executor's own. Dropping it does not wait for its tasks, because that is not
 /// possible on a worker thread of a runtime, where an executor may be dropped.
@@ -32,13 +39,17 @@ pub(super) fn start(given: Option<Handle>) -> Result<(OwnRuntime, Handle), Error
         }
         return Ok((OwnRuntime(None), runtime));
     }
+    let failed = |source| Error::Start { what: "the tools' runtime", source };
+    // tokio panics without a thread or without descriptors for signals, and what it runs on threads
+    // that may block would wait forever for the first of these.
+    machine::check_machine(WORKERS + 1, DESCRIPTORS, 0).map_err(failed)?;
     let runtime = Builder::new_multi_thread()
         // For protocol work only; scripts and native tools run on their own threads.
-        .worker_threads(2)
+        .worker_threads(WORKERS)
         .thread_name("cx-io")
         .enable_all()
         .build()
-        .map_err(|source| Error::Start { what: "the tools' runtime", source })?;
+        .map_err(failed)?;
     let handle = runtime.handle().clone();
     Ok((OwnRuntime(Some(runtime)), handle))
 }

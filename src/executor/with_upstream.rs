@@ -29,7 +29,7 @@ impl ExecutorBuilder {
     }
 
     /// Applies a configuration: its servers, its rules about tools, which restrict what is set
-    /// already, its limits, whether it is strict, and which files the user has yet to trust. It
+    /// already, its limits, the memory of all runs, whether it is strict, and which files the user has yet to trust. It
     /// does not set where tool lists and pinned
     /// definitions are stored: see [`cache_directory`](Self::cache_directory) and
     /// [`state_directory`](Self::state_directory).
@@ -39,6 +39,7 @@ impl ExecutorBuilder {
         self.limits = config.limits;
         self.max_limits = Some(config.max_limits);
         self.concurrent_runs = config.max_runs.or(self.concurrent_runs);
+        self.memory_bytes = config.total_memory_bytes.or(self.memory_bytes);
         self.clock_resolution = config.clock_resolution.or(self.clock_resolution);
         self.strict |= config.strict;
         self.untrusted.extend(config.untrusted);

@@ -10,6 +10,7 @@
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
+use crate::machine;
 use crate::sync::{Condvar, Mutex, now};
 use futures::FutureExt as _;
 
@@ -32,7 +33,7 @@ pub(crate) trait OnFreeSlot: Send + Sync {
     fn slot_is_free(self: Arc<Self>);
 }
 
-/// The compute slots of the process, one per core.
+/// The compute slots of the process, one for each processor that it may use.
 pub(crate) struct ComputeSlots {
     state: Mutex<State>,
     freed: Condvar,
@@ -49,10 +50,8 @@ struct State {
 
 /// The process's slots. Shared by all executors, because the cores are shared too.
 pub(crate) fn slots() -> &'static Arc<ComputeSlots> {
-    static SLOTS: LazyLock<Arc<ComputeSlots>> = LazyLock::new(|| {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Arc::new(ComputeSlots::new(cores))
-    });
+    static SLOTS: LazyLock<Arc<ComputeSlots>> =
+        LazyLock::new(|| Arc::new(ComputeSlots::new(machine::processors())));
     &SLOTS
 }
 

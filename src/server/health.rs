@@ -37,6 +37,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
         // There is no audit log yet.
         "auditLog": { "enabled": false },
         "mcpClients": { "connected": connected },
+        "memory": { "totalBytes": runs.max_memory_bytes, "source": runs.memory_source.as_str() },
         "connectionPool": { "active": runs.running, "waiting": runs.queued, "max": runs.max_running },
         "uptime": shared.started.elapsed().as_secs(),
         "timestamp": rmcp::task_manager::current_timestamp(),

@@ -57,6 +57,7 @@ pub(super) fn health() -> Value {
             "auditLog": {},
             "mcpClients": {},
             "connectionPool": {},
+            "memory": {},
             "uptime": {},
             "timestamp": {},
             "version": {},

@@ -6,11 +6,16 @@ use super::answer::{self, Answer, INVALID_ARGUMENTS};
 use super::arguments::parameters::RunParameter;
 use super::shared::{Shared, with_sources};
 use crate::error::{Error, RuleList};
+use crate::machine::probe::Shortage;
 use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::Language;
 
 /// The hint of answers to calls that failed because of the server's state.
 pub(crate) const TRY_AGAIN: &str = "call again in a few seconds";
+
+/// The hint of answers to calls whose engine does not get from the system what it needs.
+const RAISE_LIMIT: &str = "calling again does not help: whoever runs the server has to raise that limit. A script \
+                           in the other language may still work";
 
 /// Makes the answer to a call whose run has ended. If it leaves something out, the run is recorded
 /// for `client`. Must be called in a tokio runtime.
@@ -40,7 +45,8 @@ pub(crate) fn answer_run(
         }
         Err(error) => {
             let code = ErrorCode::EngineUnavailable.as_str();
-            return answer::refusal(format, code, &with_sources(&error), Some(TRY_AGAIN));
+            let hint = if Shortage::is_cause(&error) { RAISE_LIMIT } else { TRY_AGAIN };
+            return answer::refusal(format, code, &with_sources(&error), Some(hint));
         }
     };
     let draft = Draft::new(&result);

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::shape::Shape;
+use crate::machine::probe;
 use crate::storage::files::Store;
 
 /// Incremented when the file's format changes.
@@ -153,7 +154,12 @@ impl Observed {
         runtime.spawn(async move {
             tokio::time::sleep(SAVE_PAUSE).await;
             observed.is_saving.store(false, Ordering::Relaxed);
-            let _runtime_ends = tokio::task::spawn_blocking(move || observed.save()).await;
+            match probe::spawn_blocking(&Handle::current(), move || observed.save()) {
+                Ok(saving) => {
+                    let _runtime_ends = saving.await;
+                }
+                Err(error) => tracing::warn!(%error, "output schemas are not saved"),
+            }
         });
     }
 

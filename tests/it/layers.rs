@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["mcp"],
     &["tools"],
     &["storage"],
-    &["error", "json", "lines", "pauses", "rate", "sync", "text"],
+    &["error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
 ];
 
 /// What names all layers: the roots of the library, and of the part of it that fuzz targets link.

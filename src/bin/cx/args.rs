@@ -179,6 +179,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N")]
     pub(crate) max_runs: Option<usize>,
 
+    /// Maximum memory of all scripts that run at the same time; others wait [default: as configured,
+    /// else half of what this process may use]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) total_memory: Option<ByteSize>,
+
     /// Maximum number of scripts that wait to run
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) max_queued: usize,

@@ -18,6 +18,7 @@ use crate::{diagnostic, output, setup};
 ///
 /// Invalid arguments, and why signing in failed.
 pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
+    cx::check_machine(1, 16, 0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match arguments.command {

@@ -52,9 +52,17 @@ fn render(config: &Config) -> String {
         let _ = writeln!(text, "  {}: {} ({})", skipped.name, skipped.reason, skipped.origin);
     }
     let _ = writeln!(text, "settings:");
-    for name in
-        ["allow", "deny", "ask", "readOnly", "strict", "elicitation", "clockResolutionUs", "clientRate"]
-    {
+    for name in [
+        "allow",
+        "deny",
+        "ask",
+        "readOnly",
+        "strict",
+        "elicitation",
+        "clockResolutionUs",
+        "clientRate",
+        "totalMemoryBytes",
+    ] {
         setting(&mut text, config, name, &json[name]);
     }
     for group in ["limits", "cache"] {

@@ -15,6 +15,7 @@ mod logging;
 mod options;
 mod output;
 mod pins;
+mod process;
 mod question;
 mod run;
 mod serve;
@@ -44,17 +45,27 @@ const MAX_FLUSH: Duration = Duration::from_millis(200);
 
 fn main() {
     allocator::limit_arenas();
-    let status = match Arguments::try_parse() {
+    process::survive_file_size_limit();
+    exit::exit(process::with_memory(command).unwrap_or_else(|error| finish(Err(error.into()))))
+}
+
+/// Runs the command that the arguments name.
+fn command() -> ExitStatus {
+    finish(match Arguments::try_parse() {
         Ok(arguments) => perform(arguments.command),
         Err(error) => return_usage(&error),
-    };
+    })
+}
+
+/// Reports why a command failed, and waits for its output.
+fn finish(status: anyhow::Result<ExitStatus>) -> ExitStatus {
     let mut status = status.unwrap_or_else(|error| diagnostic::report(&error, wants_json()));
     // What a run printed before it failed, and why it did.
     if let Some(error) = writer::flush(MAX_FLUSH) {
         status = diagnostic::report(&OutputError::from(error).into(), false);
         writer::flush(MAX_FLUSH);
     }
-    exit::exit(status)
+    status
 }
 
 fn perform(command: Command) -> anyhow::Result<ExitStatus> {

@@ -19,6 +19,13 @@ const MAX_CLOSE: Duration = Duration::from_secs(3);
 /// How long after a signal the process ends, even if something hangs.
 const MAX_END: Duration = Duration::from_millis(4_800);
 
+/// Threads of the server beside the executor's: two for requests, one that reads stdin, one that
+/// writes stdout.
+const THREADS: usize = 4;
+
+/// File descriptors that the server opens beside the executor.
+const DESCRIPTORS: usize = 16;
+
 /// Serves the client at stdin and stdout until it disconnects, or any number of clients over HTTP
 /// until a signal is received.
 ///
@@ -46,9 +53,13 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     if let Some(runs) = arguments.max_runs {
         builder = builder.max_concurrent_runs(runs);
     }
+    if let Some(size) = arguments.total_memory {
+        builder = builder.total_memory_bytes(usize::try_from(size.as_u64()).unwrap_or(usize::MAX));
+    }
     if !scripts.allow.is_empty() {
         builder = builder.allow(scripts.allow);
     }
+    cx::check_machine(THREADS, DESCRIPTORS, 0).context("failed to start the server's threads")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // One thread for I/O, one for results that take long to serialize.
         .worker_threads(2)

@@ -190,7 +190,7 @@ fn settings_are_read_and_know_where_they_come_from() {
         r#"{
             "allow": ["fs.*", "git.read_*"],
             "deny": ["*.delete"],
-            "strict": true, "clockResolutionUs": 250, "clientRate": {"calls": 7, "perMs": 1003},
+            "strict": true, "clockResolutionUs": 250, "clientRate": {"calls": 7, "perMs": 1003}, "totalMemoryBytes": 1073741824,
             "limits": {
                 "timeoutMs": 1001, "cpuTimeMs": 1002, "fuel": 9, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
                 "maxSourceBytes": 6, "maxArgumentBytes": 7, "maxResultBytes": 8, "maxOutputBytes": 9,
@@ -209,6 +209,7 @@ fn settings_are_read_and_know_where_they_come_from() {
     assert_eq!(config.clock_resolution, Some(Duration::from_micros(250)));
     let rate = config.client_rate.unwrap();
     assert_eq!((rate.calls.get(), rate.period), (7, Duration::from_millis(1003)));
+    assert_eq!(config.total_memory_bytes, Some(1 << 30));
     assert_eq!(config.cache_directory.as_ref().unwrap(), &place.path("home/lists"));
     let expected = Limits {
         wall_time: Duration::from_millis(1001),

@@ -89,6 +89,7 @@ fn cf_181_only_what_narrows_is_accepted() {
             "HTTPS_PROXY": "http://evil", "import": ["cursor"], "cache": {"enabled": false, "directory": "/tmp/x"},
             "allow": ["fs.read", "*.read_file", "new.*"], "deny": ["git.*"], "strict": true,
             "limits": {"timeoutMs": 6000, "maxToolCalls": 0, "memoryBytes": 8388608}, "clockResolutionUs": 0, "clientRate": {"calls": 9, "perMs": 1},
+            "totalMemoryBytes": 1073741824,
             "mcpServers": {"git": {"enabled": false}, "fs": {"allow": ["read_file"], "deny": ["read_all"], "timeoutMs": 5}}
         }"#,
     );
@@ -113,10 +114,10 @@ fn cf_181_only_what_narrows_is_accepted() {
     assert_eq!(config.limits.tool_calls, 10);
     assert_eq!(config.limits.memory_bytes, 8 << 20);
     let warnings = untrusted(&config);
-    assert_eq!(config.clock_resolution, None);
+    assert_eq!((config.clock_resolution, config.total_memory_bytes), (None, None));
     let ignored =
         ["HTTPS_PROXY", "`import`", "cache.enabled", "cache.directory", "timeoutMs", "maxToolCalls"];
-    for what in ignored.into_iter().chain(["clockResolutionUs", "clientRate"]) {
+    for what in ignored.into_iter().chain(["clockResolutionUs", "clientRate", "totalMemoryBytes"]) {
         assert!(warnings.iter().any(|warning| warning.contains(what)), "{what}: {warnings:?}");
     }
 }

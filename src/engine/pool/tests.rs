@@ -85,7 +85,7 @@ impl Engine for Fake {
         if is_next(&self.shared.failing_threads) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        static ROOT: ThreadRoot = ThreadRoot::new("cx-fake-root", || {}, 1 << 20);
+        static ROOT: ThreadRoot = ThreadRoot::new("cx-fake-root", || Ok(()), 1 << 20);
         if self.shared.has_root.load(Ordering::Relaxed) {
             return ROOT.spawn(name, task);
         }

@@ -31,6 +31,7 @@ use super::memory::Image;
 use super::unpack;
 use crate::engine::compile::CompileProgress;
 use crate::engine::pool::return_freed_memory;
+use crate::machine::probe;
 use crate::storage::private::{self, PrivateDirectory};
 
 /// Subdirectory of the cache directory, of mode 0700.
@@ -53,6 +54,10 @@ const MAX_UNUSED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// itself.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Memory in bytes that is mapped to unpack the machine code: the component, the code and the image,
+/// and the decoders' buffers.
+const UNPACK_MEMORY: usize = 384 << 20;
 
 /// Size in bytes of the trailer, which follows the code and the image: a magic number, the length
 /// of the code with its padding, the length of the image, and a digest of samples of both.
@@ -101,7 +106,7 @@ pub(super) struct Compiler {
 /// Why there is no machine code at all. A failure to store it is only logged as a warning.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompileError {
-    #[error("cannot set up WebAssembly on this system; is its address space limited (`ulimit -v`)?")]
+    #[error("cannot set up WebAssembly on this system")]
     Engine(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("cannot decompress the Python component; this build of cx is damaged")]
     Decompress(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -275,6 +280,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// Decompresses the code and the component that are in the program, and takes the memory image out of
 /// the component.
 fn unpack(source: &Source<'_>, code: &PackedCode<'_>) -> Result<Compiled, CompileError> {
+    probe::private_memory(UNPACK_MEMORY).map_err(|error| CompileError::Engine(error.into()))?;
     let started = Instant::now();
     let unpacked = unpack::component_and_code(source.compressed, code.compressed);
     let (component, code) = unpacked.map_err(|error| CompileError::Decompress(error.into()))?;
@@ -319,7 +325,9 @@ fn adopt(engine: &Engine, compiled: &Compiled) -> Result<wasmtime::Result<Runnab
         Ok(component) => component,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let image = (!compiled.image.is_empty()).then(|| Image::in_memory(&compiled.image)).transpose();
+    let in_memory =
+        || probe::file_size(compiled.image.len()).and_then(|()| Image::in_memory(&compiled.image));
+    let image = (!compiled.image.is_empty()).then(in_memory).transpose();
     let image = image.map_err(|error| CompileError::Engine(error.into()))?;
     Ok(Ok(Runnable { component, image }))
 }

@@ -6,6 +6,10 @@ use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 
 use super::compiled::Compiler;
+use crate::machine;
+
+/// Memory in bytes that is mapped to compile the component.
+const COMPILE_MEMORY: usize = 1 << 30;
 
 /// The compiler of this build.
 pub(super) const INCLUDED: Option<Compiler> = Some(Compiler { fingerprint, compile });
@@ -19,6 +23,8 @@ fn fingerprint(engine: &Engine) -> [u8; 32] {
 }
 
 fn compile(engine: &Engine, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    // Its threads panic if they are refused, and the process ends if memory is.
+    machine::check_machine(machine::processors(), 0, COMPILE_MEMORY)?;
     engine.precompile_component(component)
 }
 

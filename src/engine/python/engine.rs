@@ -1,5 +1,6 @@
 //! The wasmtime engine: its settings, and the stores that it creates.
 
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use super::memory;
 use super::settings;
 use super::wasi::{self, State};
 use crate::engine::compile::{CodeForm, CompileProgress};
+use crate::machine::probe::{self, CodeMemory};
 
 /// Stack size of WebAssembly code, in bytes. It is large enough that CPython exhausts its own stack
 /// first: 1 MB in linear memory, which CPython checks and reports as a `RecursionError`. With 8
@@ -29,6 +31,9 @@ const ASYNC_STACK: usize = WASM_STACK + 2 * 1024 * 1024;
 /// Limit of the address space, in bytes, below which full reservations for memories are not made.
 /// Each full reservation takes 4 GiB of address space that is never touched.
 const AMPLE_ADDRESS_SPACE: u64 = 64 * 1024 * 1024 * 1024;
+
+/// Memory in bytes that is mapped to load the machine code and to start the first interpreter.
+const LOAD_MEMORY: usize = 192 << 20;
 
 /// Bytes reserved for a memory where address space is scarce. A memory that grows beyond this
 /// moves. Each access to it is bounds-checked, which costs a third of the speed.
@@ -70,6 +75,7 @@ impl PythonEngine {
         cache: Option<&Path>,
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
+        check_machine().map_err(|error| CompileError::Engine(error.into()))?;
         let memories = Memories::default();
         let config = config(address_space(), memories.clone(), form);
         let engine = Engine::new(&config).map_err(CompileError::engine)?;
@@ -166,6 +172,12 @@ impl PythonEngine {
     pub(crate) fn tick(&self) {
         self.engine.increment_epoch();
     }
+}
+
+/// Checks that the system grants what wasmtime needs to load code and to start an interpreter.
+fn check_machine() -> io::Result<()> {
+    probe::executable_memory(CodeMemory::WrittenThenExecuted)?;
+    probe::private_memory(LOAD_MEMORY)
 }
 
 /// Maximum address space of this process in bytes (`ulimit -v`).

@@ -84,7 +84,7 @@ impl Engine for Interpreters {
     type Prepared = ();
 
     fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        static ROOT: ThreadRoot = ThreadRoot::new("cx-py-root", || {}, STACK_BYTES);
+        static ROOT: ThreadRoot = ThreadRoot::new("cx-py-root", || Ok(()), STACK_BYTES);
         ROOT.spawn(name, task)
     }
 

@@ -12,6 +12,7 @@ use super::host_calls::start_options;
 use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
 use super::ops::{self, HostInterface};
+use super::platform::{self, HeapSpace};
 use super::stack_traces::StackTraces;
 use super::transpile::{Positions, transpile};
 use crate::engine::host_calls::HostCalls;
@@ -120,6 +121,8 @@ pub(crate) struct Isolate {
     modules: Rc<ServerModules>,
     pub(crate) meter: Arc<MemoryMeter>,
     pub(crate) stop: Arc<Stop>,
+    /// Dropped after the isolate.
+    _heap_space: HeapSpace,
 }
 
 impl Isolate {
@@ -128,8 +131,10 @@ impl Isolate {
     ///
     /// # Errors
     ///
-    /// If the snapshot does not fit the engine.
+    /// If the snapshot does not fit the engine, or there is no address space for another isolate.
     pub(crate) fn new(memory_bytes: usize) -> Result<Self, String> {
+        let made = platform::make_isolate(memory_bytes).map_err(|error| error.to_string())?;
+        let (_making, heap_space) = made;
         let stop = Arc::new(Stop::default());
         let meter = Arc::new(MemoryMeter::new(memory_bytes, Arc::clone(&stop)));
         let modules = Rc::new(ServerModules::default());
@@ -140,7 +145,7 @@ impl Isolate {
             handle.terminate_execution();
         });
         let (start, run) = take_entry_points(&mut runtime)?;
-        let mut isolate = Self { runtime, start, main: run, modules, meter, stop };
+        let mut isolate = Self { runtime, start, main: run, modules, meter, stop, _heap_space: heap_space };
         isolate.warm_up()?;
         isolate.count_memory();
         Ok(isolate)

@@ -1,11 +1,37 @@
 //! The process's V8 platform, and the thread from which all isolate threads are started.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use deno_core::{JsRuntime, v8};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::transpile::STACK_BYTES;
 use crate::engine::thread_root::ThreadRoot;
+use crate::machine;
+use crate::machine::probe::{self, CodeMemory};
+
+/// Address space in bytes that V8 reserves when it starts. It needs 16 GiB for the objects of its C++
+/// library, at an address that is a multiple of that and has one bit set: it reserves three times as
+/// much and keeps a third. With 32 GiB it tries some addresses at random, and ends the process if none
+/// of them will do, once in sixteen starts.
+const PLATFORM_ADDRESS_SPACE: usize = 48 << 30;
+
+/// Address space in bytes that an isolate may need at once: its code range of 128 MiB, for which
+/// twice as much is reserved at first, and the arena that the C library gives its thread.
+const ISOLATE_ADDRESS_SPACE: usize = 512 << 20;
+
+/// Memory in bytes that an isolate maps for writing beside its heap: its code range, which is
+/// executable too.
+const ISOLATE_PRIVATE_MEMORY: usize = 192 << 20;
+
+/// Memory in bytes that V8 and the first isolate map for writing.
+const PRIVATE_MEMORY: usize = 128 << 20;
+
+/// Stack size in bytes that the threads of V8's own pool usually have, the system's default, and what
+/// they need.
+const POOL_STACK: usize = 8 << 20;
+const MIN_DEFAULT_STACK: u64 = 512 << 10;
 
 /// V8 uses about 1 MB of the stack. Sources are parsed on the same thread and may need all of it.
 static ROOT: ThreadRoot = ThreadRoot::new("cx-v8-root", start_platform, STACK_BYTES);
@@ -19,16 +45,73 @@ static ROOT: ThreadRoot = ThreadRoot::new("cx-v8-root", start_platform, STACK_BY
 ///
 /// # Errors
 ///
-/// If the operating system refuses a thread.
+/// If the operating system refuses a thread, or what V8 needs to start.
 pub(crate) fn spawn(name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     ROOT.spawn(name, task)
 }
 
-/// Has no effect after the first time.
-fn start_platform() {
+/// Starts V8. Has no effect after the first time.
+///
+/// # Errors
+///
+/// If the system refuses what V8 needs. V8 would end the process.
+fn start_platform() -> io::Result<()> {
+    static IS_STARTED: AtomicBool = AtomicBool::new(false);
+    // Only the root is here, and one after the other.
+    if IS_STARTED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    probe::executable_memory(CodeMemory::WrittenAndExecuted)?;
+    probe::default_stack(MIN_DEFAULT_STACK)?;
+    probe::address_space(PLATFORM_ADDRESS_SPACE + ISOLATE_ADDRESS_SPACE)?;
+    probe::private_memory(PRIVATE_MEMORY)?;
+    // Those of V8's pool, of which deno_core starts at most four, and of the first isolate.
+    probe::threads(machine::processors().min(4) + 1, POOL_STACK)?;
     // V8 keeps the pages of dropped isolates for later ones, for 8 seconds by default. With 1
     // second, the next run of a busy server still finds them, and memory that a large run left is
     // released soon.
     v8::V8::set_flags_from_string("--memory-pool-timeout=1");
     JsRuntime::init_platform(None);
+    IS_STARTED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Memory in bytes that the heaps of all isolates may still grow by, at most.
+static PROMISED: AtomicUsize = AtomicUsize::new(0);
+
+/// The address space for the heap of one isolate, counted until this is dropped.
+pub(super) struct HeapSpace {
+    bytes: usize,
+}
+
+impl Drop for HeapSpace {
+    fn drop(&mut self) {
+        PROMISED.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Permission to make one isolate.
+pub(super) struct MakingIsolate {
+    _only_one: Option<MutexGuard<'static, ()>>,
+}
+
+/// Checks that there is address space and memory for another isolate with a heap of `heap_bytes`,
+/// beside what the heaps of the others may take. Where these are limited, isolates are made one after the other, so
+/// that none takes what was found for another one.
+///
+/// # Errors
+///
+/// If there is not enough. V8 would end the process.
+pub(super) fn make_isolate(heap_bytes: usize) -> io::Result<(MakingIsolate, HeapSpace)> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let is_limited = machine::is_memory_limited();
+    let only_one = is_limited.then(|| MAKING.lock());
+    let promised = PROMISED.fetch_add(heap_bytes, Ordering::Relaxed);
+    let heap = HeapSpace { bytes: heap_bytes };
+    if is_limited {
+        let heaps = heap_bytes.saturating_add(promised);
+        probe::address_space(ISOLATE_ADDRESS_SPACE.saturating_add(heaps))?;
+        probe::private_memory(ISOLATE_PRIVATE_MEMORY.saturating_add(heaps))?;
+    }
+    Ok((MakingIsolate { _only_one: only_one }, heap))
 }

@@ -15,7 +15,8 @@ fn handle() -> tokio::runtime::Handle {
 }
 
 fn admission(max_waiting: usize) -> Arc<Admission> {
-    Arc::new(Admission::new(RUNS, MEGABYTES << 20, max_waiting, Duration::from_millis(50)))
+    let memory = TotalMemory { bytes: MEGABYTES << 20, source: MemorySource::Option };
+    Arc::new(Admission::new(RUNS, memory, max_waiting, Duration::from_millis(50)))
 }
 
 /// What the runs that were admitted have, counted beside the admission and without a step.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
+use rusqlite::ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::entries;
@@ -249,6 +250,12 @@ pub(crate) fn trial(
     Ok(trial)
 }
 
+/// Whether the system refused to write to a file, or to enlarge it.
+fn is_failed_write(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    [SQLITE_IOERR_WRITE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_SHMSIZE].iter().any(|write| code == Some(*write))
+}
+
 impl From<rusqlite::Error> for StateError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
@@ -256,6 +263,13 @@ impl From<rusqlite::Error> for StateError {
             Some(ErrorCode::DiskFull) => Self::Full(
                 "all state together has reached its 256 MB, or the disk is full; a user frees space with \
                  `cx state clear`"
+                    .to_owned(),
+            ),
+            // The disk's own errors, and a limit of the process (`ulimit -f`), which SQLite does not
+            // tell apart.
+            Some(ErrorCode::SystemIoFailure) if is_failed_write(&error) => Self::Full(
+                "the state file cannot be written: a limit on the size of files (`ulimit -f`) or the disk \
+                 does not allow it"
                     .to_owned(),
             ),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error.into()),

@@ -24,6 +24,7 @@ use super::file::{self, StateFile};
 use super::scope::{StateScope, StateUsage};
 use crate::error::Error;
 use crate::json::Json;
+use crate::machine::probe;
 use crate::storage::private::MAX_WAIT;
 
 /// Maximum bytes that one run may write, to limit disk wear, and the overhead that each write
@@ -196,7 +197,7 @@ impl RunState {
                 None => file.with(wait, |connection, today| perform(call.clone(), connection, &scope, today)),
             }
         };
-        let done = runtime.spawn_blocking(work).await;
+        let done = probe::spawn_blocking(runtime, work)?.await;
         done.unwrap_or_else(|lost| {
             let panicked = || std::io::Error::other("the call panicked").into();
             Err(if lost.is_panic() { panicked() } else { StateError::Ended })

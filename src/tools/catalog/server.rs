@@ -11,6 +11,7 @@ use tokio::time::timeout_at;
 
 use super::list::IndexedList;
 use super::options::CatalogOptions;
+use crate::machine::probe;
 use crate::tools::dispatch::{ToolDispatcher, ToolList};
 use crate::tools::error::{ToolError, ToolErrorCode};
 
@@ -294,7 +295,10 @@ impl CatalogServer {
             pins.map_or_else(|| Ok(HashSet::new()), |pins| pins.check(&server.name, &list))
         };
         let checked = match &self.options.runtime {
-            Some(runtime) => runtime.spawn_blocking(work).await.map_err(std::io::Error::other).flatten(),
+            Some(runtime) => match probe::spawn_blocking(runtime, work) {
+                Ok(checking) => checking.await.map_err(std::io::Error::other).flatten(),
+                Err(error) => Err(error),
+            },
             None => work(),
         };
         match checked {

@@ -10,5 +10,7 @@ mod examples;
 mod output;
 /// How clients are told about the server.
 mod setup;
+/// Processes with little memory, few threads or descriptors, and small files.
+mod small_machines;
 /// What the command does at a terminal.
 mod terminal;

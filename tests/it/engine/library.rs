@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cx::{
-    CancellationToken, Error, ErrorCode, Executor, Limits, Output, RuleList, Script, ToolCallStatus,
-    ToolErrorCode,
+    CancellationToken, Error, ErrorCode, Executor, Limits, MemorySource, Output, RuleList, Script,
+    ToolCallStatus, ToolErrorCode,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -272,6 +272,19 @@ async fn memory_of_all_runs_together_is_bounded() {
     let results = futures::future::join_all(runs).await;
     let refused = results.iter().filter(|result| result.as_ref().unwrap().error().is_some()).count();
     assert_eq!(refused, 1);
+    let stats = executor.run_stats();
+    assert_eq!(
+        (stats.max_memory_bytes, stats.memory_source),
+        (limits.memory_bytes * 2, MemorySource::Option)
+    );
+    // More than all runs together may use never becomes free, so nothing waits for it.
+    let script = Script::typescript("1").limits(Limits { memory_bytes: limits.memory_bytes * 3, ..limits });
+    let error = executor.run(script).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOptions { option: "memory_bytes", .. }), "{error}");
+    assert!(
+        error.to_string().contains("at most the memory of all runs, 268435456 (from: option)"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::serve::Start;
 
 /// Fields whose content the schemas leave open: values of scripts, and maps and lists.
-const OPEN: [&str; 9] = [
+const OPEN: [&str; 10] = [
     "auditLog",
     "connectionPool",
     "engines",
     "mcpClients",
+    "memory",
     "plannedCalls",
     "servers",
     "toolCallSummary",

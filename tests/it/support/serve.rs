@@ -72,6 +72,8 @@ pub(crate) struct Start {
     reads: bool,
     has_empty_cache: bool,
     directory: Option<Arc<TempDir>>,
+    /// A program and its arguments that execute the command after them.
+    wrapper: Vec<String>,
 }
 
 impl Start {
@@ -84,7 +86,14 @@ impl Start {
             reads: true,
             has_empty_cache: false,
             directory: None,
+            wrapper: Vec::new(),
         }
+    }
+
+    /// Executed by another program, which gets the command as its last arguments.
+    pub(crate) fn wrapped(mut self, wrapper: &[&str]) -> Self {
+        self.wrapper = wrapper.iter().map(|&word| word.to_owned()).collect();
+        self
     }
 
     /// In the same workspace, and with the same files of the person, as another one.
@@ -141,8 +150,10 @@ impl Start {
         }
         let mut config = self.config.clone();
         config["mcpServers"] = servers.into();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
-        command.arg("serve");
+        let words: Vec<&str> =
+            self.wrapper.iter().map(String::as_str).chain([env!("CARGO_BIN_EXE_cx")]).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg("serve");
         if config.as_object().unwrap().len() == 1 {
             let file = directory.path().join("mcp.json");
             std::fs::write(&file, config.to_string()).unwrap();

@@ -1,0 +1,52 @@
+//! What the command sets for its whole process. A program that embeds cx decides for itself.
+
+use std::io;
+use std::thread;
+
+use rustix::process::{Resource, getrlimit};
+
+/// Stack size in bytes with which the command runs: the usual one.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Memory in bytes without which nothing works. The C library and the standard library end the
+/// process when a small allocation fails.
+const MIN_MEMORY: usize = 64 << 20;
+
+/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error of that write, "File too
+/// large", instead of the end of the process.
+///
+/// The signal has a handler that does nothing, and is not ignored: a program that is executed
+/// inherits what is ignored, so that servers would see it.
+pub(crate) fn survive_file_size_limit() {
+    extern "C" fn do_nothing(_signal: libc::c_int) {}
+    let handler: extern "C" fn(libc::c_int) = do_nothing;
+    #[expect(unsafe_code, reason = "no safe crate sets a handler without a thread or a descriptor")]
+    // SAFETY: all bytes of a `sigaction` may be zero: no flags, and a mask to be emptied. The handler
+    // does nothing, so it may interrupt anything. A failure changes nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        let _ = libc::sigaction(libc::SIGXFSZ, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// Runs `command` where it has a stack of [`STACK_BYTES`], whatever `ulimit -s` says.
+///
+/// # Errors
+///
+/// If there is no memory for it: says how much is needed, and the limit.
+pub(crate) fn with_memory<R: Send>(command: fn() -> R) -> io::Result<R> {
+    cx::check_machine(0, 0, MIN_MEMORY)?;
+    let limit = getrlimit(Resource::Stack).current;
+    if limit.is_none_or(|bytes| bytes >= STACK_BYTES as u64) {
+        return Ok(command());
+    }
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("cx-main".to_owned()).stack_size(STACK_BYTES);
+        let running = thread.spawn_scoped(scope, command)?;
+        // A panic was printed where it happened.
+        running.join().map_err(|_panic| io::Error::other("the command panicked"))
+    })
+}
