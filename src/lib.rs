@@ -170,6 +170,7 @@ mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod pauses;
+mod queue;
 #[cfg(any(feature = "mcp", feature = "server"))]
 mod rate;
 mod run;
