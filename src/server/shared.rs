@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rmcp::model::Tool;
 
 use super::answer::Format;
+use super::answer::draft::MAX_CHARACTERS;
 use super::hung_workers::HungWorkers;
 use super::languages::report_name;
 use super::pending::PendingRuns;
@@ -18,11 +19,21 @@ use crate::executor::Executor;
 use crate::run::script::Language;
 
 /// Options of a [`Server`](super::Server).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
     /// Format of the text of answers. The structured content is the same in all formats.
     pub format: Format,
+    /// Maximum characters of the value of one answer, and also of its output. More of them is left
+    /// out of the answer and can be read for an hour. 25,000 by default, which is right for answers
+    /// that a model reads; a program that reads them can have more.
+    pub max_value: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { format: Format::default(), max_value: MAX_CHARACTERS }
+    }
 }
 
 /// State that all clients share. Lives as long as the server.
