@@ -194,8 +194,9 @@ const tools = new Proxy({ __proto__: null }, {
     if (found !== undefined || NOT_A_SERVER[server]) {
       return found;
     }
-    // An unknown name fails here, with suggestions, and not later as a property of undefined.
-    return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "server", server })));
+    // An unknown name fails here, with suggestions, and not later as a property of undefined. The host also knows the
+    // forms that Python has.
+    return servers[decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "server", server })))];
   },
   has(_target, server) {
     return typeof server === "string" && servers[server] !== undefined;

@@ -112,7 +112,8 @@ enum Query {
     Names {
         server: String,
     },
-    /// Looks up a server by name. Engines send it only for unknown names, to get the error.
+    /// The exact name of a server. Engines send it only for names that they do not know: most are
+    /// wrong, and get the error.
     Server {
         server: String,
     },
@@ -190,8 +191,8 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             Ok(tools.iter().map(|tool| Value::from(&*tool.tool)).collect())
         }
         Query::Server { server } => {
-            context.tools(&server).await?;
-            Ok(Value::Null)
+            let (name, _details) = context.server_details(&server)?;
+            Ok(Value::from(&**name))
         }
         Query::Search { query, server, limit, detail } => {
             let tools = context.search(&query, server.as_deref(), documentation::saturated(limit)).await?;

@@ -142,7 +142,7 @@ fn servers_sentence(servers: &[String]) -> String {
 /// Estimates the maximum number of tokens of a name. Tokenizers have tokens for whole words, and
 /// split other text into pieces of two or three letters; a new token begins where the kind of
 /// character changes.
-fn max_tokens(name: &str) -> usize {
+pub(super) fn max_tokens(name: &str) -> usize {
     let kinds = || name.chars().map(CharacterKind::from);
     let changes = kinds().zip(kinds().skip(1)).filter(|(one, next)| one != next).count();
     // The 1 is for the comma.

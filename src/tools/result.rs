@@ -40,7 +40,7 @@ impl ToolResult {
     /// 2. `structuredContent`; only the `x` of `{"result": x}` if the tool's output schema is
     ///    such a wrapper: see [`Schema::wraps_result`].
     /// 3. All text, joined by newlines, and parsed if the whole is a JSON object or array.
-    /// 4. The content blocks unchanged.
+    /// 4. The content blocks unchanged; null if there are none.
     ///
     /// # Errors
     ///
@@ -61,7 +61,10 @@ impl ToolResult {
             return Ok(unwrap_result(structured, output_schema));
         }
         let Some(text) = self.joined_text() else {
-            return Ok(self.content.unwrap_or_else(|| Vec::new().into()));
+            let blocks = self
+                .content
+                .filter(|content| json::items(content.text(), 1).is_ok_and(|blocks| !blocks.is_empty()));
+            return Ok(blocks.unwrap_or_else(|| Value::Null.into()));
         };
         Ok(parse_container(&text).unwrap_or_else(|| Json::from(text)))
     }

@@ -36,6 +36,18 @@ const MAX_SCHEMAS: usize = 200;
 const MAX_PARAMETERS: usize = 240;
 const MAX_RESULT: usize = 120;
 
+/// A server and the names of its tools, if they are known.
+pub(crate) struct KnownNames {
+    pub(crate) name: String,
+    pub(crate) tools: Option<Vec<ToolNames>>,
+}
+
+/// A tool's name and those of its parameters.
+pub(crate) struct ToolNames {
+    pub(crate) name: String,
+    pub(crate) parameters: Vec<String>,
+}
+
 /// Parameters and result: `({path: string, head?: number}): {content: string}`, in Python
 /// `(path: str, head?: int) -> {content: str}`. A result of which nothing is known is left out.
 pub(crate) fn signature(tool: ToolTypes<'_>, notation: Notation) -> String {
@@ -74,18 +86,18 @@ pub(crate) fn access(name: &str, notation: Notation) -> String {
     if is_identifier { format!(".{name}") } else { format!("[{}]", string(name)) }
 }
 
-/// The names of a tool's parameters, those that are required first: `path, head?`.
-pub(crate) fn parameter_names(definition: &ToolDefinition) -> String {
+/// The names of a tool's parameters, those that are required first: `path`, `head?`. Only `…` if the
+/// schema names none and allows some all the same.
+pub(crate) fn parameter_names(definition: &ToolDefinition) -> Vec<String> {
     let input = parsed(&definition.input_schema);
     if takes_anything(SchemaView::root(&input)) {
-        return "…".to_owned();
+        return vec!["…".to_owned()];
     }
-    let names: Vec<String> = fields(SchemaView::root(&input))
+    fields(SchemaView::root(&input))
         .into_iter()
         .take(MAX_FIELDS)
         .map(|(name, _, is_required)| format!("{}{}", property(name), if is_required { "" } else { "?" }))
-        .collect();
-    names.join(", ")
+        .collect()
 }
 
 /// The names of the parameters that have descriptions, with at most `max` characters of each.

@@ -184,6 +184,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = ServerOptions::default().max_value)]
     pub(crate) max_value: usize,
 
+    /// Leave the names of the known tools out of the instructions, where they are while they are few
+    #[arg(long)]
+    pub(crate) no_index: bool,
+
     /// Serve over HTTP at this address, such as 127.0.0.1:8000; port 0 selects a free port. The
     /// address is printed on stderr
     #[arg(long, value_name = "ADDR")]

@@ -19,7 +19,7 @@ use crate::tools::result::ToolResult;
 use crate::tools::sample;
 use crate::tools::schema::Schema;
 use crate::tools::shape::Shape;
-use crate::tools::usage::{self, Notation};
+use crate::tools::usage::{self, Notation, ToolNames};
 
 /// Maximum characters of what a line says that a tool does.
 const MAX_SUMMARY: usize = 80;
@@ -119,7 +119,13 @@ impl ResolvedTool {
 
     /// The tool's name and those of its parameters: `read_file(path, head?)`.
     pub(crate) fn name_and_parameters(&self) -> String {
-        format!("{}({})", visible(&self.tool), usage::parameter_names(self.definition()))
+        let ToolNames { name, parameters } = self.names();
+        format!("{}({})", visible(&name), parameters.join(", "))
+    }
+
+    /// The tool's name and those of its parameters.
+    pub(crate) fn names(&self) -> ToolNames {
+        ToolNames { name: self.tool.to_string(), parameters: usage::parameter_names(self.definition()) }
     }
 
     /// The names of the parameters that have descriptions, with at most `max` characters of each.

@@ -33,7 +33,7 @@ fn the_rule() {
     check(vec![text("007")], None, None, json!("007"));
     check(vec![text("true")], None, None, json!("true"));
     check(vec![text("")], None, None, json!(""));
-    check(vec![], None, None, json!([]));
+    check(vec![], None, None, json!(null));
     check(vec![text("a"), image()], None, None, json!([text("a"), image()]));
     check(vec![image()], None, None, json!([image()]));
 }

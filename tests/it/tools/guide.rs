@@ -145,6 +145,9 @@ async fn help_tells_of_no_tool_that_is_denied() {
     assert!(found[0].as_str().unwrap().starts_with("await tools.mock.echo({…})"), "{found}");
     assert_eq!((&found[1], &found[3]), (&json!("TOOL_NOT_FOUND"), &json!("TOOL_NOT_FOUND")));
     let server = found[2].as_str().unwrap();
-    assert!(server.starts_with("mock: 17 tools, await tools.mock.<tool>({…})\necho(…): Returns its arguments\n"), "{server}");
+    assert!(
+        server.starts_with("mock: 17 tools, await tools.mock.<tool>({…})\necho(…): Returns its arguments\n"),
+        "{server}"
+    );
     assert!(!server.contains("count"), "{server}");
 }
