@@ -9,7 +9,7 @@ CX = $(CARGO_TARGET_DIR)/release/cx
 
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc deny bench picture component
 .PHONY: v8 interop frameworks
-.PHONY: v8 interop conformance
+.PHONY: v8 interop conformance bench-agents
 .PHONY: fuzz growth differential
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
@@ -111,6 +111,12 @@ bench: v8
 	cargo build --release --locked --bin cx --example chaos
 	cd benches/pyodide && npm ci --ignore-scripts
 	cargo bench --locked
+
+## What an agent pays to find, call and read tools, directly and through cx, by the entries of BFCL v4. Draws the charts of
+## docs/agents.md. Needs Node, and the registries of npm and PyPI once.
+bench-agents: v8
+	cargo build --release --locked --bin cx
+	benches/agents/run.sh '$(abspath $(CX))'
 
 ## Draw the picture of the README from its figures. The script says how to measure them again.
 picture:

@@ -194,8 +194,9 @@ const tools = new Proxy({ __proto__: null }, {
     if (found !== undefined || NOT_A_SERVER[server]) {
       return found;
     }
-    // An unknown name fails here, with suggestions, and not later as a property of undefined.
-    return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "server", server })));
+    // An unknown name fails here, with suggestions, and not later as a property of undefined. The host also knows the
+    // forms that Python has.
+    return servers[decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "server", server })))];
   },
   has(_target, server) {
     return typeof server === "string" && servers[server] !== undefined;
@@ -355,10 +356,18 @@ function nameAsInMcp(tool) {
   return tool;
 }
 
+// The tools that a search found. Of each, what a script prints or returns is one line that says how to call it; the
+// other fields are there and not enumerable, so that nobody pays for schemas that nobody asked for.
 async function search(request) {
   const found = await query(request);
   for (let index = 0; index < found.length; index++) {
-    nameAsInMcp(found[index]);
+    const tool = nameAsInMcp(found[index]);
+    const keys = request.detail === "usage" ? ObjectKeys(tool) : [];
+    for (let position = 0; position < keys.length; position++) {
+      if (keys[position] !== "usage") {
+        ObjectDefineProperty(tool, keys[position], { __proto__: null, enumerable: false });
+      }
+    }
   }
   return found;
 }
@@ -372,7 +381,7 @@ function discoverMCPTools(options) {
     kind: "search",
     query: words === undefined || words === null ? "" : String(words),
     server: given.server === undefined || given.server === null ? undefined : String(given.server),
-    detail: "full",
+    detail: "usage",
   });
 }
 
@@ -383,11 +392,11 @@ function searchTools(words, limit = 10) {
     kind: "search",
     query: words === undefined || words === null ? "" : String(words),
     limit: NumberIsFinite(most) && most > 0 ? most : 10,
-    detail: "full",
+    detail: "usage",
   });
 }
 
-function search_tools(words, detail = "full") {
+function search_tools(words, detail = "usage") {
   return search({
     __proto__: null,
     kind: "search",

@@ -331,6 +331,14 @@ pub(crate) fn each_field<'de>(
     deserializer.end()
 }
 
+/// The text of the value of `name`, if the object has no other fields. Reads until the end.
+pub(crate) fn lone_field<'de>(text: &'de str, name: &str) -> Option<&'de RawValue> {
+    let mut found = None;
+    let mut others = 0;
+    each_field(text, |key, value| if key == name { found = Some(value) } else { others += 1 }).ok()?;
+    found.filter(|_| others == 0)
+}
+
 /// A key, borrowed if it has no escapes.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]

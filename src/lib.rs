@@ -171,6 +171,7 @@ mod machine;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod pauses;
+mod queue;
 #[cfg(any(feature = "mcp", feature = "server"))]
 mod rate;
 mod run;

@@ -4,9 +4,10 @@
 use serde_json::Value;
 
 use super::arguments::ArgumentCheck;
-use super::declarations::{ServerTools, ToolTypes, declaration, signature, typescript};
+use super::declarations::{ServerTools, ToolTypes, signature, typescript};
 use super::sample::from_schema;
 use super::shape::Shape;
+use super::usage::Notation;
 use super::{Schema, ToolDefinition, ToolErrorCode};
 
 /// Declarations that a schema makes have no more brackets than are closed, and hold nothing of it that could be code;
@@ -37,7 +38,10 @@ pub(crate) fn schema(data: &[u8]) {
     let tool = ToolTypes { definition: &definition, observed: Some(&shape) };
     let line = signature(tool);
     assert!(!line.contains('\n'), "{line:?} is one line");
-    let _ = declaration(tool);
+    for notation in [Notation::TypeScript, Notation::Python] {
+        let line = super::usage::signature(tool, notation);
+        assert!(!line.contains('\n') && line.chars().count() < 400, "{line}");
+    }
     let module = typescript(std::iter::once(ServerTools { name: "server", tools: vec![tool] }));
     assert!(module.ends_with("};\n"), "{module}");
     assert!(

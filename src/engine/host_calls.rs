@@ -16,7 +16,9 @@ use crate::run::calls::ToolName;
 use crate::run::compute::Turn;
 use crate::run::context::ExecutionContext;
 use crate::run::result::LogLevel;
+use crate::run::script::Language;
 use crate::storage::state::StateCall;
+use crate::tools::usage::Notation;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
 /// Prefix that marks an answer as an error. No JSON text begins with it.
@@ -110,7 +112,8 @@ enum Query {
     Names {
         server: String,
     },
-    /// Looks up a server by name. Engines send it only for unknown names, to get the error.
+    /// The exact name of a server. Engines send it only for names that they do not know: most are
+    /// wrong, and get the error.
     Server {
         server: String,
     },
@@ -180,7 +183,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         }
         Query::Schema { name } => {
             let tool = context.tool(tool_name(name)).await?;
-            return Ok(tool.map_or_else(|| "null".to_owned(), |tool| tool.schema().into_text()));
+            return Ok(tool.map_or_else(|| "null".to_owned(), |tool| tool.schema(None).into_text()));
         }
         Query::Help { topic } => help::text(context, topic.as_deref()).await.map(Value::from),
         Query::Names { server } => {
@@ -188,16 +191,17 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             Ok(tools.iter().map(|tool| Value::from(&*tool.tool)).collect())
         }
         Query::Server { server } => {
-            context.tools(&server).await?;
-            Ok(Value::Null)
+            let (name, _details) = context.server_details(&server)?;
+            Ok(Value::from(&**name))
         }
         Query::Search { query, server, limit, detail } => {
             let tools = context.search(&query, server.as_deref(), documentation::saturated(limit)).await?;
             let tools = tools.iter();
             match detail.as_str() {
                 // Schemas are kept as text. Parsed trees would take about 12 times the memory.
-                "full" => {
-                    let schemas: Vec<_> = tools.map(|tool| tool.schema()).collect();
+                "usage" | "full" => {
+                    let notation = (detail == "usage").then(|| notation(context.script.language));
+                    let schemas: Vec<_> = tools.map(|tool| tool.schema(notation)).collect();
                     return serde_json::to_string(&schemas)
                         .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()));
                 }
@@ -205,13 +209,21 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
                 "names" => Ok(tools.map(|tool| tool.name_and_server()).collect()),
                 other => Err(ToolError::new(
                     ToolErrorCode::InvalidArguments,
-                    format!("expected detail `names`, `descriptions` or `full`: `{other}`"),
+                    format!("expected detail `names`, `descriptions`, `usage` or `full`: `{other}`"),
                 )),
             }
         }
         Query::Servers => Ok(context.server_names().iter().map(|name| Value::from(&**name)).collect()),
     };
     answer.map(|value| value.to_string())
+}
+
+/// How tools are written for scripts of a language.
+fn notation(language: Language) -> Notation {
+    match language {
+        Language::TypeScript => Notation::TypeScript,
+        Language::Python => Notation::Python,
+    }
 }
 
 /// Parses `mcp__server__tool`, or `server.tool` as in allow and deny patterns.

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::machine::MemorySource;
+use crate::queue::{Queue, Refusal};
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::sync::{self, AtomicUsize, OwnedSemaphorePermit, Semaphore};
 
@@ -47,9 +48,7 @@ pub(super) struct Admission {
     /// Runs that have both permits. A run that waits for memory already holds its run permit, but
     /// is counted only as waiting.
     running: Arc<AtomicUsize>,
-    waiting: AtomicUsize,
-    max_waiting: usize,
-    max_wait: Duration,
+    queue: Queue,
 }
 
 /// Permit of an admitted run. Dropping it admits another run.
@@ -75,18 +74,16 @@ impl Admission {
             memory: Arc::new(Semaphore::new((memory.bytes >> 20).min(Semaphore::MAX_PERMITS))),
             total_memory: memory,
             running: Arc::default(),
-            waiting: AtomicUsize::new(0),
-            max_waiting: queued,
-            max_wait,
+            queue: Queue::new(queued, max_wait),
         }
     }
 
     pub(super) fn stats(&self) -> RunStats {
         RunStats {
             running: self.running.load(Ordering::Relaxed),
-            queued: self.waiting.load(Ordering::Relaxed),
+            queued: self.queue.waiting(),
             max_running: self.max_runs,
-            max_queued: self.max_waiting,
+            max_queued: self.queue.max_waiting,
             max_memory_bytes: self.total_memory.bytes,
             memory_source: self.total_memory.source,
         }
@@ -127,45 +124,26 @@ impl Admission {
             self.running.fetch_add(1, Ordering::Relaxed);
             Some(Permit { _run: run, _memory: memory, running: Arc::clone(&self.running) })
         };
-        tokio::pin!(acquire);
-        if let Some(permit) = futures::FutureExt::now_or_never(acquire.as_mut()) {
-            return permit.ok_or_else(cancelled);
-        }
-        let _place = self.wait_in_line()?;
-        let timeout = {
+        let timer = |wait| {
             let _entered = runtime.enter();
-            sync::sleep(self.max_wait)
+            sync::sleep(wait)
         };
-        tokio::select! {
-            biased;
-            permit = acquire => permit.ok_or_else(cancelled),
-            () = timeout => Err(self.full(format!("no place was free within {:?}", self.max_wait))),
-            () = cancel.cancelled() => Err(cancelled()),
+        let Queue { max_waiting, max_wait, .. } = self.queue;
+        match self.queue.enter(acquire, None, cancel, timer).await {
+            Ok(permit) => permit.ok_or_else(cancelled),
+            Err(Refusal::Full) => Err(self.full(format!("{max_waiting} runs are waiting already"))),
+            Err(Refusal::TimedOut | Refusal::DeadlinePassed) => {
+                Err(self.full(format!("no place was free within {max_wait:?}")))
+            }
+            Err(Refusal::Cancelled) => Err(cancelled()),
         }
-    }
-
-    fn wait_in_line(&self) -> Result<PlaceInLine<'_>, Box<ScriptError>> {
-        let place = PlaceInLine(&self.waiting);
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.max_waiting {
-            drop(place);
-            return Err(self.full(format!("{} runs are waiting already", self.max_waiting)));
-        }
-        Ok(place)
     }
 
     fn full(&self, message: String) -> Box<ScriptError> {
         // A typical run is far shorter than the queue timeout.
-        let retry_after = self.max_wait.min(Duration::from_secs(5)).max(Duration::from_millis(100));
+        let retry_after = self.queue.max_wait.min(Duration::from_secs(5)).max(Duration::from_millis(100));
         let error = ScriptError::new(ErrorCode::QueueFull, message).with_hint("try again later");
         Box::new(ScriptError { retry_after: Some(retry_after), ..error })
-    }
-}
-
-struct PlaceInLine<'a>(&'a AtomicUsize);
-
-impl Drop for PlaceInLine<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -32,6 +32,7 @@ use crate::storage::state::{DefaultScope, RunState, StateScope, StateStore};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::native::{self, NativeTools};
+use crate::tools::usage::KnownNames;
 use crate::tools::{Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
@@ -464,6 +465,18 @@ impl Executor {
                 tools: tools.map(|tools| tools.iter().filter(permits).map(Tool::new).collect()),
             })
             .collect()
+    }
+
+    /// The names of the [`known_tools`](Self::known_tools) and of their parameters. A server has at
+    /// most `max` here, and `known_names` is cheap where `known_tools` is not.
+    pub(crate) fn known_names(&self, max: usize) -> Vec<KnownNames> {
+        let servers = self.servers();
+        let permits = |tool: &&ResolvedTool| servers.policy.permits(&tool.server, &tool.tool);
+        let names = |tools: Vec<ResolvedTool>| {
+            tools.iter().filter(permits).take(max).map(ResolvedTool::names).collect()
+        };
+        let known = servers.catalog.known().into_iter();
+        known.map(|(name, tools)| KnownNames { name: name.to_string(), tools: tools.map(names) }).collect()
     }
 
     /// The [`known_tools`](Self::known_tools) that match `query`, best match first, at most

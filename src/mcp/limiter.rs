@@ -5,16 +5,17 @@
 //! a refused call takes no slot.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::{Breaker, CallOutcome, Permit};
 use super::settings::McpServer;
+use crate::queue::{Queue, Refusal};
 use crate::rate::TokenBucket;
+use crate::sync;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Retry time for a full queue. A slot is free as soon as one call ends.
@@ -27,9 +28,7 @@ pub(crate) struct Limiter {
     rate: Option<TokenBucket>,
     slots: Arc<Semaphore>,
     max_slots: usize,
-    max_waiting: usize,
-    max_wait: Duration,
-    waiting: AtomicUsize,
+    queue: Queue,
     rate_limited_total: AtomicU64,
     queue_full_total: AtomicU64,
 }
@@ -38,7 +37,7 @@ pub(crate) struct Limiter {
 pub(crate) struct Admitted {
     permit: Permit,
     _slot: OwnedSemaphorePermit,
-    _active: Active,
+    _active: Counted,
 }
 
 impl Limiter {
@@ -50,9 +49,7 @@ impl Limiter {
             rate: settings.rate_limit.and_then(TokenBucket::new),
             slots: Arc::new(Semaphore::new(max_slots)),
             max_slots,
-            max_waiting: settings.max_queued,
-            max_wait: settings.queue_timeout,
-            waiting: AtomicUsize::new(0),
+            queue: Queue::new(settings.max_queued, settings.queue_timeout),
             rate_limited_total: AtomicU64::new(0),
             queue_full_total: AtomicU64::new(0),
         }
@@ -71,11 +68,8 @@ impl Limiter {
     ) -> Result<Admitted, ToolError> {
         let permit = self.enter_breaker()?;
         self.check_rate()?;
-        let slot = match Arc::clone(&self.slots).try_acquire_owned() {
-            Ok(slot) => slot,
-            Err(_) => self.wait_for_slot(deadline, cancel).await?,
-        };
-        let active = Active::new(&self.server);
+        let slot = self.take_slot(deadline, cancel).await?;
+        let active = Counted::new("pool_active_connections", &self.server);
         Ok(Admitted { permit, _slot: slot, _active: active })
     }
 
@@ -111,39 +105,48 @@ impl Limiter {
         })
     }
 
-    async fn wait_for_slot(
+    async fn take_slot(
         &self,
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<OwnedSemaphorePermit, ToolError> {
         let began = Instant::now();
-        let _waiting = Waiting::new(self).ok_or_else(|| {
-            self.queue_full(format!(
-                "server `{}` has {} calls running and {} waiting",
-                self.server, self.max_slots, self.max_waiting
-            ))
-        })?;
-        let limit = deadline.min(began + self.max_wait);
-        let acquired = tokio::select! {
-            biased;
-            slot = timeout_at(limit.into(), Arc::clone(&self.slots).acquire_owned()) => slot,
-            () = cancel.cancelled() => {
-                return Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"));
-            }
+        let record_wait = || {
+            metrics::histogram!("pool_queue_wait_seconds", "server" => self.server.to_string())
+                .record(began.elapsed());
         };
-        metrics::histogram!("pool_queue_wait_seconds", "server" => self.server.to_string())
-            .record(began.elapsed());
-        match acquired {
-            Ok(Ok(slot)) => Ok(slot),
-            _ if limit == deadline => {
+        let acquire = async {
+            if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+                return Some(slot);
+            }
+            let _waiting = Counted::new("pool_queue_depth", &self.server);
+            let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
+            record_wait();
+            slot
+        };
+        let Queue { max_waiting, max_wait, .. } = self.queue;
+        match self.queue.enter(acquire, Some(deadline), cancel, sync::sleep).await {
+            Ok(Some(slot)) => Ok(slot),
+            Ok(None) | Err(Refusal::Cancelled) => {
+                Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))
+            }
+            Err(Refusal::DeadlinePassed) => {
+                record_wait();
                 let message = format!("server `{}` had no free slot before the run's end", self.server);
                 Err(ToolError::new(ToolErrorCode::ToolTimeout, message))
             }
-            _ => Err(self.queue_full(format!(
-                "server `{}` had no free slot within {} s",
-                self.server,
-                self.max_wait.as_secs_f64()
+            Err(Refusal::Full) => Err(self.queue_full(format!(
+                "server `{}` has {} calls running and {max_waiting} waiting",
+                self.server, self.max_slots
             ))),
+            Err(Refusal::TimedOut) => {
+                record_wait();
+                Err(self.queue_full(format!(
+                    "server `{}` had no free slot within {} s",
+                    self.server,
+                    max_wait.as_secs_f64()
+                )))
+            }
         }
     }
 
@@ -160,7 +163,7 @@ impl Limiter {
 
     /// The number of calls that wait for a slot.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.queue.waiting()
     }
 
     /// The number of calls that were refused because of the rate limit.
@@ -204,37 +207,18 @@ fn refused(code: ToolErrorCode, message: String, retry_after: Duration) -> ToolE
     ToolError { retry_after: Some(retry_after), ..ToolError::new(code, message) }
 }
 
-/// Counts a waiting call until it is dropped.
-struct Waiting<'a>(&'a Limiter);
+/// One more of what a gauge counts for a server, until it is dropped.
+struct Counted(metrics::Gauge);
 
-impl<'a> Waiting<'a> {
-    fn new(limiter: &'a Limiter) -> Option<Self> {
-        let waiting = Self(limiter);
-        let before = limiter.waiting.fetch_add(1, Ordering::Relaxed);
-        metrics::gauge!("pool_queue_depth", "server" => limiter.server.to_string()).increment(1);
-        (before < limiter.max_waiting).then_some(waiting)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-        metrics::gauge!("pool_queue_depth", "server" => self.0.server.to_string()).decrement(1);
-    }
-}
-
-/// Counts a call in flight in the metrics until it is dropped.
-struct Active(metrics::Gauge);
-
-impl Active {
-    fn new(server: &Arc<str>) -> Self {
-        let gauge = metrics::gauge!("pool_active_connections", "server" => server.to_string());
+impl Counted {
+    fn new(gauge: &'static str, server: &Arc<str>) -> Self {
+        let gauge = metrics::gauge!(gauge, "server" => server.to_string());
         gauge.increment(1);
         Self(gauge)
     }
 }
 
-impl Drop for Active {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.decrement(1);
     }

@@ -5,11 +5,11 @@ use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptMessage, Role};
 
 pub(crate) use crate::run::guide::GUIDE;
 
-/// The server's `instructions`, with what to do about files that are not trusted. They are short,
-/// because clients add them to the model's context without being asked.
-pub(crate) fn instructions(untrusted_hint: Option<&str>) -> String {
+/// The server's `instructions`, with the index of tools and what to do about files that are not
+/// trusted. They are short, because clients add them to the model's context without being asked.
+pub(crate) fn instructions(index: Option<String>, untrusted_hint: Option<&str>) -> String {
     let hint = untrusted_hint.map(|hint| format!(" Tell the user: {hint}."));
-    format!("{INSTRUCTIONS}{}", hint.unwrap_or_default())
+    format!("{INSTRUCTIONS}{}{}", index.unwrap_or_default(), hint.unwrap_or_default())
 }
 
 const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \

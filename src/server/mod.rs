@@ -52,6 +52,7 @@ mod prompt;
 mod answer;
 mod guide;
 mod health;
+mod index;
 mod metrics;
 mod output_schemas;
 mod resources;

@@ -67,7 +67,7 @@ impl ServerHandler for McpSession {
             Implementation::new("cx", env!("CARGO_PKG_VERSION")).with_title("cx code executor");
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
-            .with_instructions(guide::instructions(self.shared.executor.untrusted_hint()))
+            .with_instructions(self.shared.instructions())
     }
 
     async fn initialize(

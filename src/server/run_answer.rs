@@ -49,7 +49,7 @@ pub(crate) fn answer_run(
             return answer::refusal(format, code, &with_sources(&error), Some(hint));
         }
     };
-    let draft = Draft::new(&result);
+    let draft = Draft::new(&result, shared.options.max_value);
     let history = shared.executor.history().filter(|_| draft.leaves_out());
     let record = history.and_then(|history| history.keep(client, &result));
     draft.answer(format, record.as_deref())

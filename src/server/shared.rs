@@ -9,7 +9,10 @@ use parking_lot::Mutex;
 use rmcp::model::Tool;
 
 use super::answer::Format;
+use super::answer::draft::MAX_CHARACTERS;
+use super::guide;
 use super::hung_workers::HungWorkers;
+use super::index::Index;
 use super::languages::report_name;
 use super::pending::PendingRuns;
 use super::tools;
@@ -18,11 +21,24 @@ use crate::executor::Executor;
 use crate::run::script::Language;
 
 /// Options of a [`Server`](super::Server).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
     /// Format of the text of answers. The structured content is the same in all formats.
     pub format: Format,
+    /// Maximum characters of the value of one answer, and also of its output. More of them is left
+    /// out of the answer and can be read for an hour. 25,000 by default, which is right for answers
+    /// that a model reads; a program that reads them can have more.
+    pub max_value: usize,
+    /// Whether the instructions that clients show to their models have an index of the known tools
+    /// while it is small (300 tokens). True by default.
+    pub index: bool,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { format: Format::default(), max_value: MAX_CHARACTERS, index: true }
+    }
 }
 
 /// State that all clients share. Lives as long as the server.
@@ -39,6 +55,7 @@ pub(crate) struct Shared {
     /// yet.
     pub(crate) pending: Arc<PendingRuns>,
     pub(crate) hung_workers: Arc<HungWorkers>,
+    index: Index,
     /// Number of clients there ever were. Gives each client a different name.
     clients: AtomicUsize,
 }
@@ -52,9 +69,16 @@ impl Shared {
             start_failures: Mutex::default(),
             pending: Arc::default(),
             hung_workers: Arc::new(HungWorkers::new(executor.clone())),
+            index: Index::default(),
             clients: AtomicUsize::new(0),
             executor,
         }
+    }
+
+    /// The instructions for a client that connects now. May read files.
+    pub(crate) fn instructions(&self) -> String {
+        let index = if self.options.index { self.index.text(&self.executor) } else { None };
+        guide::instructions(index, self.executor.untrusted_hint())
     }
 
     /// Returns a name for a new client, which the run history uses to tell clients apart. The name

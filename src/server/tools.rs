@@ -25,7 +25,7 @@ pub(crate) const NAMES: [&str; 3] = [EXECUTE_TYPESCRIPT, EXECUTE_PYTHON, HEALTH]
 const MAX_NAME_TOKENS: usize = 30;
 
 const TYPESCRIPT: &str = "Runs TypeScript that calls MCP tools; return only what you need. \
-Find tools: await searchTools(\"words\") → [{name, server, description, parameters}]. \
+Find tools: return await searchTools(\"words\") says how to call them. \
 Call: await tools.<server>.<tool>({…}); failures throw. \
 Also: input, console.log, emit(image or text), state.get/set (kept between runs). \
 No files, network, npm. More: help().";
@@ -35,7 +35,7 @@ await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
 
 /// In a build without TypeScript.
 const PYTHON_ALONE: &str = "Runs Python 3.14 that calls MCP tools; return only what you need. \
-Find tools: await search_tools(\"words\") → [{name, server, description, parameters}]. \
+Find tools: await search_tools(\"words\") says how to call them. \
 Call: await tools.<server>.<tool>(a=1); failures raise. \
 Also: inputs, print, emit(image or text), state.get/set (kept between runs). Returns the last expression. \
 No files, network, pip. More: help().";
@@ -142,7 +142,7 @@ fn servers_sentence(servers: &[String]) -> String {
 /// Estimates the maximum number of tokens of a name. Tokenizers have tokens for whole words, and
 /// split other text into pieces of two or three letters; a new token begins where the kind of
 /// character changes.
-fn max_tokens(name: &str) -> usize {
+pub(super) fn max_tokens(name: &str) -> usize {
     let kinds = || name.chars().map(CharacterKind::from);
     let changes = kinds().zip(kinds().skip(1)).filter(|(one, next)| one != next).count();
     // The 1 is for the comma.

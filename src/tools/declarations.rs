@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use self::types::{Layout, Types, comment, property, string};
+use self::types::{Layout, Types, comment};
+pub(crate) use self::types::{property, string};
 use super::dispatch::ToolDefinition;
 use super::names::{forms, is_identifier, is_reserved, typescript_name};
 use super::schema::Schema;
@@ -99,13 +100,6 @@ pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
     if line.len() > MAX_TOOL_BYTES { format!("{name}(args: unknown): Promise<unknown>") } else { line }
 }
 
-/// One tool with the descriptions of the tool and its fields, as in the declarations.
-pub(crate) fn declaration(tool: ToolTypes<'_>) -> String {
-    let form = typescript_name(&tool.definition.name);
-    let name = if is_identifier(&tool.definition.name) { &tool.definition.name } else { &form };
-    member(tool, name)
-}
-
 /// The exports of a module other than its default export.
 #[derive(Default)]
 struct Exports {
@@ -141,7 +135,7 @@ impl Exports {
 /// The tool as a member of its server's interface, with its description.
 fn member(tool: ToolTypes<'_>, shown: &str) -> String {
     let mut remarks = tool.definition.description.clone().unwrap_or_default();
-    if let Some(shape) = used_shape(tool) {
+    if let Some(shape) = tool.used_shape() {
         let calls = shape.calls();
         let _ = write!(remarks, "\n@returns observed in {calls} call{}", if calls == 1 { "" } else { "s" });
     }
@@ -154,8 +148,20 @@ fn member(tool: ToolTypes<'_>, shown: &str) -> String {
     format!("{head}  {name}{body};\n")
 }
 
-fn used_shape(tool: ToolTypes<'_>) -> Option<&Shape> {
-    tool.observed.filter(|shape| tool.definition.output_schema.is_none() && shape.calls() > 0)
+impl<'a> ToolTypes<'a> {
+    /// The inferred output schema, if it is the one that counts.
+    fn used_shape(self) -> Option<&'a Shape> {
+        self.observed.filter(|shape| self.definition.output_schema.is_none() && shape.calls() > 0)
+    }
+
+    /// The schema of what scripts receive: by the declared output schema, or the inferred one. `None`
+    /// if nothing is known.
+    pub(crate) fn output_schema(self) -> Option<Value> {
+        match &self.definition.output_schema {
+            Some(schema) => Some(parsed(&schema.unwrapped())),
+            None => self.used_shape().map(Shape::to_schema),
+        }
+    }
 }
 
 fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout) -> String {
@@ -163,21 +169,17 @@ fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout) -> String {
     let is_required = SchemaView::root(&input).required().next().is_some();
     let parameter = if is_required { "args" } else { "args?" };
     let arguments = Types::new(&input, layout).arguments();
-    let result = match (&tool.definition.output_schema, used_shape(tool)) {
-        (Some(schema), _) => {
-            let schema = parsed(schema);
-            Types::new(&schema, layout).result()
-        }
-        (None, Some(shape)) => Types::new(&shape.to_schema(), layout).result(),
+    let result = match tool.output_schema() {
+        Some(schema) => Types::new(&schema, layout).result(),
         // Not `unknown`: authors who have seen a result should not need type assertions.
-        (None, None) => "any".to_owned(),
+        None => "any".to_owned(),
     };
     format!("({parameter}: {arguments}): Promise<{result}>")
 }
 
 /// The parsed schema, or one that permits anything if the schema is too large to be parsed for
 /// this.
-fn parsed(schema: &Schema) -> Value {
+pub(crate) fn parsed(schema: &Schema) -> Value {
     const MAX_SCHEMA_BYTES: usize = 1 << 20;
     if schema.text().len() > MAX_SCHEMA_BYTES {
         return Value::Bool(true);

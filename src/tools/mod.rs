@@ -25,6 +25,7 @@ pub(crate) mod rules;
 pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod shape;
+pub(crate) mod usage;
 
 pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
 pub use dispatch::{

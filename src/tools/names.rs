@@ -125,6 +125,11 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     TYPESCRIPT_RESERVED.contains(&name)
 }
 
+/// Whether `name` is an identifier in Python, and not a keyword.
+pub(crate) fn is_python_identifier(name: &str) -> bool {
+    is_identifier(name) && !name.contains('$') && !PYTHON_KEYWORDS.contains(&name)
+}
+
 /// Whether `name` can be written unquoted after a dot in TypeScript.
 pub(crate) fn is_identifier(name: &str) -> bool {
     name.chars().next().is_some_and(begins_identifier) && name.chars().all(continues_identifier)

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::error::{ToolError, ToolErrorCode};
 use super::schema::Schema;
@@ -39,9 +38,9 @@ impl ToolResult {
     ///
     /// 1. A reported failure becomes a [`ToolErrorCode::ToolError`] with the content.
     /// 2. `structuredContent`; only the `x` of `{"result": x}` if the tool's output schema is
-    ///    exactly such a wrapper.
+    ///    such a wrapper: see [`Schema::wraps_result`].
     /// 3. All text, joined by newlines, and parsed if the whole is a JSON object or array.
-    /// 4. The content blocks unchanged.
+    /// 4. The content blocks unchanged; null if there are none.
     ///
     /// # Errors
     ///
@@ -62,7 +61,10 @@ impl ToolResult {
             return Ok(unwrap_result(structured, output_schema));
         }
         let Some(text) = self.joined_text() else {
-            return Ok(self.content.unwrap_or_else(|| Vec::new().into()));
+            let blocks = self
+                .content
+                .filter(|content| json::items(content.text(), 1).is_ok_and(|blocks| !blocks.is_empty()));
+            return Ok(blocks.unwrap_or_else(|| Value::Null.into()));
         };
         Ok(parse_container(&text).unwrap_or_else(|| Json::from(text)))
     }
@@ -70,7 +72,7 @@ impl ToolResult {
     /// Whether only the output schema says if the value is `{"result": x}` or `x`.
     pub(crate) fn may_be_wrapped(&self) -> bool {
         let structured = if self.is_error { None } else { self.structured.as_ref() };
-        structured.is_some_and(|structured| lone_result(structured.text()).is_some())
+        structured.is_some_and(|structured| json::lone_field(structured.text(), "result").is_some())
     }
 
     /// The joined texts of the content if it has only text blocks; `None` if it has other blocks or
@@ -112,29 +114,12 @@ fn parse_container(text: &str) -> Option<Json> {
     looks_like_a_container.then(|| Json::parse(trimmed).ok()).flatten()
 }
 
-/// Extracts `x` from `{"result": x}` if the output schema declares an object whose only property is
-/// `result`. Servers wrap values that are not objects in this way, because MCP requires an object.
+/// Extracts `x` from `{"result": x}` if the output schema is such a wrapper.
 fn unwrap_result(structured: Json, output_schema: Option<&Schema>) -> Json {
-    #[derive(Deserialize)]
-    struct Promise<'a> {
-        #[serde(borrow)]
-        properties: Option<&'a RawValue>,
-    }
-    let promised = output_schema.is_some_and(|schema| {
-        let promise = serde_json::from_str::<Promise<'_>>(schema.text()).ok();
-        promise.and_then(|promise| lone_result(promise.properties?.get())).is_some()
-    });
-    let result = if promised { lone_result(structured.text()) } else { None };
+    // The result is looked at first: schemas can be long.
+    let lone = json::lone_field(structured.text(), "result");
+    let result = lone.filter(|_| output_schema.is_some_and(Schema::wraps_result));
     result.and_then(|result| Json::parse(result.get()).ok()).unwrap_or(structured)
-}
-
-/// The value of `result`, if there are no other fields.
-fn lone_result(text: &str) -> Option<&RawValue> {
-    let mut found = None;
-    let mut others = 0;
-    json::each_field(text, |key, value| if key == "result" { found = Some(value) } else { others += 1 })
-        .ok()?;
-    found.filter(|_| others == 0)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl Tool {
             definition: tool.definition().clone(),
             observed: tool.observed().map(|shape| shape.to_schema()),
             signature: tool.signature(),
-            schema: tool.schema(),
+            schema: tool.schema(None),
         }
     }
 

@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["mcp"],
     &["tools"],
     &["storage"],
+    &["queue"],
     &["error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
 ];
 

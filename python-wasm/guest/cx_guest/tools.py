@@ -360,13 +360,13 @@ def _discover_question(search_terms=None, server=None) -> dict:
         words = search_terms
     else:
         words = " ".join(str(term) for term in search_terms)
-    question = {"kind": "search", "query": words, "detail": "full"}
+    question = {"kind": "search", "query": words, "detail": "usage"}
     if server is not None:
         question["server"] = str(server)
     return question
 
 
-def _search_question(query="", limit=10, detail="full") -> dict:
+def _search_question(query="", limit=10, detail="usage") -> dict:
     if isinstance(limit, str):
         # As in TypeScript, where the second argument is the detail.
         return {"kind": "search", "query": str(query or ""), "detail": limit}
@@ -395,11 +395,31 @@ class _ToolSchema(dict):
             return default
 
 
+class _FoundTool(dict):
+    """A tool that a search found. What a script prints or returns is `usage`, one line that says how to call it; the
+    other fields are there by name, so that nobody pays for schemas that nobody asked for."""
+
+    def __init__(self, schema: dict):
+        super().__init__(usage=schema.pop("usage"))
+        self.__cx_schema = _ToolSchema(schema)
+
+    def __missing__(self, name):
+        return self.__cx_schema[name]
+
+    def get(self, name, default=None):
+        return super().get(name) if name == "usage" else self.__cx_schema.get(name, default)
+
+    def __contains__(self, name) -> bool:
+        return name == "usage" or name in self.__cx_schema
+
+
 def _schemas(answer):
-    """An answer of the host with each tool's schema as `_ToolSchema`."""
+    """An answer of the host with each tool as `_ToolSchema` or `_FoundTool`."""
     if isinstance(answer, list):
         return [_schemas(tool) for tool in answer]
-    return _ToolSchema(answer) if isinstance(answer, dict) else answer
+    if not isinstance(answer, dict):
+        return answer
+    return _FoundTool(answer) if "usage" in answer else _ToolSchema(answer)
 
 
 def _pair(name: str, doc: str, question, shape=lambda answer: answer) -> None:

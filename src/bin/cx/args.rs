@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use cx::Limits;
+use cx::server::ServerOptions;
 
 /// Runs scripts that call the tools of MCP servers
 #[derive(Debug, Parser)]
@@ -195,6 +196,15 @@ pub(crate) struct ServeArguments {
     /// Format of the text in results
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) format: AnswerFormat,
+
+    /// Maximum characters of a value in an answer, and of its output. The rest can be read by the
+    /// next script. A program that drives cx can have more than the default, which is for models
+    #[arg(long, value_name = "N", default_value_t = ServerOptions::default().max_value)]
+    pub(crate) max_value: usize,
+
+    /// Leave the names of the known tools out of the instructions, where they are while they are few
+    #[arg(long)]
+    pub(crate) no_index: bool,
 
     /// Serve over HTTP at this address, such as 127.0.0.1:8000 or localhost:8000; port 0 selects a
     /// free port. The address is printed on stderr

@@ -74,6 +74,8 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         AnswerFormat::Json => Format::Json,
         AnswerFormat::Toon => Format::Toon,
     };
+    options.max_value = arguments.max_value;
+    options.index = !arguments.no_index;
     let server = Server::new(executor.clone(), options);
     let ended = runtime.block_on(async {
         let stop = CancellationToken::new();

@@ -3,21 +3,30 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::tool_name;
+use super::{notation, tool_name};
 use crate::run::context::ExecutionContext;
 use crate::run::guide;
 use crate::run::script::Language;
 use crate::text::{preview, visible};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::names::{python_name, typescript_name};
+use crate::tools::usage::access;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Characters of a name that an error shows.
 const MAX_SHOWN: usize = 100;
 
-/// Maximum number of a server's tools to list, and of characters of each description.
+/// Maximum number of a server's tools to list, and of characters of a line: about twelve tokens.
 const MAX_TOOLS: usize = 100;
-const MAX_DESCRIPTION: usize = 100;
+const MAX_LINE: usize = 52;
+
+/// Characters below which the beginning of a description says nothing.
+const MIN_SUMMARY: usize = 8;
+
+/// Maximum characters about one tool, about each of its parameters, and about all of them.
+const MAX_SUMMARY: usize = 120;
+const MAX_DESCRIPTION: usize = 60;
+const MAX_PARAMETERS: usize = 160;
 
 /// Returns the help text for `topic`: a tool by any of its names, a server's name, or words from
 /// the guide. Without a topic, returns the whole guide.
@@ -60,37 +69,43 @@ pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -
     })
 }
 
-/// The expression that calls a tool in the script's language.
-fn call_form(tool: &ResolvedTool, language: Language) -> String {
-    let form = match language {
-        Language::TypeScript => typescript_name,
-        Language::Python => python_name,
-    };
-    format!("tools.{}.{}", form(&tool.server), form(&tool.tool))
-}
-
+/// One tool: how it is called, what it does, and what its parameters are. `getToolSchema` has the
+/// rest.
 fn tool_text(tool: &ResolvedTool, language: Language) -> String {
-    let call = call_form(tool, language);
-    let written = match language {
-        Language::TypeScript => format!("await {call}({{…}})"),
-        Language::Python => format!("await {call}(…), the fields of args as keyword arguments"),
-    };
-    let declaration = tool.declaration();
-    // The declaration is indented as a member of an interface; the interface itself is not shown.
-    let lines = declaration.lines().map(|line| line.strip_prefix("  ").unwrap_or(line));
-    format!("{written}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
+    let notation = notation(language);
+    let mut text = format!("await {}{}", tool.expression(notation), tool.line(notation));
+    let summary = tool.summary_line(MAX_SUMMARY);
+    if !summary.is_empty() {
+        let _ = write!(text, "\n{summary}");
+    }
+    let mut room = MAX_PARAMETERS;
+    for (name, description) in tool.parameter_descriptions(MAX_DESCRIPTION) {
+        let line = format!("\n{name}: {description}");
+        let Some(left) = room.checked_sub(line.len()) else { break };
+        room = left;
+        text.push_str(&line);
+    }
+    text
 }
 
+/// A server's tools: what all of them have in common, then a line for each.
 fn server_text(server: &str, tools: &[ResolvedTool], language: Language) -> String {
+    let notation = notation(language);
     let many = if tools.len() == 1 { "" } else { "s" };
-    let mut text = format!("{}: {} tool{many}", visible(server), tools.len());
+    let call = match language {
+        Language::TypeScript => "<tool>({…})",
+        Language::Python => "<tool>(…)",
+    };
+    let access = access(server, notation);
+    let mut text = format!("{}: {} tool{many}, await tools{access}.{call}", visible(server), tools.len());
     for tool in tools.iter().take(MAX_TOOLS) {
-        let description = tool.definition().description.as_deref().unwrap_or_default();
-        let line = description.lines().next().unwrap_or_default();
-        let shown: String = line.chars().take(MAX_DESCRIPTION).collect();
-        let ending = if shown.len() < line.len() { "…" } else { "" };
+        let name = tool.name_and_parameters();
         // Writing to a string cannot fail.
-        let _ = write!(text, "\n{}: {}{ending}", call_form(tool, language), visible(&shown));
+        let _ = write!(text, "\n{}", preview(&name, MAX_LINE));
+        let summary = tool.summary_line(MAX_LINE.saturating_sub(name.chars().count() + 2));
+        if summary.chars().count() >= MIN_SUMMARY {
+            let _ = write!(text, ": {summary}");
+        }
     }
     if tools.len() > MAX_TOOLS {
         let _ = write!(text, "\nand {} more", tools.len() - MAX_TOOLS);

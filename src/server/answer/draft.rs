@@ -3,10 +3,10 @@
 //!
 //! The structured content is [`ExecuteResult::to_json`] with five differences:
 //!
-//! - `output` beyond 25,000 characters keeps its head and tail, and `outputOmitted` counts the
+//! - `output` beyond the bound of characters keeps its head and tail, and `outputOmitted` counts the
 //!   omitted characters.
 //! - A `value` whose JSON is longer than that is replaced by `valueTruncated`: `{characters, head,
-//!   tail}`.
+//!   tail, rest}`. `rest` is the expression that gets the run's record in the next script.
 //! - Emitted content is not repeated: it follows as content blocks, and `emittedBlocks` counts it.
 //! - The first 25,000 bytes of `plannedCalls` are kept, and `plannedCallsOmitted` counts the other
 //!   calls.
@@ -19,13 +19,14 @@ use serde_json::{Value, json};
 use super::Answer;
 use super::format::Format;
 use super::text;
-use super::truncation::{cut, first, is_longer, last, record_note, shorten, whole_or_cut};
+use super::truncation::{cut, first, is_longer, last, record_call, record_note, shorten, whole_or_cut};
 use crate::json::{self, Json};
 use crate::run::result::ExecuteResult;
 use crate::run::result_json::in_order;
 
-/// Maximum characters of printed output, of the value, and of emitted text in one answer. Clients
-/// truncate answers of about 25,000 tokens, and their truncation breaks the structure.
+/// Maximum characters of printed output, of the value, and of emitted text in one answer, unless the
+/// operator sets another bound. Clients truncate answers of about 25,000 tokens, and their truncation
+/// breaks the structure.
 pub(crate) const MAX_CHARACTERS: usize = 25_000;
 
 /// Characters that are kept of a value that is too long: enough to see its structure.
@@ -53,24 +54,27 @@ pub(crate) struct Draft<'a> {
     output: String,
     value: Option<&'a Json>,
     emitted: Vec<&'a Json>,
+    max_characters: usize,
 }
 
 impl<'a> Draft<'a> {
-    pub(crate) fn new(result: &'a ExecuteResult) -> Self {
+    /// Each part of the answer has at most `max_characters`.
+    pub(crate) fn new(result: &'a ExecuteResult, max_characters: usize) -> Self {
         Self {
             result,
             output: result.printed(),
             value: result.value_json(),
             emitted: result.emitted().collect(),
+            max_characters,
         }
     }
 
     /// Whether the answer will be incomplete, so that the run should be recorded.
     pub(crate) fn leaves_out(&self) -> bool {
         let emitted_text = self.emitted.iter().filter_map(|block| block.string_field("text"));
-        is_longer(&self.output, MAX_CHARACTERS)
-            || self.value.is_some_and(|value| is_longer(value.text(), MAX_CHARACTERS))
-            || emitted_text.map(|text| text.len()).sum::<usize>() > MAX_CHARACTERS
+        is_longer(&self.output, self.max_characters)
+            || self.value.is_some_and(|value| is_longer(value.text(), self.max_characters))
+            || emitted_text.map(|text| text.len()).sum::<usize>() > self.max_characters
             || self.emitted.len() > MAX_BLOCKS
             // After a failure, the client needs to know which of the calls had taken effect.
             || (self.result.error().is_some() && !self.result.tool_calls.is_empty())
@@ -89,22 +93,26 @@ impl<'a> Draft<'a> {
 
     fn structured(&self, run: Option<&str>) -> Value {
         let mut report = self.result.without_values();
-        if let Some((kept, omitted)) = cut(&self.output, MAX_CHARACTERS, &record_note(run, "output")) {
+        if let Some((kept, omitted)) = cut(&self.output, self.max_characters, &record_note(run, "output")) {
             report.insert("output".to_owned(), kept.into());
             report.insert("outputOmitted".to_owned(), omitted.into());
         }
         // A text that is short enough for an answer is small enough to be parsed into a tree.
-        let whole = self.value.filter(|value| !is_longer(value.text(), MAX_CHARACTERS)).and_then(Json::value);
+        let whole =
+            self.value.filter(|value| !is_longer(value.text(), self.max_characters)).and_then(Json::value);
         match (whole, self.value.map(Json::text)) {
             (Some(value), _) => {
                 report.insert("value".to_owned(), value.clone());
             }
             (None, Some(value)) => {
-                let truncated = json!({
+                let mut truncated = json!({
                     "characters": value.chars().count(),
                     "head": first(value, VALUE_HEAD),
                     "tail": last(value, VALUE_TAIL),
                 });
+                if let Some(run) = run {
+                    truncated["rest"] = record_call(run).into();
+                }
                 report.insert("valueTruncated".to_owned(), truncated);
             }
             (None, None) => {}
@@ -152,13 +160,13 @@ impl<'a> Draft<'a> {
         let value = self.value.filter(|value| !(value.is_null() && shows_something))?;
         let string = value.as_string();
         let value = string.as_deref().unwrap_or(value.text());
-        Some(whole_or_cut(value, MAX_CHARACTERS, &record_note(run, "value")).into_owned())
+        Some(whole_or_cut(value, self.max_characters, &record_note(run, "value")).into_owned())
     }
 
     /// Appends the emitted content: images, audio and resources unchanged, text up to the character
     /// limit.
     fn push_blocks(&self, content: &mut Vec<ContentBlock>, run: Option<&str>) {
-        let mut room = MAX_CHARACTERS;
+        let mut room = self.max_characters;
         // Memory budget of all blocks together.
         let mut budget = json::budget(self.emitted.iter().map(|block| block.text().len()).sum());
         for &block in self.emitted.iter().take(MAX_BLOCKS) {

@@ -54,7 +54,7 @@ fn call(tool: &str, status: ToolCallStatus) -> ToolCallRecord {
 }
 
 fn answer(result: &ExecuteResult) -> Answer {
-    Draft::new(result).answer(Format::Text, None)
+    Draft::new(result, MAX_CHARACTERS).answer(Format::Text, None)
 }
 
 fn text(answer: &Answer) -> &str {
@@ -108,12 +108,12 @@ fn a_failure_has_its_code_its_place_and_what_was_done() {
     ];
     result.usage.tool_calls = 3;
     result.usage.tool_calls_refused = 1;
-    assert!(Draft::new(&result).leaves_out(), "the single calls can be read");
-    let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
+    assert!(Draft::new(&result, MAX_CHARACTERS).leaves_out(), "the single calls can be read");
+    let answer = Draft::new(&result, MAX_CHARACTERS).answer(Format::Text, Some("abc"));
     assert!(answer.is_error);
     let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\n\
         Error: no such file\n    at script.ts:3:7\n[output] before\n\
-        [calls] mcp__fs__read ×2 (1 failed, 4.0 ms), mcp__fs__write ×1 (1 in flight, 2.0 ms); 1 refused\n\
+        [calls] mcp__fs__read ×2 (1 failed), mcp__fs__write ×1 (1 in flight); 1 refused\n\
         [more] cx://runs/abc/output, /calls";
     assert_eq!(text(&answer), expected);
     assert_eq!(answer.structured["runId"], "abc");
@@ -137,6 +137,17 @@ fn calls_that_were_all_refused_are_a_number_only() {
 }
 
 #[test]
+fn calls_that_went_well_are_not_in_the_text() {
+    let mut result = returned(json!(1));
+    result.tool_calls = vec![call("read", ToolCallStatus::Ok)];
+    assert_eq!(text(&answer(&result)), "1");
+    result.tool_calls.push(call("write", ToolCallStatus::Failed(ToolErrorCode::ToolError)));
+    let answer = answer(&result);
+    assert_eq!(text(&answer), "1\n[calls] mcp__fs__write ×1 (1 failed)");
+    assert_eq!(answer.structured["toolCallSummary"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn an_answer_names_only_parts_of_the_record_that_exist() {
     let mut called = returned(json!(1));
     called.tool_calls = vec![call("read", ToolCallStatus::Ok)];
@@ -145,7 +156,7 @@ fn an_answer_names_only_parts_of_the_record_that_exist() {
         (called, "[more] cx://runs/abc/value, /calls"),
         (printing(failed(ScriptError::default()), &["a"]), "[more] cx://runs/abc/output"),
     ] {
-        let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
+        let answer = Draft::new(&result, MAX_CHARACTERS).answer(Format::Text, Some("abc"));
         assert_eq!(text(&answer).lines().last(), Some(expected));
     }
 }
@@ -164,18 +175,14 @@ fn a_failure_says_what_its_tools_returned() {
     result.returned = vec![returned("list", "{content: string}")];
     result.usage.tool_calls = 1;
     let shown = answer(&result);
-    assert!(
-        text(&shown).ends_with("\n[calls] mcp__fs__list ×1 (2.0 ms) → {content: string}"),
-        "{}",
-        text(&shown)
-    );
+    assert!(text(&shown).ends_with("\n[calls] mcp__fs__list ×1 → {content: string}"), "{}", text(&shown));
     assert_eq!(shown.structured["toolCallSummary"][0]["returned"], "{content: string}");
     result.tool_calls.push(call("read", ToolCallStatus::Ok));
     result.tool_calls.push(call("write", ToolCallStatus::Failed(ToolErrorCode::ToolError)));
     result.returned.push(returned("read", "{id: number, text?: string}[]"));
     let shown = answer(&result);
-    let expected = "\n[calls]\nmcp__fs__list ×1 (2.0 ms) → {content: string}\n\
-        mcp__fs__read ×1 (2.0 ms) → {id: number, text?: string}[]\nmcp__fs__write ×1 (1 failed, 2.0 ms)";
+    let expected = "\n[calls]\nmcp__fs__list ×1 → {content: string}\n\
+        mcp__fs__read ×1 → {id: number, text?: string}[]\nmcp__fs__write ×1 (1 failed)";
     assert!(text(&shown).ends_with(expected), "{}", text(&shown));
 }
 
@@ -184,37 +191,49 @@ fn output_keeps_head_and_tail_within_25_000_characters() {
     let line = "ü".repeat(99);
     let lines = vec![line.as_str(); 1_000];
     let result = printing(returned(json!(1)), &lines);
-    let draft = Draft::new(&result);
+    let draft = Draft::new(&result, MAX_CHARACTERS);
     assert!(draft.leaves_out());
     let answer = draft.answer(Format::Text, Some("abc"));
     let output = answer.structured["output"].as_str().unwrap();
     assert!((24_990..=25_000).contains(&output.chars().count()), "{}", output.chars().count());
     assert!(output.starts_with("üüü") && output.ends_with("üüü"));
     let omitted = answer.structured["outputOmitted"].as_u64().unwrap();
-    let marker = format!("[… {omitted} characters left out; all of it is in cx://runs/abc/output …]");
+    let marker = format!(
+        "[… {omitted} characters left out; the next script gets the whole `output` with await mcp.run(\"abc\") …]"
+    );
     assert!(output.contains(&marker), "{output}");
     let kept = output.chars().filter(|&character| character != '\n').count() - marker.chars().count();
     assert!(kept as u64 + omitted >= 99_000, "nothing is lost uncounted");
     // Output of exactly the maximum length is not truncated.
     let whole = printing(returned(json!(1)), &[&"x".repeat(MAX_CHARACTERS)]);
-    assert!(!Draft::new(&whole).leaves_out());
+    assert!(!Draft::new(&whole, MAX_CHARACTERS).leaves_out());
     assert_eq!(self::answer(&whole).structured["output"].as_str().unwrap().len(), MAX_CHARACTERS);
 }
 
 #[test]
 fn a_value_that_is_too_long_is_replaced() {
     let result = returned(json!({ "rows": vec!["row"; 10_000] }));
-    let answer = Draft::new(&result).answer(Format::Text, Some("abc"));
+    let answer = Draft::new(&result, MAX_CHARACTERS).answer(Format::Text, Some("abc"));
     assert!(answer.structured.get("value").is_none());
     let truncated = &answer.structured["valueTruncated"];
     assert_eq!(truncated["characters"], 60_010);
     assert!(truncated["head"].as_str().unwrap().starts_with(r#"{"rows":["row","row""#));
     assert!(truncated["tail"].as_str().unwrap().ends_with(r#""row"]}"#));
-    assert_eq!(text(&answer).lines().filter(|line| line.contains("is in cx://runs/abc/value")).count(), 1);
+    assert_eq!(truncated["rest"], r#"await mcp.run("abc")"#);
+    let more = Draft::new(&result, 60_010);
+    assert!(!more.leaves_out(), "a program can have more");
+    assert!(more.answer(Format::Text, None).structured["value"]["rows"].is_array());
+    assert_eq!(
+        text(&answer)
+            .lines()
+            .filter(|line| line.contains("the whole `value` with await mcp.run(\"abc\")"))
+            .count(),
+        1
+    );
     assert!(text(&answer).chars().count() < 25_200);
     // JSON and TOON encode the structured content, so they are no longer than it is.
     for format in [Format::Json, Format::Toon] {
-        assert!(text(&Draft::new(&result).answer(format, None)).len() < 8_000);
+        assert!(text(&Draft::new(&result, MAX_CHARACTERS).answer(format, None)).len() < 8_000);
     }
 }
 
@@ -233,7 +252,7 @@ fn texts_of_errors_are_bounded() {
 
 #[test]
 fn a_thousand_tools_are_summed_up() {
-    let mut result = returned(json!(1));
+    let mut result = failed(ScriptError::default());
     result.tool_calls = (0..1_000).map(|tool| call(&format!("tool{tool}"), ToolCallStatus::Ok)).collect();
     result.usage.tool_calls = 1_000;
     let answer = answer(&result);
@@ -252,7 +271,7 @@ fn emitted_blocks_follow_the_text() {
         json!({ "type": "text", "text": "z".repeat(30_000) }),
     ];
     let result = emitting(returned(Value::Null), blocks);
-    assert!(Draft::new(&result).leaves_out());
+    assert!(Draft::new(&result, MAX_CHARACTERS).leaves_out());
     let answer = answer(&result);
     let content = serde_json::to_value(&answer.content[1..]).unwrap();
     assert_eq!(content[0], json!({ "type": "text", "text": "words" }));
@@ -308,7 +327,7 @@ fn the_output_schema_names_the_fields_that_are_sent() {
     let short = emitting(returned(json!(1)), vec![json!({ "type": "text", "text": "x" })]);
     let long = returned(json!("x".repeat(30_000)));
     let answers = [&failed, &short, &long]
-        .map(|result| Draft::new(result).answer(Format::Text, Some("abc")).structured);
+        .map(|result| Draft::new(result, MAX_CHARACTERS).answer(Format::Text, Some("abc")).structured);
     let sent: BTreeSet<&str> = answers.iter().flat_map(names).collect();
     let schema = output_schemas::run();
     assert_eq!(sent, names(&schema["properties"]));

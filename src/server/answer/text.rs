@@ -89,24 +89,27 @@ fn push_section(text: &mut String, name: &str, content: &str) {
     let _ = write!(text, "[{name}]{separator}{content}");
 }
 
-/// Summarizes the calls of each tool: `mcp__files__read ×2 (1 failed, 12 ms)`, and after a failure
-/// what it returned: ` → {content: string}`.
+/// What of a tool's calls did not go well, by field and by word.
+const TROUBLES: [(&str, &str); 3] =
+    [("failed", "failed"), ("inFlight", "in flight"), ("notApproved", "not approved")];
+
+/// Summarizes the calls of each tool where something failed: `mcp__files__read ×2 (1 failed)`. After
+/// a failure of the run it has all tools, because they may have had an effect, and what they
+/// returned: ` → {content: string}`. Of a run that went well a model needs none of it.
 fn render_calls(structured: &Value) -> Option<String> {
     let tools = structured["toolCallSummary"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let run_failed = structured["error"].is_object();
+    let in_trouble = |tool: &Value| TROUBLES.iter().any(|&(field, _)| tool[field].is_u64());
     let tool = |summary: &Value| {
         let mut text = summary["tool"].as_str().unwrap_or_default().to_owned();
-        let _ = write!(text, " ×{} (", summary["calls"]);
-        for (field, label) in [
-            ("failed", "failed"),
-            ("inFlight", "in flight"),
-            ("notApproved", "not approved"),
-            ("stubbed", "simulated"),
-        ] {
-            if let Some(count) = summary[field].as_u64() {
-                let _ = write!(text, "{count} {label}, ");
-            }
+        let _ = write!(text, " ×{}", summary["calls"]);
+        let troubles: Vec<String> = TROUBLES
+            .iter()
+            .filter_map(|&(field, word)| Some(format!("{} {word}", summary[field].as_u64()?)))
+            .collect();
+        if !troubles.is_empty() {
+            let _ = write!(text, " ({})", troubles.join(", "));
         }
-        let _ = write!(text, "{} ms)", summary["totalMs"]);
         if let Some(shape) = summary["returned"].as_str() {
             let _ = write!(text, " → {shape}");
         }
@@ -114,8 +117,9 @@ fn render_calls(structured: &Value) -> Option<String> {
     };
     // A shape has commas of its own.
     let separator = if tools.iter().any(|tool| tool["returned"].is_string()) { "\n" } else { ", " };
-    let mut text = tools.iter().map(tool).collect::<Vec<_>>().join(separator);
-    if let Some(more) = structured["toolCallSummaryOmitted"].as_u64() {
+    let shown = tools.iter().filter(|summary| run_failed || in_trouble(summary));
+    let mut text = shown.map(tool).collect::<Vec<_>>().join(separator);
+    if run_failed && let Some(more) = structured["toolCallSummaryOmitted"].as_u64() {
         let separator = if text.contains('\n') { "\n" } else { " " };
         let _ = write!(text, "{separator}and {more} more tools");
     }

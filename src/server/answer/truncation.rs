@@ -10,7 +10,14 @@ const TAIL_TENTHS: usize = 4;
 /// Says where the full text of a part can be read, as the end of a sentence. Empty if the run is not
 /// recorded.
 pub(crate) fn record_note(run: Option<&str>, part: &str) -> String {
-    run.map_or_else(String::new, |run| format!("; all of it is in cx://runs/{run}/{part}"))
+    run.map_or_else(String::new, |run| {
+        format!("; the next script gets the whole `{part}` with {}", record_call(run))
+    })
+}
+
+/// The expression with which a later script, of either language, gets the record of a run.
+pub(crate) fn record_call(run: &str) -> String {
+    format!("await mcp.run(\"{run}\")")
 }
 
 /// The text, truncated if it is longer than `max` characters.

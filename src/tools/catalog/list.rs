@@ -7,6 +7,7 @@ use crate::text::preview;
 use crate::tools::dispatch::ToolList;
 use crate::tools::error::{ToolError, ToolErrorCode};
 use crate::tools::names::{python_name, suggestion, typescript_name};
+use crate::tools::usage;
 
 /// One server's tools with their names indexed. Immutable; a changed list makes a new one.
 pub(crate) struct IndexedList {
@@ -18,6 +19,8 @@ pub(crate) struct IndexedList {
     identifiers: HashMap<String, Identified>,
     /// The tools that differ from their pinned definitions; set at the first lookup.
     changed: OnceLock<HashSet<String>>,
+    /// What the descriptions begin with in common; set when it is first needed.
+    shared_beginning: OnceLock<String>,
 }
 
 /// What an identifier refers to.
@@ -46,7 +49,17 @@ impl IndexedList {
                 }
             }
         }
-        Self { list, names, exact, identifiers, changed: changed.map_or_else(OnceLock::new, OnceLock::from) }
+        let changed = changed.map_or_else(OnceLock::new, OnceLock::from);
+        Self { list, names, exact, identifiers, changed, shared_beginning: OnceLock::new() }
+    }
+
+    /// Length in bytes of what a description begins with in common with the others.
+    pub(crate) fn shared_part(&self, description: &str) -> usize {
+        let shared = self.shared_beginning.get_or_init(|| {
+            let descriptions = self.list.tools.iter().filter_map(|tool| tool.description.as_deref());
+            usage::shared_beginning(descriptions).to_owned()
+        });
+        if description.starts_with(&**shared) { shared.len() } else { 0 }
     }
 
     /// Whether the tool's definition equals the pinned one. The first call for a list looks up

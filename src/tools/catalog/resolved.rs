@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::list::IndexedList;
 use super::server::CatalogServer;
 use crate::json::Json;
+use crate::text::visible;
 use crate::tools::approval::Effects;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::declarations::{self, ToolTypes};
@@ -18,6 +19,10 @@ use crate::tools::result::ToolResult;
 use crate::tools::sample;
 use crate::tools::schema::Schema;
 use crate::tools::shape::Shape;
+use crate::tools::usage::{self, Notation, ToolNames};
+
+/// Maximum characters of what a line says that a tool does.
+const MAX_SUMMARY: usize = 80;
 
 /// A tool that a name was resolved to.
 #[derive(Clone)]
@@ -92,10 +97,47 @@ impl ResolvedTool {
         declarations::signature(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
     }
 
-    /// The tool as a TypeScript function, with the descriptions of the tool and its fields.
-    pub(crate) fn declaration(&self) -> String {
+    /// How the tool is called in a language and what it does, on one line: see [`usage`].
+    pub(crate) fn usage(&self, notation: Notation) -> String {
+        let summary = self.summary_line(MAX_SUMMARY);
+        let dash = if summary.is_empty() { "" } else { " - " };
+        format!("{}{}{dash}{summary}", self.expression(notation), self.line(notation))
+    }
+
+    /// The expression that names the tool in a script: `tools.files.read_file`. It has the exact
+    /// names, in brackets where they are no identifiers of the language: those always work.
+    pub(crate) fn expression(&self, notation: Notation) -> String {
+        format!("tools{}{}", usage::access(&self.server, notation), usage::access(&self.tool, notation))
+    }
+
+    /// Parameters and result on one line: see [`usage::signature`].
+    pub(crate) fn line(&self, notation: Notation) -> String {
         let observed = self.observed();
-        declarations::declaration(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+        let types = ToolTypes { definition: self.definition(), observed: observed.as_ref() };
+        usage::signature(types, notation)
+    }
+
+    /// The tool's name and those of its parameters: `read_file(path, head?)`.
+    pub(crate) fn name_and_parameters(&self) -> String {
+        let ToolNames { name, parameters } = self.names();
+        format!("{}({})", visible(&name), parameters.join(", "))
+    }
+
+    /// The tool's name and those of its parameters.
+    pub(crate) fn names(&self) -> ToolNames {
+        ToolNames { name: self.tool.to_string(), parameters: usage::parameter_names(self.definition()) }
+    }
+
+    /// The names of the parameters that have descriptions, with at most `max` characters of each.
+    pub(crate) fn parameter_descriptions(&self, max: usize) -> Vec<(String, String)> {
+        usage::parameter_descriptions(self.definition(), max)
+    }
+
+    /// What the tool does, in at most `max` characters, without what the tools of its server have in
+    /// common.
+    pub(crate) fn summary_line(&self, max: usize) -> String {
+        let description = self.definition().description.as_deref().unwrap_or_default();
+        usage::summary(description, self.tools.shared_part(description), max)
     }
 
     /// The name of the tool in Python scripts: its identifier, or the exact name if the identifier
@@ -131,26 +173,30 @@ impl ResolvedTool {
         }
     }
 
-    /// The `ToolSchema` object that scripts receive, as JSON text.
-    pub(crate) fn schema(&self) -> Json {
+    /// The `ToolSchema` object that scripts receive, as JSON text; with `usage` for a language: see
+    /// [`ResolvedTool::usage`].
+    pub(crate) fn schema(&self, usage: Option<Notation>) -> Json {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct ToolSchema<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            usage: Option<String>,
             name: String,
             server: &'a str,
             description: &'a str,
             parameters: &'a Schema,
             #[serde(skip_serializing_if = "Option::is_none")]
-            output_schema: Option<&'a Schema>,
+            output_schema: Option<Schema>,
             #[serde(skip_serializing_if = "Option::is_none")]
             observed: Option<Value>,
             #[serde(skip_serializing_if = "Option::is_none")]
             annotations: Option<&'a Value>,
         }
         let definition = self.definition();
-        let output_schema = definition.output_schema.as_ref();
+        let output_schema = definition.output_schema.as_ref().map(Schema::unwrapped);
         let observed = if output_schema.is_none() { self.observed() } else { None };
         let schema = ToolSchema {
+            usage: usage.map(|notation| self.usage(notation)),
             name: full_name(&self.server, &self.tool),
             server: &self.server,
             description: definition.description.as_deref().unwrap_or_default(),

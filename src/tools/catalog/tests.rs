@@ -75,7 +75,7 @@ fn schemas_have_the_promised_shape() {
     let catalog = catalog(&["fs.read"]);
     let tool = block_on(catalog.resolve("fs", "read", soon())).ok().unwrap();
     assert_eq!(
-        tool.schema(),
+        tool.schema(None),
         json!({
             "name": "mcp__fs__read",
             "server": "fs",

@@ -101,13 +101,9 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The type of a tool's result. For a wrapper `{"result": x}` it is the type of `x`, which is
-    /// what scripts receive.
+    /// The type of a tool's result.
     pub(crate) fn result(mut self) -> String {
-        let is_declared = self.root.get("x-observed").is_none();
-        let is_wrapper = is_declared && self.root.properties().take(2).count() == 1;
-        let lone = if is_wrapper { self.root.property("result") } else { None };
-        self.written(lone.unwrap_or(self.root), 0).text
+        self.written(self.root, 0).text
     }
 
     fn written(&mut self, schema: SchemaView<'a>, depth: usize) -> Written {

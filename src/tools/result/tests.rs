@@ -12,7 +12,9 @@ fn image() -> Value {
 
 #[test]
 fn the_rule() {
-    let wrapper = Schema::from(json!({ "type": "object", "properties": { "result": {} } }));
+    let wrapper =
+        Schema::from(json!({ "type": "object", "properties": { "result": {} }, "required": ["result"] }));
+    let unmarked = Schema::from(json!({ "type": "object", "properties": { "result": {} } }));
     let check = |content: Vec<Value>, structured: Option<Value>, schema: Option<&Schema>, expected: Value| {
         let result = ToolResult { structured: structured.map(Json::from), ..ToolResult::content(content) };
         assert_eq!(result.into_value(schema).unwrap(), expected);
@@ -21,6 +23,7 @@ fn the_rule() {
     check(vec![], Some(json!(null)), None, json!(null));
     check(vec![], Some(json!({ "result": [1] })), Some(&wrapper), json!([1]));
     check(vec![], Some(json!({ "result": [1] })), None, json!({ "result": [1] }));
+    check(vec![], Some(json!({ "result": [1] })), Some(&unmarked), json!({ "result": [1] }));
     check(vec![], Some(json!({ "result": 1, "b": 2 })), Some(&wrapper), json!({ "result": 1, "b": 2 }));
     check(vec![], Some(json!({ "other": 1 })), Some(&wrapper), json!({ "other": 1 }));
     check(vec![text("a"), text("b")], None, None, json!("a\nb"));
@@ -30,7 +33,7 @@ fn the_rule() {
     check(vec![text("007")], None, None, json!("007"));
     check(vec![text("true")], None, None, json!("true"));
     check(vec![text("")], None, None, json!(""));
-    check(vec![], None, None, json!([]));
+    check(vec![], None, None, json!(null));
     check(vec![text("a"), image()], None, None, json!([text("a"), image()]));
     check(vec![image()], None, None, json!([image()]));
 }

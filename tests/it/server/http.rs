@@ -115,7 +115,9 @@ fn clients_without_a_session_find_what_they_have_the_id_of() {
 #[test]
 fn a_client_without_a_session_sets_nothing_for_the_others() {
     let server = Server::plain();
-    server.stateless("logging/setLevel", json!({ "level": "debug" }));
+    let refused = server.stateless("logging/setLevel", json!({ "level": "debug" }));
+    assert_eq!(refused.status, 404, "the stateless revision has removed it");
+    assert_eq!(refused.message()["error"]["code"], -32601);
     let reply = server.stateless("tools/call", run_params("console.log('secret'); return 1"));
     assert_eq!(reply.header("content-type"), Some("application/json"), "nothing comes before the answer");
     assert_eq!(reply.result()["structuredContent"]["output"], "secret");

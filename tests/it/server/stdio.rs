@@ -47,6 +47,27 @@ fn every_revision_with_a_handshake() {
     client.end();
 }
 
+/// An agent with a few servers need not look for tools first. What it may not use is not named.
+#[test]
+fn the_instructions_name_the_tools_while_they_are_few() {
+    let start = || Start::new().server("well", &["well"]).config("deny", json!(["well.add"]));
+    let mut first = start().spawn();
+    let before = first.initialize("2025-11-25")["result"]["instructions"].clone();
+    assert!(!before.as_str().unwrap().contains("Tools by server"), "nothing is known: {before}");
+    first.run("return (await searchTools('')).length");
+    let told = |start: Start| {
+        let mut client = start.beside(&first).spawn();
+        let instructions = client.initialize("2025-11-25")["result"]["instructions"].clone();
+        client.end();
+        instructions.as_str().unwrap().to_owned()
+    };
+    let text = told(start());
+    assert!(text.contains(" Tools by server: well: ") && text.contains("echo("), "{text}");
+    assert!(!text.contains("add("), "it is denied: {text}");
+    assert!(!told(start().arguments(&["--no-index"])).contains("echo"));
+    first.end();
+}
+
 /// An agent cannot trust a file, but it can tell the user what is missing.
 #[test]
 fn promise_103_an_untrusted_file_is_told_to_the_agent() {

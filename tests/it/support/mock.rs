@@ -30,7 +30,7 @@ const TOOLS: &[(&str, &str, Option<&str>)] = &[
     (
         "wrapped",
         "Returns `value` as {result: value}",
-        Some(r#"{"type":"object","properties":{"result":{}}}"#),
+        Some(r#"{"type":"object","properties":{"result":{}},"required":["result"]}"#),
     ),
     ("image", "Returns a text and an image", None),
     ("nothing", "Returns no content at all", None),

@@ -160,7 +160,7 @@ impl Start {
             command.arg("--mcp-config").arg(&file);
         } else {
             // A file that is named on the command line has servers only.
-            std::fs::create_dir(directory.path().join("cx")).unwrap();
+            std::fs::create_dir_all(directory.path().join("cx")).unwrap();
             std::fs::write(directory.path().join("cx/config.json"), config.to_string()).unwrap();
         }
         command

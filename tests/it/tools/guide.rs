@@ -76,8 +76,9 @@ async fn every_example_runs_and_says_the_same_in_both_languages() {
         assert_eq!((pair[0].0, pair[1].0), (Language::TypeScript, Language::Python));
     }
     let of = |index: usize| &values[index].1;
-    assert_eq!(of(0)[0]["name"], "mcp__weather__current");
-    assert_eq!(of(1)[0]["parameters"], of(0)[0]["parameters"]);
+    let usage = |index: usize| of(index)[0]["usage"].as_str().unwrap();
+    assert!(usage(0).starts_with("tools.weather.current({city: string})"), "{}", usage(0));
+    assert!(usage(1).starts_with("tools.weather.current(city: str)"), "{}", usage(1));
     assert_eq!((of(2), of(3)), (&json!(4), &json!(4)));
     assert_eq!((of(4), of(5)), (&json!({ "city": "Lisbon", "celsius": 6 }), of(4)));
     assert_eq!(of(6)["failed"][0]["code"], "TOOL_ERROR");
@@ -144,6 +145,9 @@ async fn help_tells_of_no_tool_that_is_denied() {
     assert!(found[0].as_str().unwrap().starts_with("await tools.mock.echo({…})"), "{found}");
     assert_eq!((&found[1], &found[3]), (&json!("TOOL_NOT_FOUND"), &json!("TOOL_NOT_FOUND")));
     let server = found[2].as_str().unwrap();
-    assert!(server.starts_with("mock: 17 tools\ntools.mock.echo: Returns its arguments\n"), "{server}");
+    assert!(
+        server.starts_with("mock: 17 tools, await tools.mock.<tool>({…})\necho(…): Returns its arguments\n"),
+        "{server}"
+    );
     assert!(!server.contains("count"), "{server}");
 }

@@ -398,7 +398,11 @@ impl ToolDispatcher for Wrapping {
         _deadline: Instant,
     ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
         let mut tool = ToolDefinition::new("seven");
-        let schema = json!({ "type": "object", "properties": { "result": { "type": "integer" } } });
+        let schema = json!({
+            "type": "object",
+            "properties": { "result": { "type": "integer" } },
+            "required": ["result"],
+        });
         tool.output_schema = self.declares.then(|| schema.into());
         ready(Ok(Arc::new(ToolList::new(vec![tool])))).boxed()
     }

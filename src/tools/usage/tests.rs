@@ -1,0 +1,125 @@
+use serde_json::json;
+
+use super::*;
+
+fn definition(input: Value, output: Option<Value>) -> ToolDefinition {
+    ToolDefinition {
+        input_schema: input.into(),
+        output_schema: output.map(Into::into),
+        ..ToolDefinition::new("tool")
+    }
+}
+
+fn both(input: Value, output: Option<Value>) -> [String; 2] {
+    let definition = definition(input, output);
+    let tool = ToolTypes { definition: &definition, observed: None };
+    [Notation::TypeScript, Notation::Python].map(|notation| signature(tool, notation))
+}
+
+#[test]
+fn parameters_and_results_in_both_languages() {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "head": { "type": "integer" },
+            "path": { "type": "string" },
+            "tags": { "type": "array", "items": { "type": ["string", "null"] } },
+            "mode": { "enum": ["r", "w", true, null] },
+            "ratio": { "anyOf": [{ "type": "number" }, { "type": "boolean" }] },
+            "odd name": {},
+        },
+        "required": ["path"],
+    });
+    let output = json!({ "type": "object", "properties": { "content": { "type": "string" } }, "required": ["content"] });
+    let [typescript, python] = both(input, Some(output));
+    assert_eq!(
+        typescript,
+        "({path: string, head?: number, tags?: (string|null)[], mode?: \"r\"|\"w\"|true|null, \
+         ratio?: number|boolean, \"odd name\"?: any}): {content: string}"
+    );
+    assert_eq!(
+        python,
+        "(path: str, head?: int, tags?: list[str|None], mode?: \"r\"|\"w\"|True|None, \
+         ratio?: float|bool, \"odd name\"?: Any) -> {content: str}"
+    );
+    assert_eq!(both(json!({ "type": "object" }), None), ["({…})", "(…)"], "nothing is known");
+    assert_eq!(both(json!({ "type": "object", "properties": {} }), None), ["()", "()"]);
+    assert_eq!(both(json!({ "type": "object", "additionalProperties": false }), None), ["()", "()"]);
+}
+
+#[test]
+fn a_wrapper_is_what_scripts_receive() {
+    let list = json!({ "type": "array", "items": { "$ref": "#/$defs/Row" } });
+    let row = json!({ "type": "object", "properties": { "id": { "type": "integer" } } });
+    let wrapper = |more: Value| {
+        let mut schema =
+            json!({ "type": "object", "properties": { "result": list }, "$defs": { "Row": row } });
+        schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        both(json!({ "properties": {} }), Some(schema))[0].clone()
+    };
+    assert_eq!(wrapper(json!({ "required": ["result"] })), "(): {id?: number}[]");
+    assert_eq!(wrapper(json!({ "x-fastmcp-wrap-result": true })), "(): {id?: number}[]");
+    assert_eq!(wrapper(json!({})), "(): {result?: {id?: number}[]}", "no SDK has made this one");
+}
+
+/// Types that are too long lose their inner fields first, and are then cut.
+#[test]
+fn long_types_are_shortened() {
+    let deep = |fields: usize| {
+        let inner: serde_json::Map<String, Value> =
+            (0..fields).map(|number| (format!("field_{number}"), json!({ "type": "string" }))).collect();
+        json!({ "type": "object", "properties": { "a": { "type": "object", "properties": inner } } })
+    };
+    assert_eq!(
+        both(json!({ "properties": {} }), Some(deep(2)))[0],
+        "(): {a?: {field_0?: string, field_1?: string}}"
+    );
+    assert_eq!(both(json!({ "properties": {} }), Some(deep(9)))[0], "(): {a?: {…}}");
+    let wide: serde_json::Map<String, Value> =
+        (0..100).map(|number| (format!("field_{number}"), json!({ "type": "string" }))).collect();
+    let text = &both(json!({ "properties": wide }), None)[0];
+    assert!(text.ends_with(", …})"), "{text}");
+    assert!(text.chars().count() < MAX_PARAMETERS + 8, "{text}");
+}
+
+/// What a server writes can neither take long nor end the line.
+#[test]
+fn hostile_schemas() {
+    let cycle =
+        json!({ "$ref": "#/$defs/a", "$defs": { "a": { "properties": { "a": { "$ref": "#/$defs/a" } } } } });
+    assert_eq!(both(json!({ "properties": {} }), Some(cycle))[0], "(): {a?: any}");
+    let mut doubling = json!({ "type": "string" });
+    for _ in 0..60 {
+        doubling = json!({ "anyOf": [doubling.clone(), { "type": "array", "items": { "type": "null" } }] });
+    }
+    assert!(both(json!({ "properties": { "x": doubling } }), None)[0].len() < 400);
+    let name = "a\n*/\u{202e}\"";
+    let text = both(json!({ "properties": { name: { "const": "\n" } } }), None)[0].clone();
+    assert_eq!(text, "({\"a\\n*/\\u{202e}\\\"\"?: \"\\n\"})");
+}
+
+#[test]
+fn the_first_sentence_without_what_all_tools_say() {
+    let shared = "This tool belongs to the files. Tool description: ";
+    let descriptions =
+        ["Reads a file. Slowly.", "Writes.", "Lists names"].map(|own| format!("{shared}{own}"));
+    let all = descriptions.iter().map(String::as_str);
+    assert_eq!(shared_beginning(all.clone().chain(["Another"])), shared);
+    assert_eq!(shared_beginning(all.clone().take(2)), "", "two are not enough");
+    assert_eq!(shared_beginning(all.chain(["B", "C", "D", "E"])), "", "less than half");
+    assert_eq!(summary(&descriptions[0], shared.len(), 80), "Reads a file");
+    assert_eq!(
+        summary(" Reads\n  a file, or\u{200b} more of it.\n\nAnd more", 0, 80),
+        "Reads a file, or\\u{200b} more of it"
+    );
+    assert_eq!(summary("Reads one file, and then another one", 0, 22), "Reads one file, and…");
+    assert_eq!(summary(&"x".repeat(1 << 20), 0, 10), "xxxxxxxxx…");
+}
+
+#[test]
+fn names_that_are_no_identifiers_are_in_brackets() {
+    let names = ["read_file", "class", "read-file", "a$b", "1"];
+    let access = |notation| names.map(|name| access(name, notation)).join(" ");
+    assert_eq!(access(Notation::TypeScript), ".read_file .class [\"read-file\"] .a$b [\"1\"]");
+    assert_eq!(access(Notation::Python), ".read_file [\"class\"] [\"read-file\"] [\"a$b\"] [\"1\"]");
+}

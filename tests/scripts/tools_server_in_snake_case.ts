@@ -1,0 +1,1 @@
+return [await tools.other_server.read_file({ path: "a" }), await tools["other-server"].read_file({ path: "a" })];
