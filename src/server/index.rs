@@ -61,8 +61,8 @@ fn sentence(servers: &[KnownNames], with_parameters: bool) -> String {
             .iter()
             .filter(|tool| is_plain(&tool.name))
             .map(|tool| {
-                let parameters = tool.parameters.iter().all(|name| is_plain(name.trim_end_matches('?')));
-                if with_parameters && parameters {
+                let is_plain = |name: &String| name == "…" || is_plain(name.trim_end_matches('?'));
+                if with_parameters && tool.parameters.iter().all(is_plain) {
                     format!("{}({})", tool.name, tool.parameters.join(", "))
                 } else {
                     tool.name.clone()

@@ -5,8 +5,8 @@ found = await search_tools("counts its calls", 2)
 return {
     "count": len(everything),
     "some": [tool["name"] for tool in some],
-    "one": one,
+    "one": [[tool["name"], tool["parameters"]] for tool in one],
     "found": [tool["name"] for tool in found],
     "none": await search_tools("zzzzzz"),
-    "first": everything[0],
+    "first": [everything[0]["name"], everything[0]["description"], everything[0].get("annotations")],
 }

@@ -5,8 +5,8 @@ const found = await searchTools("counts its calls", 2);
 return {
   count: all.length,
   some: some.map((tool) => tool.name),
-  one,
+  one: one.map((tool) => [tool.name, tool.parameters]),
   found: found.map((tool) => tool.name),
   none: await searchTools("zzzzzz"),
-  first: all[0],
+  first: [all[0].name, all[0].description, all[0].annotations],
 };

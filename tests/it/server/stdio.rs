@@ -50,7 +50,7 @@ fn every_revision_with_a_handshake() {
 /// An agent with a few servers need not look for tools first. What it may not use is not named.
 #[test]
 fn the_instructions_name_the_tools_while_they_are_few() {
-    let start = || Start::new().server("well", &["well"]).config("deny", json!(["well.add"]));
+    let start = || Start::new().server("well", &["well"]).config("deny", json!(["well.count"]));
     let mut first = start().spawn();
     let before = first.initialize("2025-11-25")["result"]["instructions"].clone();
     assert!(!before.as_str().unwrap().contains("Tools by server"), "nothing is known: {before}");
@@ -62,8 +62,8 @@ fn the_instructions_name_the_tools_while_they_are_few() {
         instructions.as_str().unwrap().to_owned()
     };
     let text = told(start());
-    assert!(text.contains(" Tools by server: well: ") && text.contains("echo("), "{text}");
-    assert!(!text.contains("add("), "it is denied: {text}");
+    assert!(text.contains(" Tools by server: well: ") && text.contains("echo(…), "), "{text}");
+    assert!(!text.contains("count"), "it is denied: {text}");
     assert!(!told(start().arguments(&["--no-index"])).contains("echo"));
     first.end();
 }
