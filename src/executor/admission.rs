@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::error::Error;
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::sync::{self, AtomicUsize, OwnedSemaphorePermit, Semaphore};
 
@@ -28,6 +29,7 @@ pub struct RunStats {
 pub(super) struct Admission {
     runs: Arc<Semaphore>,
     max_runs: usize,
+    memory_bytes: usize,
     /// Permits for megabytes: the sum of the memory limits of all runs.
     memory: Arc<Semaphore>,
     /// Runs that have both permits. A run that waits for memory already holds its run permit, but
@@ -58,12 +60,27 @@ impl Admission {
         Self {
             runs: Arc::new(Semaphore::new(runs)),
             max_runs: runs,
+            memory_bytes,
             memory: Arc::new(Semaphore::new((memory_bytes >> 20).min(Semaphore::MAX_PERMITS))),
             running: Arc::default(),
             waiting: AtomicUsize::new(0),
             max_waiting: queued,
             max_wait,
         }
+    }
+
+    /// Checks that a run with this memory limit can ever be admitted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if not.
+    pub(super) fn check_memory(&self, run_bytes: usize) -> Result<(), Error> {
+        let memory = self.memory_bytes;
+        if memory < run_bytes {
+            let problem = format!("must be at least one run's `memory_bytes`, {run_bytes}: {memory}");
+            return Err(Error::InvalidOptions { option: "total_memory_bytes", problem });
+        }
+        Ok(())
     }
 
     pub(super) fn stats(&self) -> RunStats {

@@ -63,6 +63,7 @@ pub(super) fn health() -> Value {
             "engines": {},
             "residentBytes": {},
             "servers": {},
+            "config": {},
             "hint": {},
         },
     })

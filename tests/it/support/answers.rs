@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::serve::Start;
 
 /// Fields whose content the schemas leave open: values of scripts, and maps and lists.
-const OPEN: [&str; 9] = [
+const OPEN: [&str; 10] = [
     "auditLog",
+    "config",
     "connectionPool",
     "engines",
     "mcpClients",
