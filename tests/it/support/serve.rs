@@ -71,6 +71,7 @@ pub(crate) struct Start {
     variables: Vec<(&'static str, &'static str)>,
     reads: bool,
     has_empty_cache: bool,
+    keeps_stderr: bool,
     directory: Option<Arc<TempDir>>,
 }
 
@@ -83,6 +84,7 @@ impl Start {
             variables: Vec::new(),
             reads: true,
             has_empty_cache: false,
+            keeps_stderr: false,
             directory: None,
         }
     }
@@ -90,6 +92,12 @@ impl Start {
     /// In the same workspace, and with the same files of the person, as another one.
     pub(crate) fn beside(mut self, other: &Client) -> Self {
         self.directory = Some(Arc::clone(&other.directory));
+        self
+    }
+
+    /// In this workspace, with the files that are there.
+    pub(crate) fn within(mut self, directory: Arc<TempDir>) -> Self {
+        self.directory = Some(directory);
         self
     }
 
@@ -121,6 +129,12 @@ impl Start {
         self
     }
 
+    /// What the server writes to stderr is kept: [`Client::stderr`].
+    pub(crate) fn with_stderr(mut self) -> Self {
+        self.keeps_stderr = true;
+        self
+    }
+
     /// The client does not read what it is told before [`Client::read`].
     pub(crate) fn without_reading(mut self) -> Self {
         self.reads = false;
@@ -149,7 +163,7 @@ impl Start {
             command.arg("--mcp-config").arg(&file);
         } else {
             // A file that is named on the command line has servers only.
-            std::fs::create_dir(directory.path().join("cx")).unwrap();
+            std::fs::create_dir_all(directory.path().join("cx")).unwrap();
             std::fs::write(directory.path().join("cx/config.json"), config.to_string()).unwrap();
         }
         command
@@ -166,6 +180,9 @@ impl Start {
             .stderr(Stdio::null());
         for (name, value) in &self.variables {
             command.env(name, value);
+        }
+        if self.keeps_stderr {
+            command.stderr(std::fs::File::create(directory.path().join("stderr")).unwrap());
         }
         (command, directory)
     }
@@ -369,6 +386,11 @@ impl Client {
     /// What a server of `tests/chaos` wrote down.
     pub(crate) fn notes(&self, server: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(server)).unwrap_or_default()
+    }
+
+    /// What the server wrote to stderr, if it is kept.
+    pub(crate) fn stderr(&self) -> String {
+        self.notes("stderr")
     }
 
     /// The processes that a server's notes tell of, by the word before their number.
