@@ -34,6 +34,7 @@ mod resolved;
 mod settings;
 mod show;
 mod trust;
+mod watch;
 
 pub use self::environment::Directories;
 pub(crate) use self::environment::depth_for_children;
@@ -44,6 +45,7 @@ pub use self::resolved::{
     LoadOptions, SkippedServer,
 };
 pub use self::trust::{TrustRequest, TrustStore, TrustedFile};
+pub use self::watch::ConfigFiles;
 
 /// The JSON Schema of cx's own configuration file.
 pub const CONFIG_SCHEMA: &str = include_str!("../config.schema.json");

@@ -184,13 +184,15 @@ mod tools;
 
 #[cfg(feature = "mcp")]
 pub use config::{
-    CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning,
-    ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest, TrustStore,
-    TrustedFile,
+    CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigFiles, ConfigOrigin,
+    ConfigWarning, ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest,
+    TrustStore, TrustedFile,
 };
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
 pub use error::{Error, RuleList};
+#[cfg(feature = "mcp")]
+pub use executor::{ConfigChanges, ConfigFailure, ConfigStatus};
 pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats};
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;
@@ -222,5 +224,5 @@ pub use tools::{
     ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError, FormField,
     FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool,
     ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
-    ToolRules,
+    ToolRules, UnmatchedPattern,
 };

@@ -88,6 +88,8 @@ pub struct Config {
     /// The origin of each value that is not a default, by `mcpServers.NAME`, `limits.NAME` and the
     /// names of the other settings.
     pub origins: BTreeMap<String, ConfigOrigin>,
+    /// The directories whose files were read.
+    pub(super) directories: Vec<PathBuf>,
     /// Arguments as written in the file, by server: values from the environment are not shown.
     pub(super) written_arguments: BTreeMap<String, Vec<String>>,
 }
@@ -235,12 +237,19 @@ impl Default for Config {
             untrusted: Vec::new(),
             files: Vec::new(),
             origins: BTreeMap::new(),
+            directories: Vec::new(),
             written_arguments: BTreeMap::new(),
         }
     }
 }
 
 impl Config {
+    /// The files and directories that decide what the configuration is, those that do not exist
+    /// included.
+    pub(super) fn looked_at(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|file| &file.path).chain(&self.directories).cloned().collect()
+    }
+
     /// Records that a file was looked for.
     pub(super) fn add_file(&mut self, path: &Path, role: &'static str, status: ConfigFileStatus) {
         self.files.push(ConfigFile { path: path.to_owned(), role, status });

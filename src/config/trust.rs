@@ -66,6 +66,11 @@ impl TrustStore {
         Self { store: Store::new(&directories.state) }
     }
 
+    /// Where the list is.
+    pub(super) fn path(directories: &Directories) -> PathBuf {
+        Store::new(&directories.state).path(NAME)
+    }
+
     /// Whether the file with exactly this content was trusted.
     ///
     /// # Errors

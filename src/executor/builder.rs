@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{Admission, TotalMemory};
 use super::core::{Executor, Inner};
 use super::runtime;
 use super::servers::ServerSet;
-use super::untrusted;
+use super::settings::{FromConfig, OwnSettings, Settings, check_strict};
 use super::upstream::{ServerOptions, UpstreamServers};
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
@@ -44,20 +45,13 @@ use crate::tools::{
 /// scripts.
 const TIME_TO_IDLE_TRIM: Duration = Duration::from_secs(30);
 
-/// What browsers give to pages that are not isolated from others. A miss of the processor's caches
-/// takes a thousandth of it.
-const DEFAULT_CLOCK_RESOLUTION: Duration = Duration::from_micros(100);
-
-/// Clocks of scripts count whole seconds and a part of one, which is what gets coarser.
-const MAX_CLOCK_RESOLUTION: Duration = Duration::from_secs(1);
-
 /// Options of an [`Executor`]. They are checked by [`ExecutorBuilder::build`].
 #[derive(Default)]
 pub struct ExecutorBuilder {
     pub(super) limits: Limits,
     pub(super) max_limits: Option<Limits>,
-    pub(super) clock_resolution: Option<Duration>,
-    rules: ToolRules,
+    own: OwnSettings,
+    pub(super) config: FromConfig,
     approver: Option<Approver>,
     elicitor: Option<Elicitor>,
     hooks: Vec<Arc<dyn CallHook>>,
@@ -74,8 +68,6 @@ pub struct ExecutorBuilder {
     pub(super) memory_bytes: Option<usize>,
     cache_directory: Option<PathBuf>,
     state_directory: Option<PathBuf>,
-    pub(super) strict: bool,
-    pub(super) untrusted: Vec<PathBuf>,
     keep_runs: Option<HistoryLimits>,
     state: Option<(StateStore, StateScope)>,
     runtime: Option<Handle>,
@@ -86,7 +78,7 @@ impl fmt::Debug for ExecutorBuilder {
         formatter
             .debug_struct("ExecutorBuilder")
             .field("limits", &self.limits)
-            .field("rules", &self.rules)
+            .field("rules", &self.own.rules)
             .finish_non_exhaustive()
     }
 }
@@ -121,7 +113,7 @@ impl ExecutorBuilder {
     /// most one second.
     #[must_use]
     pub fn clock_resolution(mut self, resolution: Duration) -> Self {
-        self.clock_resolution = Some(resolution);
+        self.own.clock_resolution = Some(resolution);
         self
     }
 
@@ -129,7 +121,7 @@ impl ExecutorBuilder {
     /// [`ToolRules::and`].
     #[must_use]
     pub fn rules(mut self, rules: ToolRules) -> Self {
-        self.rules = self.rules.and(rules);
+        self.own.rules = self.own.rules.and(rules);
         self
     }
 
@@ -137,14 +129,14 @@ impl ExecutorBuilder {
     /// further.
     #[must_use]
     pub fn allow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.rules = self.rules.allow(patterns);
+        self.own.rules = self.own.rules.allow(patterns);
         self
     }
 
     /// Short for [`rules`](Self::rules) with [`ToolRules::deny`].
     #[must_use]
     pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.rules = self.rules.deny(patterns);
+        self.own.rules = self.own.rules.deny(patterns);
         self
     }
 
@@ -152,14 +144,14 @@ impl ExecutorBuilder {
     /// [`approver`](Self::approver) is asked.
     #[must_use]
     pub fn ask<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.rules = self.rules.ask(patterns);
+        self.own.rules = self.own.rules.ask(patterns);
         self
     }
 
     /// Short for [`rules`](Self::rules) with [`ToolRules::read_only`].
     #[must_use]
     pub fn read_only<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.rules = self.rules.read_only(patterns);
+        self.own.rules = self.own.rules.read_only(patterns);
         self
     }
 
@@ -363,7 +355,7 @@ impl ExecutorBuilder {
     /// the first call on each connection. Default: off.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
-        self.strict = strict;
+        self.own.strict = strict;
         self
     }
 
@@ -394,38 +386,29 @@ impl ExecutorBuilder {
     /// pattern or key that is wrong; [`Error::Start`] means that the system refuses a thread or a
     /// file descriptor. An engine that does not start is an error of the runs that need it.
     pub fn build(mut self) -> Result<Executor, Error> {
-        self.limits.validate()?;
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
-        max_limits.validate()?;
-        let clock_resolution = self.clock_resolution.unwrap_or(DEFAULT_CLOCK_RESOLUTION);
-        if clock_resolution > MAX_CLOCK_RESOLUTION {
-            let problem = format!("must be at most {MAX_CLOCK_RESOLUTION:?}: {clock_resolution:?}");
-            return Err(Error::InvalidOptions { option: "clock_resolution", problem });
-        }
+        let settings = Settings::new(self.limits, max_limits, &self.own, &self.config)?;
         let admission = self.admission()?;
-        if self.strict && self.state_directory.is_none() {
-            let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
-            return Err(Error::InvalidOptions { option: "strict", problem });
-        }
-        let policy = Policy::new(&self.rules)?;
+        check_strict(self.own.strict || self.config.strict, self.state_directory.is_some())?;
+        let policy = Policy::new(&self.own.rules.clone().and(self.config.rules.clone()))?;
         let servers = std::mem::take(&mut self.upstream).read()?;
         let (own_runtime, runtime) = runtime::start(self.runtime.take())?;
-        let catalog_options = self.catalog_options(&runtime);
+        let catalog_options = self.catalog_options(&settings, &runtime);
         let engines = self.start_engines(&runtime)?;
         let server_options = ServerOptions::new(self.state_directory, runtime.clone());
         let set =
             ServerSet::new(self.native, self.dispatchers, servers, policy, &server_options, &catalog_options);
         Ok(Executor {
             inner: Arc::new(Inner {
-                limits: self.limits,
-                max_limits,
-                clock_resolution,
+                settings: RwLock::new(settings),
+                own: self.own,
+                config: Mutex::new(self.config),
                 approver: self.approver,
                 elicitor: self.elicitor,
                 hooks: self.hooks.into(),
+                current: watch::Sender::new(set.tools.clone()),
                 servers: RwLock::new(Arc::new(set)),
                 server_options,
-                untrusted_hint: untrusted::hint(&self.untrusted),
                 engines,
                 admission,
                 history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),
@@ -457,15 +440,15 @@ impl ExecutorBuilder {
         Ok(Admission::new(runs, memory, queued, longest_wait))
     }
 
-    fn catalog_options(&self, runtime: &Handle) -> CatalogOptions {
+    fn catalog_options(&self, settings: &Settings, runtime: &Handle) -> CatalogOptions {
         let cache = self.cache_directory.clone().map(Store::new);
         CatalogOptions {
             cache: cache.clone().map(ListCache::new),
             pins: self.state_directory.clone().map(|directory| Pins::new(Store::new(directory))),
             observed: Arc::new(Observed::new(cache)),
             checks: Arc::default(),
-            strict: self.strict,
-            missing_server_hint: untrusted::hint(&self.untrusted),
+            strict: self.own.strict || self.config.strict,
+            missing_server_hint: settings.untrusted_hint.clone(),
             runtime: Some(runtime.clone()),
         }
     }

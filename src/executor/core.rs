@@ -2,19 +2,20 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{Admission, RunStats};
 use super::metrics::CountedRun;
 use super::run::Run;
 use super::runtime::OwnRuntime;
-use super::servers::{OwnServers, ServerSet};
+use super::servers::ServerSet;
+use super::settings::{FromConfig, OwnSettings, Settings};
 use super::upstream::ServerOptions;
 use crate::engine::compile::CodeForm;
 use crate::engine::engines::Engines;
@@ -31,8 +32,9 @@ use crate::run::state::{NoState, StateAccess};
 use crate::storage::state::{DefaultScope, RunState, StateScope, StateStore};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::ResolvedTool;
+use crate::tools::in_force::{RunTools, ToolSet};
 use crate::tools::native::{self, NativeTools};
-use crate::tools::usage::KnownNames;
+use crate::tools::usage::IndexedServer;
 use crate::tools::{Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
@@ -46,17 +48,18 @@ pub struct Executor {
 }
 
 pub(super) struct Inner {
-    pub(super) limits: Limits,
-    pub(super) max_limits: Limits,
-    /// Resolution of the clocks that scripts can read.
-    pub(super) clock_resolution: Duration,
+    pub(super) settings: RwLock<Settings>,
+    pub(super) own: OwnSettings,
+    /// Held while a configuration is applied.
+    pub(super) config: Mutex<FromConfig>,
     pub(super) approver: Option<Approver>,
     pub(super) elicitor: Option<Elicitor>,
     pub(super) hooks: Hooks,
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
+    /// The same as runs in flight see it. Changes with `servers`, and when the settings change.
+    pub(super) current: watch::Sender<ToolSet>,
     pub(super) server_options: ServerOptions,
-    pub(super) untrusted_hint: Option<Arc<str>>,
     pub(super) engines: Engines,
     pub(super) admission: Admission,
     pub(super) history: Option<Arc<History>>,
@@ -73,7 +76,7 @@ impl fmt::Debug for Executor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Executor")
-            .field("limits", &self.inner.limits)
+            .field("limits", &self.limits())
             .field("engines", &self.inner.engines)
             .finish_non_exhaustive()
     }
@@ -189,12 +192,14 @@ impl Executor {
         cancel: CancellationToken,
     ) -> Result<ExecuteResult, Error> {
         let queued = Instant::now();
-        let limits = script.limits.unwrap_or(self.inner.limits);
+        let Settings { limits, clock_resolution, .. } = *self.inner.settings.read();
+        let limits = script.limits.unwrap_or(limits);
         limits.validate()?;
         self.inner.admission.check(limits.memory_bytes)?;
         let policy = script.policy()?;
         let state = self.run_state(&mut script)?;
-        let (servers, _own) = self.servers_of(&mut script)?;
+        // Kept until the run has ended: servers that nothing else uses any more end then.
+        let servers = self.servers_of(&mut script)?;
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
         let starting = Instant::now();
@@ -218,8 +223,7 @@ impl Executor {
             environment: RunEnvironment {
                 purpose,
                 limits,
-                catalog: Arc::clone(&servers.catalog),
-                policies: [Arc::clone(&servers.policy), Arc::new(policy)],
+                tools: RunTools::new(servers.tools.clone(), policy, self.inner.current.subscribe()),
                 approver: self.inner.approver.clone(),
                 elicitor: self.inner.elicitor.clone(),
                 hooks: Arc::clone(&self.inner.hooks),
@@ -227,7 +231,7 @@ impl Executor {
                 history: self.inner.history.clone(),
                 cancel,
                 runtime: runtime.clone(),
-                clock_resolution: self.inner.clock_resolution,
+                clock_resolution,
                 queued,
                 engine_start_time,
             },
@@ -237,15 +241,14 @@ impl Executor {
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// The servers of a run, and those of them that are its own.
-    fn servers_of(&self, script: &mut Script) -> Result<(Arc<ServerSet>, OwnServers), Error> {
+    /// The servers of a run, with its own.
+    fn servers_of(&self, script: &mut Script) -> Result<Arc<ServerSet>, Error> {
         let (tools, own) = (std::mem::take(&mut script.tools), std::mem::take(&mut script.servers));
-        let (mut servers, mut added) = (self.servers(), Vec::new());
-        if !tools.is_empty() || !own.is_empty() {
-            let (set, upstream) = servers.with(&tools, own, &self.inner.server_options)?;
-            (servers, added) = (Arc::new(set), upstream);
+        let servers = self.servers();
+        if tools.is_empty() && own.is_empty() {
+            return Ok(servers);
         }
-        Ok((servers, OwnServers::new(added, self.inner.runtime.clone())))
+        servers.with(&tools, own, &self.inner.server_options).map(Arc::new)
     }
 
     /// Starts the engine of a language, for at most the run's wall-clock limit. Returns the run's
@@ -357,16 +360,32 @@ impl Executor {
         self.change(|servers| servers.with(&tools, Vec::new(), &self.inner.server_options))
     }
 
-    pub(super) fn change<T>(
+    pub(super) fn change(
         &self,
-        changed: impl FnOnce(&ServerSet) -> Result<(ServerSet, T), Error>,
+        changed: impl FnOnce(&ServerSet) -> Result<ServerSet, Error>,
     ) -> Result<(), Error> {
-        let mut servers = self.inner.servers.write();
+        let servers = self.inner.servers.write();
         if self.inner.closed.is_cancelled() {
             return Err(Error::Closed);
         }
-        *servers = Arc::new(changed(&servers)?.0);
+        let set = changed(&servers)?;
+        self.publish(servers, set);
         Ok(())
+    }
+
+    /// Makes `set` the servers of later runs, and tells runs in flight and servers of clients.
+    pub(super) fn publish(&self, mut servers: RwLockWriteGuard<'_, Arc<ServerSet>>, mut set: ServerSet) {
+        set.tools.version = servers.tools.version + 1;
+        self.inner.current.send_replace(set.tools.clone());
+        let before = std::mem::replace(&mut *servers, Arc::new(set));
+        drop(servers);
+        // Outside of the lock: it may be the last use of a server, which then ends.
+        drop(before);
+    }
+
+    /// Sees each change of the servers, the rules and the settings.
+    pub(crate) fn changes(&self) -> watch::Receiver<ToolSet> {
+        self.inner.current.subscribe()
     }
 
     /// Removes an MCP server with its rules, or a server of native tools, for later runs, and
@@ -374,9 +393,9 @@ impl Executor {
     /// scripts make to it fail.
     pub async fn remove_server(&self, name: &str) -> bool {
         let removed = {
-            let mut servers = self.inner.servers.write();
+            let servers = self.inner.servers.write();
             let Some((set, removed)) = servers.without_server(name) else { return false };
-            *servers = Arc::new(set);
+            self.publish(servers, set);
             removed
         };
         if let Some(server) = removed {
@@ -388,9 +407,9 @@ impl Executor {
     /// Removes a tool written in Rust for later runs, by the name that it was added with. Returns
     /// whether it existed. Running scripts keep it.
     pub fn remove_tool(&self, name: &str) -> bool {
-        let mut servers = self.inner.servers.write();
+        let servers = self.inner.servers.write();
         let Some(set) = servers.without_tool(name) else { return false };
-        *servers = Arc::new(set);
+        self.publish(servers, set);
         true
     }
 
@@ -415,32 +434,32 @@ impl Executor {
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
     /// fails or is slow does not delay the others. Returns each server's name and result, in order.
     pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
-        let catalog = Arc::clone(&self.servers().catalog);
+        let catalog = Arc::clone(&self.servers().tools.catalog);
         self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
     }
 
     /// The names of all servers that scripts may see, including native ones, in order.
     pub fn server_names(&self) -> Vec<String> {
         let servers = self.servers();
-        let names = servers.catalog.server_names();
-        let permitted = names.filter(|name| servers.policy.may_permit_server(name));
+        let names = servers.tools.catalog.server_names();
+        let permitted = names.filter(|name| servers.tools.policy.may_permit_server(name));
         permitted.map(|name| name.to_string()).collect()
     }
 
     /// What to tell an agent about servers that are not used until the user trusts their file.
-    pub(crate) fn untrusted_hint(&self) -> Option<&str> {
-        self.inner.untrusted_hint.as_deref()
+    pub(crate) fn untrusted_hint(&self) -> Option<Arc<str>> {
+        self.inner.settings.read().untrusted_hint.clone()
     }
 
     /// The limits of runs that set none of their own.
     pub fn limits(&self) -> Limits {
-        self.inner.limits
+        self.inner.settings.read().limits
     }
 
     /// The most that a client of a server may ask for: see
     /// [`ExecutorBuilder::max_limits`](crate::ExecutorBuilder::max_limits).
     pub fn max_limits(&self) -> Limits {
-        self.inner.max_limits
+        self.inner.settings.read().max_limits
     }
 
     /// The number of runs at this moment.
@@ -457,8 +476,8 @@ impl Executor {
     /// runs, and from the [`cache_directory`](crate::ExecutorBuilder::cache_directory). Reads files.
     pub fn known_tools(&self) -> Vec<KnownServer> {
         let servers = self.servers();
-        let permits = |tool: &&ResolvedTool| servers.policy.permits(&tool.server, &tool.tool);
-        let known = servers.catalog.known().into_iter();
+        let permits = |tool: &&ResolvedTool| servers.tools.policy.permits(&tool.server, &tool.tool);
+        let known = servers.tools.catalog.known().into_iter();
         known
             .map(|(name, tools)| KnownServer {
                 name: name.to_string(),
@@ -469,29 +488,29 @@ impl Executor {
 
     /// The names of the [`known_tools`](Self::known_tools) and of their parameters. A server has at
     /// most `max` here, and `known_names` is cheap where `known_tools` is not.
-    pub(crate) fn known_names(&self, max: usize) -> Vec<KnownNames> {
+    pub(crate) fn known_names(&self, max: usize) -> Vec<IndexedServer> {
         let servers = self.servers();
         let permits = |tool: &&ResolvedTool| servers.policy.permits(&tool.server, &tool.tool);
         let names = |tools: Vec<ResolvedTool>| {
             tools.iter().filter(permits).take(max).map(ResolvedTool::names).collect()
         };
         let known = servers.catalog.known().into_iter();
-        known.map(|(name, tools)| KnownNames { name: name.to_string(), tools: tools.map(names) }).collect()
+        known.map(|(name, tools)| IndexedServer { name: name.to_string(), tools: tools.map(names) }).collect()
     }
 
     /// The [`known_tools`](Self::known_tools) that match `query`, best match first, at most
     /// `limit`.
     pub fn search_known_tools(&self, query: &str, limit: usize) -> Vec<Tool> {
         let servers = self.servers();
-        let permitted = |server: &str, tool: &str| servers.policy.permits(server, tool);
-        let found = servers.catalog.search_known(query, limit, permitted);
+        let permitted = |server: &str, tool: &str| servers.tools.policy.permits(server, tool);
+        let found = servers.tools.catalog.search_known(query, limit, permitted);
         found.iter().map(Tool::new).collect()
     }
 
     /// TypeScript declarations of the [`known_tools`](Self::known_tools) that scripts may use.
     pub fn declarations(&self) -> String {
         let servers = self.servers();
-        servers.catalog.declarations(|server, tool| servers.policy.permits(server, tool))
+        servers.tools.catalog.declarations(|server, tool| servers.tools.policy.permits(server, tool))
     }
 
     /// The differences from the pinned tool definitions, by server and tool, as of the last tool
@@ -501,7 +520,7 @@ impl Executor {
     ///
     /// [`Error::Files`] if they cannot be read.
     pub fn tool_changes(&self) -> Result<Vec<ToolChange>, Error> {
-        let changes = self.servers().catalog.changes();
+        let changes = self.servers().tools.catalog.changes();
         changes.map_err(|source| Error::Files { what: "accepted tool definitions", source })
     }
 
@@ -512,7 +531,7 @@ impl Executor {
     ///
     /// [`Error::Files`] if the pins cannot be written.
     pub fn accept_tools(&self, server: &str, tool: Option<&str>) -> Result<usize, Error> {
-        let accepted = self.servers().catalog.accept(server, tool);
+        let accepted = self.servers().tools.catalog.accept(server, tool);
         accepted.map_err(|source| Error::Files { what: "accepted tool definitions", source })
     }
 
@@ -525,7 +544,7 @@ impl Executor {
     /// [`Error::Files`] if they cannot be removed.
     pub fn clear_cache(&self) -> Result<usize, Error> {
         let failed = |source| Error::Files { what: "the cache", source };
-        let lists = self.servers().catalog.clear_cache().map_err(failed)?;
+        let lists = self.servers().tools.catalog.clear_cache().map_err(failed)?;
         let code = self.inner.engines.clear_cache().map_err(failed)?;
         Ok(lists + code)
     }
@@ -542,7 +561,7 @@ impl Executor {
         self.inner.closed.cancel();
         let servers = self.servers();
         servers.shutdown().await;
-        let catalog = Arc::clone(&servers.catalog);
+        let catalog = Arc::clone(&servers.tools.catalog);
         match probe::spawn_blocking(&self.inner.runtime, move || catalog.save()) {
             Ok(saving) => {
                 let _runtime_ends = saving.await;

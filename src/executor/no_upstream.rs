@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use super::origin::Origin;
 use crate::error::Error;
 use crate::run::script::UpstreamServer;
 use crate::tools::ToolDispatcher;
@@ -20,23 +21,52 @@ impl ServerOptions {
 
 /// Has no value.
 #[derive(Clone)]
-pub(super) struct Upstream(UpstreamServer);
+pub(super) struct Upstream {
+    server: UpstreamServer,
+    pub(super) origin: Origin,
+}
 
 impl Upstream {
-    pub(super) fn new(server: UpstreamServer, _policy: &mut Policy, _options: &ServerOptions) -> Self {
+    pub(super) fn new(
+        server: UpstreamServer,
+        _origin: Origin,
+        _policy: &mut Policy,
+        _options: &ServerOptions,
+    ) -> Self {
         match server {}
     }
 
+    pub(super) fn redefined(
+        &self,
+        _definition: UpstreamServer,
+        _policy: &mut Policy,
+        _options: &ServerOptions,
+    ) -> Self {
+        match self.server {}
+    }
+
+    pub(super) fn is_defined_by(&self, _definition: &UpstreamServer) -> bool {
+        match self.server {}
+    }
+
+    pub(super) fn add_rules(&self, _policy: &mut Policy) {
+        match self.server {}
+    }
+
+    pub(super) fn name_of(definition: &UpstreamServer) -> &str {
+        match *definition {}
+    }
+
     pub(super) fn name(&self) -> &str {
-        match self.0 {}
+        match self.server {}
     }
 
     pub(super) fn dispatcher(&self) -> Arc<dyn ToolDispatcher> {
-        match self.0 {}
+        match self.server {}
     }
 
     pub(super) async fn shutdown(&self) {
-        match self.0 {}
+        match self.server {}
     }
 }
 
@@ -44,7 +74,7 @@ impl Upstream {
 pub(super) struct UpstreamServers;
 
 impl UpstreamServers {
-    pub(super) fn read(self) -> Result<Vec<UpstreamServer>, Error> {
+    pub(super) fn read(self) -> Result<Vec<(UpstreamServer, Origin)>, Error> {
         Ok(Vec::new())
     }
 }

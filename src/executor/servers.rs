@@ -1,15 +1,17 @@
 //! The servers that runs can use.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tokio::runtime::Handle;
 
+use super::origin::Origin;
 use super::upstream::{ServerOptions, Upstream};
 use crate::error::Error;
 use crate::run::script::UpstreamServer;
 use crate::tools::ToolDispatcher;
 use crate::tools::catalog::{Catalog, CatalogOptions};
+use crate::tools::in_force::ToolSet;
 use crate::tools::native::NativeTools;
 use crate::tools::policy::Policy;
 
@@ -17,12 +19,21 @@ use crate::tools::policy::Policy;
 /// server makes another set, and a run keeps the one that it started with.
 #[derive(Clone)]
 pub(super) struct ServerSet {
-    pub(super) catalog: Arc<Catalog>,
-    pub(super) policy: Arc<Policy>,
+    pub(super) tools: ToolSet,
     native: Arc<NativeTools>,
     /// The embedder's own.
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
     upstream: Vec<Upstream>,
+}
+
+/// What a new configuration makes of the servers, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ServerChanges {
+    pub(super) added: Vec<String>,
+    pub(super) changed: Vec<String>,
+    pub(super) removed: Vec<String>,
+    /// Configured servers that are not used, because the embedder has a server of that name.
+    pub(super) ignored: Vec<String>,
 }
 
 impl ServerSet {
@@ -30,16 +41,22 @@ impl ServerSet {
     pub(super) fn new(
         native: NativeTools,
         dispatchers: Vec<Arc<dyn ToolDispatcher>>,
-        servers: Vec<UpstreamServer>,
+        servers: Vec<(UpstreamServer, Origin)>,
         mut policy: Policy,
         options: &ServerOptions,
         catalog_options: &CatalogOptions,
     ) -> Self {
-        let upstream =
-            servers.into_iter().map(|server| Upstream::new(server, &mut policy, options)).collect();
+        let upstream = servers
+            .into_iter()
+            .map(|(server, origin)| Upstream::new(server, origin, &mut policy, options))
+            .collect();
         Self {
-            catalog: Arc::new(Catalog::new(&[], catalog_options)),
-            policy: Arc::new(policy),
+            tools: ToolSet {
+                version: 0,
+                catalog: Arc::new(Catalog::new(&[], catalog_options)),
+                policy: Arc::new(policy),
+                configured: Arc::default(),
+            },
             native: Arc::new(native),
             dispatchers,
             upstream,
@@ -47,8 +64,7 @@ impl ServerSet {
         .with_catalog()
     }
 
-    /// The set with these native tools and MCP servers in addition. The second value are the new
-    /// servers.
+    /// The set with these native tools and MCP servers in addition.
     ///
     /// # Errors
     ///
@@ -59,7 +75,7 @@ impl ServerSet {
         tools: &NativeTools,
         servers: Vec<UpstreamServer>,
         options: &ServerOptions,
-    ) -> Result<(Self, Vec<Upstream>), Error> {
+    ) -> Result<Self, Error> {
         let taken = |option, name: &str| {
             let problem = format!("there is a server `{name}` already");
             Err(Error::InvalidOptions { option, problem })
@@ -71,10 +87,10 @@ impl ServerSet {
             }
         }
         native.extend(tools);
-        let mut policy = (*self.policy).clone();
+        let mut policy = (*self.tools.policy).clone();
         let mut new: Vec<Upstream> = Vec::new();
         for server in servers {
-            let server = Upstream::new(server, &mut policy, options);
+            let server = Upstream::new(server, Origin::Embedder, &mut policy, options);
             let is_native = native.servers().iter().any(|name| **name == *server.name());
             let is_new = new.iter().all(|other| other.name() != server.name());
             if is_native || !is_new || self.has_other_than_native(server.name()) {
@@ -82,11 +98,10 @@ impl ServerSet {
             }
             new.push(server);
         }
-        let upstream = self.upstream.iter().chain(&new).cloned().collect();
+        let upstream = self.upstream.iter().cloned().chain(new).collect();
         // The same native tools keep what is known of them.
         let native = if tools.is_empty() { Arc::clone(&self.native) } else { Arc::new(native) };
-        let set = Self { policy: Arc::new(policy), native, upstream, ..self.clone() };
-        Ok((set.with_catalog(), new))
+        Ok(Self { native, upstream, ..self.clone() }.with_policy(policy).with_catalog())
     }
 
     /// The set without the MCP server or the native server `name` and its rules, and the MCP
@@ -99,10 +114,10 @@ impl ServerSet {
             return None;
         }
         let native = native.map_or_else(|| Arc::clone(&self.native), Arc::new);
-        let mut policy = (*self.policy).clone();
+        let mut policy = (*self.tools.policy).clone();
         policy.remove_server(name);
-        let set = Self { policy: Arc::new(policy), native, upstream, ..self.clone() };
-        Some((set.with_catalog(), removed.into_iter().next()))
+        let set = Self { native, upstream, ..self.clone() }.with_policy(policy).with_catalog();
+        Some((set, removed.into_iter().next()))
     }
 
     /// The set without a native tool; `None` if there is no such tool.
@@ -111,9 +126,73 @@ impl ServerSet {
         Some(Self { native, ..self.clone() }.with_catalog())
     }
 
+    /// The set with these servers instead of those of the configuration before, and with `policy`,
+    /// which has no rules of servers yet. A server that is defined as before keeps its connection.
+    /// The embedder's own servers stay, also where the configuration has another of that name.
+    pub(super) fn reconfigured(
+        &self,
+        servers: Vec<UpstreamServer>,
+        mut policy: Policy,
+        strict: bool,
+        missing_server_hint: Option<Arc<str>>,
+        options: &ServerOptions,
+    ) -> (Self, ServerChanges) {
+        let mut changes = ServerChanges::default();
+        let mut configured: Vec<Upstream> = Vec::with_capacity(servers.len());
+        for server in servers {
+            let name = Upstream::name_of(&server).to_owned();
+            let before = self.upstream.iter().find(|before| before.name() == name);
+            let is_own = before.is_some_and(|before| before.origin == Origin::Embedder)
+                || self.native.servers().iter().any(|own| **own == *name)
+                || self.has_dispatcher(&name);
+            if is_own {
+                changes.ignored.push(name);
+                continue;
+            }
+            let server = match before {
+                None => {
+                    changes.added.push(name);
+                    Upstream::new(server, Origin::Config, &mut policy, options)
+                }
+                Some(before) => {
+                    if !before.is_defined_by(&server) {
+                        changes.changed.push(name);
+                    }
+                    before.redefined(server, &mut policy, options)
+                }
+            };
+            configured.push(server);
+        }
+        let is_gone = |before: &&Upstream| {
+            before.origin == Origin::Config && configured.iter().all(|now| now.name() != before.name())
+        };
+        changes.removed =
+            self.upstream.iter().filter(is_gone).map(|server| server.name().to_owned()).collect();
+        // In the place of those before.
+        let is_configured = |server: &&Upstream| server.origin == Origin::Config;
+        let place = self.upstream.iter().position(|server| is_configured(&server));
+        let (first, last) = self.upstream.split_at(place.unwrap_or(self.upstream.len()));
+        let last: Vec<Upstream> = last.iter().filter(|server| !is_configured(server)).cloned().collect();
+        for own in first.iter().chain(&last) {
+            own.add_rules(&mut policy);
+        }
+        let upstream = first.iter().cloned().chain(configured).chain(last).collect();
+        let mut set = Self { upstream, ..self.clone() }.with_policy(policy);
+        set.tools.catalog = Arc::new(set.tools.catalog.with_options(strict, missing_server_hint));
+        (set.with_catalog(), changes)
+    }
+
+    fn with_policy(mut self, policy: Policy) -> Self {
+        self.tools.policy = Arc::new(policy);
+        self
+    }
+
     /// Makes the catalog again. Servers that stay keep what is known of their tools.
     fn with_catalog(mut self) -> Self {
-        self.catalog = Arc::new(self.catalog.with_dispatchers(&self.all_dispatchers()));
+        self.tools.catalog = Arc::new(self.tools.catalog.with_dispatchers(&self.all_dispatchers()));
+        let configured = self.upstream.iter().filter(|server| server.origin == Origin::Config);
+        let configured: HashSet<Arc<str>> = configured.map(|server| server.name().into()).collect();
+        self.tools.configured = Arc::new(configured);
         self
     }
 
@@ -125,8 +204,11 @@ impl ServerSet {
     }
 
     fn has_other_than_native(&self, name: &str) -> bool {
-        self.upstream.iter().any(|server| server.name() == name)
-            || self.dispatchers.iter().any(|server| server.servers().iter().any(|other| **other == *name))
+        self.upstream.iter().any(|server| server.name() == name) || self.has_dispatcher(name)
+    }
+
+    fn has_dispatcher(&self, name: &str) -> bool {
+        self.dispatchers.iter().any(|server| server.servers().iter().any(|other| **other == *name))
     }
 
     pub(super) fn upstream(&self) -> &[Upstream] {
@@ -143,29 +225,6 @@ impl ServerSet {
     pub(super) fn close(&self) {
         for dispatcher in self.all_dispatchers() {
             dispatcher.close();
-        }
-    }
-}
-
-/// The MCP servers of one run. They are shut down when this is dropped.
-pub(super) struct OwnServers {
-    servers: Vec<Upstream>,
-    runtime: Handle,
-}
-
-impl OwnServers {
-    pub(super) fn new(servers: Vec<Upstream>, runtime: Handle) -> Self {
-        Self { servers, runtime }
-    }
-}
-
-impl Drop for OwnServers {
-    fn drop(&mut self) {
-        let servers = std::mem::take(&mut self.servers);
-        if !servers.is_empty() {
-            self.runtime.spawn(async move {
-                join_all(servers.iter().map(Upstream::shutdown)).await;
-            });
         }
     }
 }

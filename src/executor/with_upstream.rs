@@ -6,6 +6,8 @@ use futures::future::join_all;
 
 use super::builder::ExecutorBuilder;
 use super::core::Executor;
+use super::origin::Origin;
+use super::settings::FromConfig;
 use crate::config::Config;
 use crate::error::Error;
 use crate::mcp::{McpServer, ServerStats};
@@ -16,7 +18,7 @@ impl ExecutorBuilder {
     /// Adds an MCP server. It is started when a script first needs it.
     #[must_use]
     pub fn mcp_server(mut self, server: McpServer) -> Self {
-        self.upstream.servers.push(server);
+        self.upstream.servers.push((server, Origin::Embedder));
         self
     }
 
@@ -33,17 +35,20 @@ impl ExecutorBuilder {
     /// does not set where tool lists and pinned
     /// definitions are stored: see [`cache_directory`](Self::cache_directory) and
     /// [`state_directory`](Self::state_directory).
+    ///
+    /// [`Executor::reconfigure`] replaces it by another one while scripts run.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
-        self.upstream.servers.extend(config.servers);
-        self.limits = config.limits;
-        self.max_limits = Some(config.max_limits);
-        self.concurrent_runs = config.max_runs.or(self.concurrent_runs);
-        self.memory_bytes = config.total_memory_bytes.or(self.memory_bytes);
-        self.clock_resolution = config.clock_resolution.or(self.clock_resolution);
-        self.strict |= config.strict;
-        self.untrusted.extend(config.untrusted);
-        self.rules(config.rules)
+        let (limits, max_limits, max_runs) = (config.limits, config.max_limits, config.max_runs);
+        let total_memory = config.total_memory_bytes;
+        let (from_config, servers) = FromConfig::of(config);
+        self.upstream.servers.extend(servers.into_iter().map(|server| (server, Origin::Config)));
+        self.limits = limits;
+        self.max_limits = Some(max_limits);
+        self.concurrent_runs = max_runs.or(self.concurrent_runs);
+        self.memory_bytes = total_memory.or(self.memory_bytes);
+        self.config = std::mem::take(&mut self.config).and(from_config);
+        self
     }
 }
 
@@ -70,6 +75,7 @@ impl Executor {
     /// [`Error::InvalidOptions`] if there is a server of that name already, [`Error::Closed`] if the
     /// executor is closed.
     pub fn add_server(&self, server: McpServer) -> Result<(), Error> {
-        self.change(|servers| servers.with(&NativeTools::default(), vec![server], &self.inner.server_options))
+        let options = &self.inner.server_options;
+        self.change(|servers| servers.with(&NativeTools::default(), vec![server], options))
     }
 }

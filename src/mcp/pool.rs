@@ -59,6 +59,12 @@ impl McpServers {
         join_all(warming).await
     }
 
+    /// The tools of a server as it has listed them over its present connection, if it has. Asks
+    /// nothing.
+    pub(crate) fn known_tools(&self, name: &str) -> Option<Arc<ToolList>> {
+        self.server(name).ok()?.known_tools()
+    }
+
     /// The current figures of the servers, in order.
     pub(crate) fn stats(&self) -> Vec<ServerStats> {
         self.servers.iter().map(|server| server.stats()).collect()

@@ -42,37 +42,22 @@ impl From<Refusal> for NotApproved {
 }
 
 impl ExecutionContext {
-    /// The effects that a call of the tool may have, for approvals and dry runs. May read a file.
-    pub(crate) fn effects(&self, resolved: &ResolvedTool) -> Effects {
-        self.configured_effects(&resolved.server, &resolved.tool, resolved.effects())
-    }
-
-    /// Overrides these effects with what the configuration says about the tool.
-    fn configured_effects(&self, server: &str, tool: &str, effects: Effects) -> Effects {
-        let policies = &self.environment.policies;
-        policies.iter().fold(effects, |effects, policy| policy.effects(server, tool, effects))
-    }
-
-    /// Why a call needs an approval, or `None` if it needs none.
-    pub(crate) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
-        self.environment.policies.iter().find_map(|policy| policy.asks(server, tool, effects))
-    }
-
     /// Resolves the tool again at its server if a call would proceed only because of a cached
     /// annotation: the tool may have changed since.
     pub(crate) async fn present(&self, resolved: ResolvedTool) -> Result<ResolvedTool, ToolError> {
-        let is_dry_run = self.script.is_dry_run;
-        if !is_dry_run && !self.may_ask {
+        let (in_force, is_dry_run) = (self.in_force(), self.script.is_dry_run);
+        if !is_dry_run && !in_force.may_ask() {
             return Ok(resolved);
         }
         let (server, tool) = (&resolved.server, &resolved.tool);
-        let becomes =
-            |effects: Effects| (is_dry_run && effects.writes, self.asks(server, tool, effects).is_some());
-        let unknown = self.configured_effects(server, tool, Effects::UNKNOWN);
-        if becomes(self.effects(&resolved)) == becomes(unknown) {
+        let becomes = |effects: Effects| {
+            let effects = in_force.effects(server, tool, effects);
+            (is_dry_run && effects.writes, in_force.asks(server, tool, effects).is_some())
+        };
+        if becomes(resolved.effects()) == becomes(Effects::UNKNOWN) {
             return Ok(resolved);
         }
-        let again = self.environment.catalog.resolve_again(&resolved, self.latest_deadline()).await?;
+        let again = in_force.catalog.resolve_again(&resolved, self.latest_deadline()).await?;
         Ok(again.unwrap_or(resolved))
     }
 
@@ -141,7 +126,8 @@ impl ExecutionContext {
     /// approval. The call is made with the approved definition in any case; this result does not
     /// change it.
     async fn is_unchanged(&self, resolved: &ResolvedTool) -> Result<bool, ToolError> {
-        let (catalog, deadline) = (&self.environment.catalog, self.latest_deadline());
+        let (in_force, deadline) = (self.in_force(), self.latest_deadline());
+        let catalog = &in_force.catalog;
         let now = match catalog.resolve_again(resolved, deadline).await {
             Ok(Some(now)) => Ok(now),
             Ok(None) => catalog.resolve(&resolved.server, &resolved.tool, deadline).await,

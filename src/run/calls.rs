@@ -15,6 +15,7 @@ use crate::run::result::{PlannedCall, ToolCallStatus};
 use crate::run::script::CallProgress;
 use crate::tools::approval::Effects;
 use crate::tools::catalog::ResolvedTool;
+use crate::tools::in_force::ToolsInForce;
 use crate::tools::names::kind;
 use crate::tools::shape::Shape;
 use crate::tools::{ProgressListener, ServerRequest, ToolError, ToolErrorCode, ToolRequest};
@@ -37,6 +38,14 @@ pub(crate) enum ToolName {
     },
     /// `mcp__server__tool`.
     Full(String),
+}
+
+/// The decision that a call may be sent, and the rules that it was made by.
+struct Decided<'a> {
+    by: Arc<ToolsInForce>,
+    call: Call<'a>,
+    /// The tool; `None` for requests for resources and prompts.
+    tool: Option<&'a ResolvedTool>,
 }
 
 /// A call that counts against the run's bounds for unfinished calls until this is dropped.
@@ -122,13 +131,15 @@ impl ExecutionContext {
         server: &str,
         request: ServerRequest,
     ) -> Result<Json, ToolError> {
-        let (server, dispatcher) = self.environment.catalog.dispatcher(server)?;
+        let in_force = self.in_force();
+        let (server, dispatcher) = in_force.catalog.dispatcher(server)?;
         let call = Call { server, tool: request.method(), argument_bytes: held.argument_bytes };
         self.check_policy(call.server, call.tool)?;
         let parameters = request.parameters();
         let send = async |parameters: Map<String, Value>| {
             let request = request.with_parameters(parameters)?;
-            let reason = self.asks(call.server, call.tool, Effects::OF_REQUESTS);
+            let decided = Decided { by: Arc::clone(&in_force), call, tool: None };
+            let reason = in_force.asks(call.server, call.tool, Effects::OF_REQUESTS);
             let parameters = request.parameters();
             let question = reason.map(|reason| Question { call, tool: None, arguments: &parameters, reason });
             let answer = async {
@@ -138,7 +149,7 @@ impl ExecutionContext {
                 self.check_result_bytes("the answer", value.text().len())?;
                 Ok(value)
             };
-            self.send(held, call, question, answer).await
+            self.send(held, decided, question, answer).await
         };
         self.with_hooks(call, parameters, send).await
     }
@@ -265,24 +276,28 @@ impl ExecutionContext {
         let argument_bytes = held.argument_bytes;
         let call = Call { server: &resolved.server, tool: &resolved.tool, argument_bytes };
         // Checked again, because in a new tool list the same name may refer to another tool.
-        self.check_policy(call.server, call.tool)?;
+        let in_force = self.in_force();
+        if !in_force.permits(call.server, call.tool) {
+            return Err(denied(call.server, call.tool));
+        }
         let mut question = None;
-        if self.script.is_dry_run || self.may_ask {
-            let effects = self.effects(&resolved);
+        if self.script.is_dry_run || in_force.may_ask() {
+            let effects = in_force.effects(call.server, call.tool, resolved.effects());
             if self.script.is_dry_run && effects.writes {
                 let planned = self.plan(held, &resolved, call, arguments);
                 return planned.map_err(|error| error.for_tool(call.server, call.tool));
             }
-            let reason = self.asks(call.server, call.tool, effects);
+            let reason = in_force.asks(call.server, call.tool, effects);
             question = reason.map(|reason| (reason, arguments.clone()));
         }
+        let decided = Decided { by: in_force, call, tool: Some(&resolved) };
         let question = question.as_ref().map(|(reason, arguments)| Question {
             call,
             tool: Some(&resolved),
             arguments,
             reason: reason.clone(),
         });
-        self.send(held, call, question, self.dispatch(call, &resolved, arguments)).await
+        self.send(held, decided, question, self.dispatch(call, &resolved, arguments)).await
     }
 
     /// Requests approval if the call needs it, waits for a slot, and records the call and what
@@ -290,21 +305,54 @@ impl ExecutionContext {
     async fn send(
         &self,
         held: &HeldCall,
-        call: Call<'_>,
+        decided: Decided<'_>,
         question: Option<Question<'_>>,
         answer: impl Future<Output = Result<Json, ToolError>>,
     ) -> Result<Json, ToolError> {
+        let call = decided.call;
         let approved = match question {
             Some(question) => Some(self.approved(question).await?),
             None => None,
         };
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
+        if let Err(error) = self.check_still_permitted(&decided, approved.is_some()) {
+            if let Some(record) = approved {
+                self.end_record(record, ToolCallStatus::Failed(error.code), 0);
+            }
+            return Err(error);
+        }
         let record = self.record_sent(approved, call);
         held.is_made.store(true, Ordering::Relaxed);
         let result = answer.await;
         self.record_result(held, record, &result);
         result.map_err(|error| error.for_tool(call.server, call.tool))
+    }
+
+    /// Checks a decision again if the configuration has changed while the call waited for an
+    /// approval or a slot.
+    fn check_still_permitted(&self, decided: &Decided<'_>, is_approved: bool) -> Result<(), ToolError> {
+        let Decided { by, call, tool } = decided;
+        let now = self.in_force();
+        if now.is_same_as(by) {
+            return Ok(());
+        }
+        let (server, tool_name) = (call.server, call.tool);
+        if !now.permits(server, tool_name) {
+            return Err(denied(server, tool_name));
+        }
+        now.catalog.server_name(server)?;
+        let effects = tool.map_or(Effects::OF_REQUESTS, ResolvedTool::effects);
+        let effects = now.effects(server, tool_name, effects);
+        let is_same_server = tool.is_none_or(|tool| now.catalog.has_server_of(tool));
+        let needs_approval = !is_approved && now.asks(server, tool_name, effects).is_some();
+        if !is_same_server || needs_approval || (self.script.is_dry_run && effects.writes) {
+            let message = format!(
+                "the configuration of `{server}.{tool_name}` changed while the call waited; call it again"
+            );
+            return Err(ToolError::new(ToolErrorCode::ToolDenied, message).for_tool(server, tool_name));
+        }
+        Ok(())
     }
 
     /// The permitted tool with this name.
@@ -330,13 +378,14 @@ impl ExecutionContext {
     }
 
     pub(crate) async fn resolve(&self, name: ToolName) -> Result<ResolvedTool, ToolError> {
-        let (catalog, deadline) = (&self.environment.catalog, self.latest_deadline());
+        let (in_force, deadline) = (self.in_force(), self.latest_deadline());
+        let catalog = &in_force.catalog;
         match name {
             ToolName::Pair { server, tool } => {
                 // Checked first, so that a server that the policy denies is not started just to
                 // find that out.
                 if let Ok(server) = catalog.server_name(&server)
-                    && (!self.may_permit_server(server) || self.denies(server, &tool))
+                    && (!in_force.may_permit_server(server) || in_force.denies(server, &tool))
                 {
                     return Err(denied(server, &tool));
                 }
@@ -345,7 +394,9 @@ impl ExecutionContext {
             ToolName::Full(name) => {
                 let is_out_of_reach = |server: &str, tool: &str| {
                     let server = catalog.server_name(server);
-                    server.is_ok_and(|server| !self.may_permit_server(server) || self.denies(server, tool))
+                    server.is_ok_and(|server| {
+                        !in_force.may_permit_server(server) || in_force.denies(server, tool)
+                    })
                 };
                 catalog.resolve_full_name(&name, is_out_of_reach, deadline).await
             }
@@ -367,8 +418,8 @@ impl ExecutionContext {
             Ok(arguments) => return Ok((resolved, arguments)),
             Err(error) => named(error),
         };
-        let catalog = &self.environment.catalog;
-        let Ok(Some(again)) = catalog.resolve_again(&resolved, self.latest_deadline()).await else {
+        let in_force = self.in_force();
+        let Ok(Some(again)) = in_force.catalog.resolve_again(&resolved, self.latest_deadline()).await else {
             return Err(refusal);
         };
         let arguments = parse_arguments(text).map_err(named)?;
@@ -388,6 +439,7 @@ impl ExecutionContext {
         resolved: &ResolvedTool,
         arguments: Map<String, Value>,
     ) -> Result<Json, ToolError> {
+        let in_force = self.in_force();
         let request = ToolRequest {
             server: Arc::clone(&resolved.server),
             tool: Arc::clone(&resolved.tool),
@@ -401,7 +453,7 @@ impl ExecutionContext {
         // A stored list may be older than the server's output schema, and the value must not depend
         // on its age. An error leaves the list that is there.
         let again = if result.may_be_wrapped() {
-            self.environment.catalog.resolve_again(resolved, self.latest_deadline()).await.ok().flatten()
+            in_force.catalog.resolve_again(resolved, self.latest_deadline()).await.ok().flatten()
         } else {
             None
         };

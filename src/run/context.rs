@@ -22,8 +22,8 @@ use crate::run::script::Script;
 use crate::run::state::StateAccess;
 use crate::storage::state::StateCall;
 use crate::tools::approval::Approver;
-use crate::tools::catalog::{Catalog, ResolvedTool};
-use crate::tools::policy::Policy;
+use crate::tools::catalog::ResolvedTool;
+use crate::tools::in_force::{RunTools, ToolsInForce};
 use crate::tools::{ElicitationHandler, Elicitor, ServerDetails, ToolError, ToolErrorCode};
 
 /// The host's state of one run. Shared by the script's thread, the watchdog and the waiting caller.
@@ -40,8 +40,6 @@ pub(crate) struct ExecutionContext {
     pub(super) approver: Option<Approver>,
     /// Starts when the run gets its thread, with the time for which it waited for its engine.
     pub(super) clock: Arc<RunClock>,
-    /// Whether some call may need an approval.
-    pub(super) may_ask: bool,
     /// Approval prompts, and the questions of servers.
     pub(super) prompts: Arc<Prompts>,
     /// Answers what servers ask the user; `None` if nobody can be asked.
@@ -73,9 +71,8 @@ pub(crate) struct RunEnvironment {
     pub(crate) purpose: Purpose,
     /// The script's limits, or else the executor's.
     pub(crate) limits: Limits,
-    pub(crate) catalog: Arc<Catalog>,
-    /// The policies of the executor and of the run. Both must permit a call.
-    pub(crate) policies: [Arc<Policy>; 2],
+    /// The servers, and the policies of the executor and of the run. All must permit a call.
+    pub(crate) tools: RunTools,
     /// Shows approval prompts, unless the script has an approver of its own. Without any, every
     /// call that needs an approval is refused.
     pub(crate) approver: Option<Approver>,
@@ -111,7 +108,6 @@ impl ExecutionContext {
             turn: Turn::default(),
             approver: script.approver.take().or_else(|| environment.approver.clone()),
             clock,
-            may_ask: environment.policies.iter().any(|policy| policy.may_ask()),
             prompts,
             on_elicitation,
             slots: Arc::new(Semaphore::new(limits.calls_in_flight as usize)),
@@ -139,26 +135,25 @@ impl ExecutionContext {
     /// during another call's approval prompt keep their own time this way; at the run's real end
     /// they are cancelled.
     pub(super) fn latest_deadline(&self) -> Instant {
-        let may_pause = (self.may_ask && self.approver.is_some()) || self.on_elicitation.is_some();
+        let may_ask = || self.approver.is_some() && self.in_force().may_ask();
+        let may_pause = self.on_elicitation.is_some() || may_ask();
         if may_pause { self.clock.latest_deadline() } else { self.clock.deadline() }
     }
 
+    /// The servers and rules that are in force for the run at this moment.
+    pub(super) fn in_force(&self) -> Arc<ToolsInForce> {
+        self.environment.tools.now()
+    }
+
     pub(super) fn permits(&self, server: &str, tool: &str) -> bool {
-        self.environment.policies.iter().all(|policy| policy.permits(server, tool))
-    }
-
-    pub(super) fn denies(&self, server: &str, tool: &str) -> bool {
-        self.environment.policies.iter().any(|policy| policy.denies(server, tool))
-    }
-
-    pub(super) fn may_permit_server(&self, server: &str) -> bool {
-        self.environment.policies.iter().all(|policy| policy.may_permit_server(server))
+        self.in_force().permits(server, tool)
     }
 
     /// The servers that the run may see, in order.
     pub(crate) fn server_names(&self) -> Vec<Arc<str>> {
-        let names = self.environment.catalog.server_names();
-        names.filter(|name| self.may_permit_server(name)).cloned().collect()
+        let tools = self.in_force();
+        let names = tools.catalog.server_names();
+        names.filter(|name| tools.may_permit_server(name)).cloned().collect()
     }
 
     /// Polls `future` with the tools' runtime entered. Script threads have a small runtime of their
@@ -222,11 +217,12 @@ impl ExecutionContext {
         server: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ResolvedTool>, ToolError> {
-        let catalog = &self.environment.catalog;
+        let in_force = self.in_force();
+        let catalog = &in_force.catalog;
         let server = server.map(|name| catalog.server_name(name)).transpose()?;
         let wanted =
-            |name: &str| server.is_none_or(|server| &**server == name) && self.may_permit_server(name);
-        let permitted = |server: &str, tool: &str| self.permits(server, tool);
+            |name: &str| server.is_none_or(|server| &**server == name) && in_force.may_permit_server(name);
+        let permitted = |server: &str, tool: &str| in_force.permits(server, tool);
         let (tools, failures) = catalog.search(query, limit, wanted, permitted, self.latest_deadline()).await;
         for failure in failures {
             let server = failure.server.as_deref().unwrap_or_default();
@@ -237,28 +233,29 @@ impl ExecutionContext {
 
     /// The canonical name of a server that the run may see, and what is known of it without asking
     /// it.
-    pub(crate) fn server_details(&self, server: &str) -> Result<(&Arc<str>, ServerDetails), ToolError> {
-        let (name, dispatcher) = self.environment.catalog.dispatcher(server)?;
-        if !self.may_permit_server(name) {
+    pub(crate) fn server_details(&self, server: &str) -> Result<(Arc<str>, ServerDetails), ToolError> {
+        let tools = self.in_force();
+        let (name, dispatcher) = tools.catalog.dispatcher(server)?;
+        if !tools.may_permit_server(name) {
             return Err(denied(name, "*"));
         }
-        Ok((name, dispatcher.details(name)))
+        Ok((Arc::clone(name), dispatcher.details(name)))
     }
 
     /// The name of a server in Python scripts.
     pub(crate) fn python_alias(&self, server: &str) -> String {
-        self.environment.catalog.python_alias(server)
+        self.in_force().catalog.python_alias(server)
     }
 
     /// The permitted tools of one server, in its order.
     pub(crate) async fn tools(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
-        let catalog = &self.environment.catalog;
-        let name = catalog.server_name(server)?;
-        if !self.may_permit_server(name) {
+        let in_force = self.in_force();
+        let name = in_force.catalog.server_name(server)?;
+        if !in_force.may_permit_server(name) {
             return Err(denied(name, "*"));
         }
-        let mut tools = catalog.tools(server, self.latest_deadline()).await?;
-        tools.retain(|tool| self.permits(&tool.server, &tool.tool));
+        let mut tools = in_force.catalog.tools(server, self.latest_deadline()).await?;
+        tools.retain(|tool| in_force.permits(&tool.server, &tool.tool));
         Ok(tools)
     }
 
@@ -354,8 +351,7 @@ impl RunEnvironment {
         Self {
             purpose: Purpose::Run,
             limits,
-            catalog: Arc::new(Catalog::new(&[], &crate::tools::catalog::CatalogOptions::default())),
-            policies: [0, 1].map(|_| Arc::new(Policy::default())),
+            tools: RunTools::empty(),
             approver: None,
             elicitor: None,
             hooks: Arc::new([]),

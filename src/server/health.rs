@@ -1,5 +1,8 @@
 //! The server's health report.
 
+#[cfg(feature = "mcp")]
+use std::time::SystemTime;
+
 use serde_json::{Map, Value, json};
 
 use super::languages::report_name;
@@ -13,6 +16,10 @@ use crate::text::preview;
 
 /// Maximum characters of an error's text.
 const MAX_ERROR_CHARACTERS: usize = 200;
+
+/// Maximum characters of a mistake in the configuration, and of a file's path.
+#[cfg(feature = "mcp")]
+const MAX_CONFIG_CHARACTERS: usize = 1_000;
 
 /// The answer of the tool `health`.
 pub(crate) fn report(shared: &Shared) -> Value {
@@ -48,10 +55,41 @@ pub(crate) fn report(shared: &Shared) -> Value {
         report["residentBytes"] = bytes.into();
     }
     report["servers"] = servers.into();
+    #[cfg(feature = "mcp")]
+    if let Some(config) = config_report(executor) {
+        report["config"] = config;
+    }
     if let Some(hint) = executor.untrusted_hint() {
-        report["hint"] = hint.into();
+        report["hint"] = (*hint).into();
     }
     report
+}
+
+/// The configuration in force: from when and from where it is, and what is wrong with a newer one.
+#[cfg(feature = "mcp")]
+fn config_report(executor: &Executor) -> Option<Value> {
+    let status = executor.config_status()?;
+    let seconds_since = |time: SystemTime| time.elapsed().unwrap_or_default().as_secs();
+    let shown = |text: &str| preview(text, MAX_CONFIG_CHARACTERS);
+    let files = status.files.iter().map(|file| shown(&file.to_string_lossy()));
+    let mut report = json!({
+        "loadedSecondsAgo": seconds_since(status.loaded),
+        "loads": status.count,
+        "files": files.collect::<Vec<_>>(),
+    });
+    if let Some(failure) = status.failure {
+        report["failure"] =
+            json!({ "secondsAgo": seconds_since(failure.since), "message": shown(&failure.message) });
+    }
+    if !status.needs_restart.is_empty() {
+        report["needsRestart"] = status.needs_restart.into();
+    }
+    let unmatched: Vec<String> =
+        executor.unmatched_patterns().iter().map(|pattern| shown(&pattern.to_string())).collect();
+    if !unmatched.is_empty() {
+        report["unmatchedPatterns"] = unmatched.into();
+    }
+    Some(report)
 }
 
 /// The reports of the upstream servers by name, and how many of them are connected.

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::tools::max_tokens;
 use crate::executor::Executor;
-use crate::tools::usage::KnownNames;
+use crate::tools::usage::IndexedServer;
 
 /// Maximum tokens of the index, as estimated by [`max_tokens`].
 const MAX_TOKENS: usize = 300;
@@ -44,7 +44,7 @@ impl Index {
 }
 
 /// The most detailed form that fits: with the names of parameters, or without.
-fn write(servers: &[KnownNames]) -> Option<String> {
+fn write(servers: &[IndexedServer]) -> Option<String> {
     if servers.iter().all(|server| server.tools.as_ref().is_none_or(Vec::is_empty)) {
         return None;
     }
@@ -54,7 +54,7 @@ fn write(servers: &[KnownNames]) -> Option<String> {
     })
 }
 
-fn sentence(servers: &[KnownNames], with_parameters: bool) -> String {
+fn sentence(servers: &[IndexedServer], with_parameters: bool) -> String {
     let servers = servers.iter().map(|server| {
         let Some(tools) = &server.tools else { return format!("{}: not asked yet", server.name) };
         let mut names: Vec<String> = tools
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::tools::usage::ToolNames;
 
-    fn server(name: &str, tools: Option<&[(&str, &[&str])]>) -> KnownNames {
+    fn server(name: &str, tools: Option<&[(&str, &[&str])]>) -> IndexedServer {
         let tools = tools.map(|tools| {
             tools
                 .iter()
@@ -101,7 +101,7 @@ mod tests {
                 })
                 .collect()
         });
-        KnownNames { name: name.to_owned(), tools }
+        IndexedServer { name: name.to_owned(), tools }
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod approval;
 mod arguments;
 mod elicitation;
 mod incoming;
+mod list_changes;
 mod notifications;
 mod prompt;
 

@@ -64,6 +64,7 @@ pub(super) fn health() -> Value {
             "engines": {},
             "residentBytes": {},
             "servers": {},
+            "config": {},
             "hint": {},
         },
     })

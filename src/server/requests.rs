@@ -1,5 +1,7 @@
 //! Handles the requests of a session, by method.
 
+use std::sync::Arc;
+
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CustomRequest, CustomResult,
     ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
@@ -19,9 +21,9 @@ use crate::text::preview;
 /// Maximum characters of a name that an error message shows.
 const MAX_NAME: usize = 60;
 
-/// How long a client may cache the list of tools, in milliseconds. The list never changes during
-/// the life of the process, but the next process may have other servers.
-const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
+/// How long a client may cache the list of tools, in milliseconds. It names servers, which the
+/// configuration may change; clients without a session are not told of that.
+const TOOLS_FRESH_MS: u64 = 5 * 60 * 1000;
 
 /// The methods whose parameters rmcp parses. If it cannot parse them, it treats the request as a
 /// custom one.
@@ -61,6 +63,7 @@ impl ServerHandler for McpSession {
             .enable_prompts()
             .enable_resources()
             .enable_tools()
+            .enable_tool_list_changed()
             .enable_tasks()
             .build();
         let implementation =
@@ -78,6 +81,7 @@ impl ServerHandler for McpSession {
         let result = self.negotiate_initialize(&request)?;
         // The negotiated revision, not the requested one: later answers have to use its format.
         context.peer.set_peer_info(request.with_protocol_version(result.protocol_version.clone()));
+        self.announce_changes(&context.peer);
         Ok(result)
     }
 
@@ -86,7 +90,8 @@ impl ServerHandler for McpSession {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.shared.tools.clone()).with_ttl_ms(TOOLS_FRESH_MS))
+        let tools = Arc::unwrap_or_clone(self.shared.tools());
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(TOOLS_FRESH_MS))
     }
 
     async fn call_tool(

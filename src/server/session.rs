@@ -1,13 +1,15 @@
 //! One client's session: its settings, and what ends with it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rmcp::RoleServer;
-use rmcp::service::RequestContext;
+use rmcp::service::{Peer, RequestContext};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::CallsInFlight;
+use super::list_changes;
 use super::notifications::{Severity, Wanted};
 use super::run_rate::RunRates;
 use super::shared::Shared;
@@ -35,6 +37,8 @@ pub(crate) struct McpSession {
     /// The minimum severity of lines that the client wants, as set by a client of a handshake
     /// revision.
     pub(crate) log: Mutex<Option<Severity>>,
+    /// Whether the client is told of changes of the list of tools.
+    is_told: AtomicBool,
 }
 
 impl McpSession {
@@ -50,6 +54,7 @@ impl McpSession {
             rates: Arc::default(),
             tasks: Tasks::new(),
             log: Mutex::default(),
+            is_told: AtomicBool::new(false),
         }
     }
 
@@ -66,6 +71,15 @@ impl McpSession {
     /// The same session with a state scope of its own. No other session ever has the same id.
     pub(crate) fn with_own_state(self, id: &str) -> Self {
         Self { default_scope: DefaultScope::Of(StateScope::client(id)), ..self }
+    }
+
+    /// Tells the client from now on when the list of tools has changed. The task ends with the
+    /// session.
+    pub(crate) fn announce_changes(&self, peer: &Peer<RoleServer>) {
+        if !self.has_many_clients && !self.is_told.swap(true, Ordering::Relaxed) {
+            let (shared, ended) = (Arc::clone(&self.shared), self.runs.clone());
+            tokio::spawn(list_changes::announce(shared, peer.clone(), ended));
+        }
     }
 
     /// Drops everything that is kept for a client that does not come back.

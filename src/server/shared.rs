@@ -46,9 +46,9 @@ pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) options: ServerOptions,
     pub(crate) started: Instant,
-    /// The list of tools. It is made once, because it is the same for every client and never
-    /// changes.
-    pub(crate) tools: Vec<Tool>,
+    /// The list of tools, and the version of the executor's tools that it was made for. It is the
+    /// same for every client.
+    tools: Mutex<(u64, Arc<Vec<Tool>>)>,
     /// Why engines did not start, by language.
     pub(crate) start_failures: Mutex<BTreeMap<&'static str, String>>,
     /// Suspended runs: their clients were sent an approval prompt and have not repeated the call
@@ -65,7 +65,7 @@ impl Shared {
         Self {
             options,
             started: Instant::now(),
-            tools: tools::all(&executor.server_names(), &executor.max_limits()),
+            tools: Mutex::new(list_tools(&executor)),
             start_failures: Mutex::default(),
             pending: Arc::default(),
             hung_workers: Arc::new(HungWorkers::new(executor.clone())),
@@ -78,7 +78,16 @@ impl Shared {
     /// The instructions for a client that connects now. May read files.
     pub(crate) fn instructions(&self) -> String {
         let index = if self.options.index { self.index.text(&self.executor) } else { None };
-        guide::instructions(index, self.executor.untrusted_hint())
+        guide::instructions(index, self.executor.untrusted_hint().as_deref())
+    }
+
+    /// The list of tools, as it is now.
+    pub(crate) fn tools(&self) -> Arc<Vec<Tool>> {
+        let mut tools = self.tools.lock();
+        if tools.0 != self.executor.changes().borrow().version {
+            *tools = list_tools(&self.executor);
+        }
+        Arc::clone(&tools.1)
     }
 
     /// Returns a name for a new client, which the run history uses to tell clients apart. The name
@@ -109,6 +118,13 @@ impl Shared {
             }
         }
     }
+}
+
+/// Makes the list of tools, and says for which version of the executor's tools.
+fn list_tools(executor: &Executor) -> (u64, Arc<Vec<Tool>>) {
+    // Read first: a change meanwhile makes the list again.
+    let version = executor.changes().borrow().version;
+    (version, Arc::new(tools::all(&executor.server_names(), &executor.max_limits())))
 }
 
 /// Formats an error and its sources in one line. A source that the text has already is not said

@@ -134,7 +134,8 @@ impl Store {
         Ok(names)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// Where the document of this name is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         debug_assert!(
             name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
             "{name}"

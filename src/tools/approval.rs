@@ -203,6 +203,15 @@ impl Effects {
         }
     }
 
+    /// Everything that one of the two may do.
+    pub(crate) fn worst(self, other: Self) -> Self {
+        Self {
+            writes: self.writes || other.writes,
+            destroys: self.destroys || other.destroys,
+            reaches_out: self.reaches_out || other.reaches_out,
+        }
+    }
+
     /// The same effects for a tool that the user has declared read-only.
     pub(crate) fn read_only(self) -> Self {
         Self { writes: false, destroys: false, ..self }

@@ -24,6 +24,7 @@ use super::error::{ToolError, ToolErrorCode};
 use super::names::{python_name, suggestion, typescript_name};
 use super::pins::{Pins, ToolChange};
 use super::shape::Shape;
+use super::unmatched::NamedServer;
 
 pub(crate) use self::options::CatalogOptions;
 pub(crate) use self::resolved::ResolvedTool;
@@ -34,6 +35,8 @@ pub(crate) struct Catalog {
     /// Exact names and their identifiers in both languages. An exact name has precedence over
     /// another server's identifier.
     by_name: HashMap<String, usize>,
+    /// The same for servers that were removed while the catalog was in use.
+    removed: HashMap<String, Arc<str>>,
     search: RankedSearch,
     options: CatalogOptions,
 }
@@ -46,10 +49,67 @@ impl Catalog {
         let empty = Self {
             servers: Vec::new(),
             by_name: HashMap::new(),
+            removed: HashMap::new(),
             search: RankedSearch::default(),
             options: options.clone(),
         };
         empty.with_dispatchers(dispatchers)
+    }
+
+    /// A catalog of the same dispatchers with other options. Servers keep what is known of their
+    /// tools, unless strict mode changes: then each has to list them again.
+    pub(crate) fn with_options(&self, strict: bool, missing_server_hint: Option<Arc<str>>) -> Self {
+        let options = CatalogOptions { strict, missing_server_hint, ..self.options.clone() };
+        let servers = if strict == self.options.strict { self.servers.clone() } else { Vec::new() };
+        Self {
+            servers,
+            by_name: HashMap::new(),
+            removed: HashMap::new(),
+            search: RankedSearch::default(),
+            options,
+        }
+    }
+
+    /// This catalog, as a run uses it after the configuration has changed: each configured server is
+    /// the one that `now` has under its name, or missing. All others stay, and none is added. A name
+    /// means the server that it meant before, or none.
+    pub(crate) fn following(
+        &self,
+        now: &Self,
+        was_configured: impl Fn(&str) -> bool,
+        is_configured: impl Fn(&str) -> bool,
+    ) -> Self {
+        let current = |server: &Arc<CatalogServer>| {
+            if !was_configured(&server.name) {
+                return Some(Arc::clone(server));
+            }
+            let current = now.servers.iter().find(|current| current.name == server.name);
+            current.filter(|current| is_configured(&current.name)).cloned()
+        };
+        let mut servers = Vec::with_capacity(self.servers.len());
+        let positions: Vec<Option<usize>> = self
+            .servers
+            .iter()
+            .map(|server| {
+                servers.push(current(server)?);
+                Some(servers.len() - 1)
+            })
+            .collect();
+        let (mut by_name, mut removed) = (HashMap::new(), self.removed.clone());
+        for (name, &position) in &self.by_name {
+            match positions[position] {
+                Some(position) => drop(by_name.insert(name.clone(), position)),
+                None => drop(removed.insert(name.clone(), Arc::clone(&self.servers[position].name))),
+            }
+        }
+        Self { servers, by_name, removed, search: RankedSearch::default(), options: self.options.clone() }
+    }
+
+    /// Whether this is how `tool` is reached now: its server is still the one that listed it.
+    pub(crate) fn has_server_of(&self, tool: &ResolvedTool) -> bool {
+        let current = self.dispatcher(&tool.server);
+        let own = Arc::as_ptr(tool.dispatcher());
+        current.is_ok_and(|(_, dispatcher)| std::ptr::addr_eq(Arc::as_ptr(dispatcher), own))
     }
 
     /// A catalog of these dispatchers' servers instead, in the same way. A server of the same name
@@ -77,7 +137,8 @@ impl Catalog {
             by_name.entry(typescript_name(&server.name)).or_insert(position);
             by_name.entry(python_name(&server.name)).or_insert(position);
         }
-        Self { servers, by_name, search: RankedSearch::default(), options: self.options.clone() }
+        let (removed, search) = (HashMap::new(), RankedSearch::default());
+        Self { servers, by_name, removed, search, options: self.options.clone() }
     }
 
     /// The servers' names, in order.
@@ -93,6 +154,11 @@ impl Catalog {
     }
 
     fn unknown_server(&self, name: &str) -> ToolError {
+        if let Some(server) = self.removed.get(name) {
+            let message =
+                format!("server `{server}` was removed from the configuration while this script was running");
+            return ToolError::new(ToolErrorCode::ToolNotFound, message);
+        }
         let suggestion = suggestion(name, "servers", self.server_names().map(AsRef::as_ref));
         let hint = self.options.missing_server_hint.as_ref().map(|hint| format!("; {hint}"));
         let message = format!("no server `{}`{suggestion}{}", preview_name(name), hint.unwrap_or_default());
@@ -210,6 +276,15 @@ impl Catalog {
     pub(crate) fn clear_cache(&self) -> std::io::Result<usize> {
         let lists = self.options.cache.as_ref().map_or(Ok(0), ListCache::clear)?;
         Ok(lists + self.options.observed.clear()?)
+    }
+
+    /// The names of all servers, each with the names of its tools as last listed.
+    pub(crate) fn known_names(&self) -> Vec<NamedServer> {
+        let names = |server: &Arc<CatalogServer>| NamedServer {
+            name: Arc::clone(&server.name),
+            tools: server.load().map(|known| known.tools.names.clone()),
+        };
+        self.servers.iter().map(names).collect()
     }
 
     /// What is known of all servers without asking any: each server's name and its tools as last

@@ -179,6 +179,10 @@ pub enum ServerRequest {
 }
 
 impl ServerRequest {
+    /// The methods of all requests.
+    pub(crate) const METHODS: [&'static str; 4] =
+        ["resources/list", "resources/read", "prompts/list", "prompts/get"];
+
     /// The protocol's method. Policies treat it as a tool name.
     pub const fn method(&self) -> &'static str {
         match self {

@@ -16,6 +16,7 @@ pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod catalog;
 pub(crate) mod declarations;
+pub(crate) mod in_force;
 pub(crate) mod names;
 pub(crate) mod native;
 pub(crate) mod observed;
@@ -25,6 +26,7 @@ pub(crate) mod rules;
 pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod shape;
+pub(crate) mod unmatched;
 pub(crate) mod usage;
 
 pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
@@ -43,6 +45,7 @@ pub use result::ToolResult;
 pub use rules::ToolRules;
 pub use schema::Schema;
 pub use tool::{KnownServer, Tool};
+pub use unmatched::UnmatchedPattern;
 
 #[cfg(any(test, fuzzing))]
 #[path = "../../fuzz/entries/tools.rs"]

@@ -2,12 +2,18 @@
 //! over allow.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use wildmatch::WildMatch;
 
 use super::approval::{AskAnnotation, AskReason, Effects};
+use super::dispatch::ServerRequest;
 use super::rules::ToolRules;
+use super::unmatched::{KnownNames, NoServer, UnmatchedPattern};
 use crate::error::{Error, RuleList};
+
+/// Maximum number of patterns that are reported because they match nothing. More add no information.
+const MAX_UNMATCHED: usize = 50;
 
 /// The rules of one layer: the executor's, or one run's. A tool must be permitted by every layer.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +86,15 @@ impl Policy {
         self.layers(server).all(|rules| rules.may_permit_server(server))
     }
 
+    /// The patterns that match nothing that is known, at most [`MAX_UNMATCHED`].
+    pub(crate) fn unmatched(&self, known: &KnownNames) -> Vec<UnmatchedPattern> {
+        let mut servers: Vec<_> = self.servers.iter().collect();
+        servers.sort_by_key(|(name, _)| name.as_str());
+        let sets = std::iter::once(&self.rules).chain(servers.into_iter().map(|(_, rules)| rules));
+        let patterns = sets.flat_map(RuleSet::patterns);
+        patterns.filter_map(|(list, pattern)| pattern.unmatched(list, known)).take(MAX_UNMATCHED).collect()
+    }
+
     /// The rules that apply to the tools of `server`.
     fn layers(&self, server: &str) -> impl Iterator<Item = &RuleSet> {
         std::iter::once(&self.rules).chain(self.servers.get(server))
@@ -144,6 +159,16 @@ impl RuleSet {
             ask_annotations: rules.ask.iter().filter_map(|word| AskAnnotation::from_word(word)).collect(),
             read_only: rules.read_only.iter().map(list).collect(),
         }
+    }
+
+    /// All patterns, with their lists.
+    fn patterns(&self) -> impl Iterator<Item = (RuleList, &Pattern)> {
+        let of = |list| move |pattern| (list, pattern);
+        let allow = self.allow.iter().flatten().map(of(RuleList::Allow));
+        let deny = self.deny.iter().map(of(RuleList::Deny));
+        let ask = self.ask.iter().map(of(RuleList::Ask));
+        let read_only = self.read_only.iter().flatten().map(of(RuleList::ReadOnly));
+        allow.chain(deny).chain(ask).chain(read_only)
     }
 
     fn permits(&self, server: &str, tool: &str) -> bool {
@@ -228,6 +253,14 @@ impl ServerPattern {
             Self::Exact(name) => name == server,
         }
     }
+
+    /// The name of the one server that it matches; `None` if it has wildcards.
+    fn literal(&self) -> Option<String> {
+        match self {
+            Self::Wild(pattern) => Some(pattern.pattern()).filter(|text| !text.contains(['*', '?'])),
+            Self::Exact(name) => Some(name.clone()),
+        }
+    }
 }
 
 impl Pattern {
@@ -257,6 +290,26 @@ impl Pattern {
         Self { text: format!("{server}.{tool}"), readings: vec![reading] }
     }
 
+    /// The report about this pattern, if each way to read it names one server that does not exist or
+    /// whose known tools it does not match.
+    fn unmatched(&self, list: RuleList, known: &KnownNames) -> Option<UnmatchedPattern> {
+        let mut report: Option<UnmatchedPattern> = None;
+        for reading in &self.readings {
+            let server = reading.server.literal()?;
+            let has_server = match known.tools(&server) {
+                Ok(None) => return None,
+                Ok(Some(tools)) if reading.matches_any(list, tools) => return None,
+                Ok(Some(_)) => true,
+                Err(NoServer) => false,
+            };
+            // A server that exists is more likely to be meant.
+            if report.as_ref().is_none_or(|report| has_server && !report.has_server) {
+                report = Some(UnmatchedPattern { list, pattern: self.text.clone(), server, has_server });
+            }
+        }
+        report
+    }
+
     fn matches(&self, server: &str, tool: &str) -> bool {
         self.readings.iter().any(|reading| reading.server.matches(server) && reading.tool.matches(tool))
     }
@@ -277,6 +330,13 @@ impl Reading {
             tool: WildMatch::new(tool),
             every_tool: tool == "*",
         }
+    }
+
+    /// Whether it matches one of the tools, or something else that rules can name.
+    fn matches_any(&self, list: RuleList, tools: &[Arc<str>]) -> bool {
+        let is_word = list == RuleList::Ask && AskAnnotation::from_word(&self.tool.pattern()).is_some();
+        let mut names = tools.iter().map(AsRef::as_ref).chain(ServerRequest::METHODS);
+        self.every_tool || is_word || names.any(|name| self.tool.matches(name))
     }
 }
 

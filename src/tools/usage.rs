@@ -37,7 +37,7 @@ const MAX_PARAMETERS: usize = 240;
 const MAX_RESULT: usize = 120;
 
 /// A server and the names of its tools, if they are known.
-pub(crate) struct KnownNames {
+pub(crate) struct IndexedServer {
     pub(crate) name: String,
     pub(crate) tools: Option<Vec<ToolNames>>,
 }

@@ -51,7 +51,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "libc",
         Several(
-            &["engine", "bin/cx/allocator", "bin/cx/exit", "bin/cx/process"],
+            &["engine", "bin/cx/allocator", "bin/cx/exit", "bin/cx/process", "bin/cx/signals"],
             "calls that no safe crate has, each beside what needs it",
         ),
     ),

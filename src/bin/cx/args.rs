@@ -100,7 +100,7 @@ pub(crate) enum AnswerFormat {
 }
 
 /// What scripts may call and use: the arguments shared by `run` and `serve`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ScriptArguments {
     /// Read servers from this `mcpServers` file instead of the discovered ones; its commands are
     /// trusted. Your own file still restricts what is allowed

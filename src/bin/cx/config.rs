@@ -23,6 +23,12 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
                 output::print_json(&config.to_json().to_string())?;
             } else {
                 diagnostic::print_warnings(&config.warnings);
+                // Made for what it knows of tools; it runs nothing. A configuration that no executor
+                // can be made of is shown all the same.
+                let executor = setup::builder(config.clone()).warm_instances(0).languages([]).build();
+                if let Ok(executor) = &executor {
+                    diagnostic::print_unmatched(executor);
+                }
                 output::print_text(&render(&config))?;
             }
         }

@@ -6,7 +6,10 @@ use std::io::{self, IsTerminal as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cx::{CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Progress, ReturnedShape, ScriptError};
+use cx::{
+    CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Executor, Progress, ReturnedShape,
+    ScriptError,
+};
 use serde_json::{Value, json};
 
 use crate::exit::ExitStatus;
@@ -171,6 +174,13 @@ pub(crate) fn print_warnings(warnings: &[ConfigWarning]) {
     for warning in warnings {
         let hint = warning.hint.as_deref().map(|hint| format!("\n  help: {hint}")).unwrap_or_default();
         print_note(&format!("warning[{}]: {warning}{hint}", warning.code.as_str()));
+    }
+}
+
+/// Warns of patterns in rules that match no known tool.
+pub(crate) fn print_unmatched(executor: &Executor) {
+    for pattern in executor.unmatched_patterns() {
+        print_warning(&pattern.to_string());
     }
 }
 

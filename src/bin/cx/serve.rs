@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use cx::server::{Format, Server, ServerOptions, ShutdownReason};
-use cx::{CancellationToken, HistoryLimits};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use cx::{CancellationToken, ConfigFiles, HistoryLimits};
+use tokio::task::JoinSet;
 
 use crate::args::{AnswerFormat, ServeArguments};
 use crate::exit::{ExitStatus, exit};
-use crate::{diagnostic, http, logging, output, setup};
+use crate::reload::{Adjust, Reload};
+use crate::{diagnostic, http, logging, output, setup, signals};
 
 /// How long closing the servers may delay the exit. Servers that are still running then end with
 /// the process.
 const MAX_CLOSE: Duration = Duration::from_secs(3);
-
-/// How long after a signal the process ends, even if something hangs.
-const MAX_END: Duration = Duration::from_millis(4_800);
 
 /// Threads of the server beside the executor's: two for requests, one that reads stdin, one that
 /// writes stdout.
@@ -34,28 +32,20 @@ const DESCRIPTORS: usize = 16;
 /// What is wrong with the arguments or the configuration.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
-    let scripts = arguments.scripts;
-    let mut config = setup::load(scripts.mcp_config.clone())?;
+    let mut files = ConfigFiles::new(setup::load_options(arguments.scripts.mcp_config.clone())?);
+    let config = files.load()?;
     diagnostic::print_warnings(&config.warnings);
-    config.limits = scripts.limits(config.limits, config.max_limits.cpu_time);
-    config.max_limits = scripts.limits(config.max_limits, config.max_limits.cpu_time);
-    if let Some(time) = arguments.default_timeout {
-        let time = time.min(config.max_limits.wall_time);
-        config.limits = config.limits.with_wall_time(time, config.max_limits.cpu_time);
-    }
+    let warnings = config.warnings.clone();
+    let adjust = adjustment(&arguments);
+    let config = adjust(config);
     let client_rate = config.client_rate;
+    let scripts = arguments.scripts;
     let mut builder = setup::builder(config)
         .deny(scripts.deny)
         .ask(scripts.ask)
         .keep_runs(HistoryLimits::default())
         .max_queued_runs(arguments.max_queued)
         .queue_timeout(arguments.queue_timeout);
-    if let Some(runs) = arguments.max_runs {
-        builder = builder.max_concurrent_runs(runs);
-    }
-    if let Some(size) = arguments.total_memory {
-        builder = builder.total_memory_bytes(usize::try_from(size.as_u64()).unwrap_or(usize::MAX));
-    }
     if !scripts.allow.is_empty() {
         builder = builder.allow(scripts.allow);
     }
@@ -79,11 +69,16 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let server = Server::new(executor.clone(), options);
     let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
-        watch_signals(stop.clone())?;
+        signals::end_with(&stop)?;
+        let hangups = signals::hangups()?;
+        let reload = Reload::new(executor.clone(), adjust, &warnings);
+        // Ends with this block.
+        let mut following = JoinSet::new();
         let ended = if let Some(address) = arguments.http {
             let options = http::options(address, arguments.over_http, client_rate)?;
             let listener = http::listen(address).await?;
             server.warm();
+            following.spawn(reload.follow(files, hangups));
             server.serve_http(listener, options, &stop).await?
         } else {
             if io::stdin().is_terminal() {
@@ -93,6 +88,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
             }
             let (input, output) = output::pipes().context("failed to open stdin and stdout")?;
             server.warm();
+            following.spawn(reload.follow(files, hangups));
             server.serve(input, output, &stop).await
         };
         let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
@@ -105,21 +101,22 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// Cancels `stop` at the first signal that asks the process to end. A second one is not needed: the
-/// process exits after [`MAX_END`] even if something hangs.
-fn watch_signals(stop: CancellationToken) -> anyhow::Result<()> {
-    let listen = |kind| signal(kind).context("failed to watch for signals");
-    let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    for kind in signals {
-        let mut signal: Signal = listen(kind)?;
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            if signal.recv().await.is_some() {
-                stop.cancel();
-                tokio::time::sleep(MAX_END).await;
-                exit(ExitStatus::Success);
-            }
-        });
-    }
-    Ok(())
+/// What the arguments make of each configuration: they have precedence.
+fn adjustment(arguments: &ServeArguments) -> Adjust {
+    let (scripts, default_timeout) = (arguments.scripts.clone(), arguments.default_timeout);
+    let (max_runs, has_client_rate) = (arguments.max_runs, arguments.over_http.client_rate.is_some());
+    let total_memory =
+        arguments.total_memory.map(|size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX));
+    Box::new(move |mut config| {
+        config.limits = scripts.limits(config.limits, config.max_limits.cpu_time);
+        config.max_limits = scripts.limits(config.max_limits, config.max_limits.cpu_time);
+        if let Some(time) = default_timeout {
+            let time = time.min(config.max_limits.wall_time);
+            config.limits = config.limits.with_wall_time(time, config.max_limits.cpu_time);
+        }
+        config.max_runs = max_runs.or(config.max_runs);
+        config.total_memory_bytes = total_memory.or(config.total_memory_bytes);
+        config.client_rate = config.client_rate.filter(|_| !has_client_rate);
+        config
+    })
 }

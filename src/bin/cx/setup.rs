@@ -16,9 +16,18 @@ use crate::diagnostic;
 ///
 /// What is wrong with it.
 pub(crate) fn load(files: Vec<PathBuf>) -> anyhow::Result<Config> {
+    Ok(Config::load(&load_options(files)?)?)
+}
+
+/// What [`load`] loads.
+///
+/// # Errors
+///
+/// If there is no working directory.
+pub(crate) fn load_options(files: Vec<PathBuf>) -> anyhow::Result<LoadOptions> {
     let workspace = env::current_dir().context("failed to find the working directory")?;
     let discover = if files.is_empty() { Discovery::All } else { Discovery::UserRules };
-    Ok(Config::load(&LoadOptions { workspace, files, discover })?)
+    Ok(LoadOptions { workspace, files, discover })
 }
 
 /// An executor builder with that configuration, which stores its data in the user's directories.

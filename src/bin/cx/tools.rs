@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::args::{ToolsCommand, ToolsSource};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::pins;
 use crate::setup::tools_executor;
 use crate::terminal;
 use crate::writer::Stream;
+use crate::{diagnostic, pins};
 
 /// Maximum characters of a description in a list. On a narrow terminal fewer are shown.
 const MAX_DESCRIPTION: usize = 100;
@@ -34,7 +34,11 @@ pub(crate) fn run(command: ToolsCommand) -> anyhow::Result<ExitStatus> {
 }
 
 fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus> {
-    let mut servers = tools_executor(source)?.known_tools();
+    let executor = tools_executor(source)?;
+    if !source.json {
+        diagnostic::print_unmatched(&executor);
+    }
+    let mut servers = executor.known_tools();
     if let Some(name) = server {
         servers.retain(|known| known.name == name);
         if servers.is_empty() {

@@ -51,6 +51,7 @@ impl Loader<'_> {
             let role = directory.client.name;
             return self.config.add_file(&directory.path, role, ConfigFileStatus::Missing);
         };
+        self.config.directories.push(directory.path.clone());
         let mut paths: Vec<PathBuf> = entries
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension().is_some_and(|extension| extension == "json"))

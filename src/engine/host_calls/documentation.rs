@@ -60,8 +60,8 @@ struct ToolDocument<'a> {
 pub(super) fn server(context: &Arc<ExecutionContext>, server: &str) -> Result<String, ToolError> {
     let (name, details) = context.server_details(server)?;
     text(&ServerDocument {
-        name,
-        alias: context.python_alias(name),
+        name: &name,
+        alias: context.python_alias(&name),
         description: details.description,
         cwd: details.directory.map(|directory| directory.to_string_lossy().into_owned()),
     })

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tools::unmatched::NamedServer;
 
 fn policy(allow: Option<&[&str]>, deny: &[&str]) -> Policy {
     let rules = ToolRules::new().deny(deny.iter().copied());
@@ -196,4 +197,56 @@ fn what_a_person_says_about_effects_wins_over_annotations() {
     policy.set_server("a", &ToolRules::new().read_only(Vec::<String>::new()));
     assert_eq!(policy.effects("a", "get", READS), Effects::UNKNOWN);
     assert_eq!(policy.effects("b", "get", READS), READS);
+}
+
+#[test]
+fn patterns_that_match_nothing_that_is_known_are_reported() {
+    let names = |names: &[&str]| Some(names.iter().map(|&name| name.into()).collect());
+    let known = KnownNames {
+        servers: vec![
+            NamedServer { name: "git".into(), tools: names(&["push", "log_all"]) },
+            NamedServer { name: "files".into(), tools: None },
+        ],
+        skipped: vec!["off".to_owned()],
+    };
+    // Whether a pattern matches nothing: because there is no such server, or no such tool.
+    let cases = [
+        ("git.push", None),
+        ("git.log_*", None),
+        ("git.*", None),
+        ("mcp__git__push", None),
+        ("git.resources/read", None),
+        ("*.delete_*", None),
+        ("g*.nothing", None),
+        ("files.anything", None),
+        ("off.anything", None),
+        ("*", None),
+        ("git.psuh", Some(true)),
+        ("git.delete_*", Some(true)),
+        ("mcp__git__psuh", Some(true)),
+        ("gti.push", Some(false)),
+        ("mcp__gti__push", Some(false)),
+        // Either `a` and `b.c`, or `a.b` and `c`.
+        ("a.b.c", Some(false)),
+    ];
+    for (pattern, expected) in cases {
+        for list in [ToolRules::allow, ToolRules::deny, ToolRules::ask, ToolRules::read_only] {
+            let policy = Policy::new(&list(ToolRules::new(), [pattern])).unwrap();
+            let reported = policy.unmatched(&known);
+            assert_eq!(reported.first().map(|report| report.has_server), expected, "{pattern}: {reported:?}");
+        }
+    }
+    // Of a server's own rules; a word needs no tool.
+    let mut policy = policy(None, &[]);
+    let rules = ToolRules::new().ask(["write", "psuh"]).deny(["push"]).allow(["*"]).deny(["write"]);
+    policy.set_server("git", &rules);
+    policy.set_server("files", &rules);
+    let reported: Vec<String> = policy.unmatched(&known).iter().map(ToString::to_string).collect();
+    let expected = [
+        "`git.write` of `deny` matches no tool that server `git` lists",
+        "`git.psuh` of `ask` matches no tool that server `git` lists",
+    ];
+    assert_eq!(reported, expected);
+    let many: Vec<String> = (0..1_000).map(|number| format!("none.tool{number}")).collect();
+    assert_eq!(Policy::new(&ToolRules::new().deny(many)).unwrap().unmatched(&known).len(), MAX_UNMATCHED);
 }

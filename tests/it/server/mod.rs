@@ -12,6 +12,8 @@ mod http_threats;
 mod json_memory;
 /// Attacks of THREATS group LD, by number: many runs at once.
 mod load;
+/// The configuration while the server runs.
+mod reload;
 /// State of scripts and the run history, through the server and the command.
 mod state;
 /// `cx serve` over stdio.

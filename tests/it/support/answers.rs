@@ -10,6 +10,7 @@ use super::serve::Start;
 /// Fields whose content the schemas leave open: values of scripts, and maps and lists.
 const OPEN: [&str; 10] = [
     "auditLog",
+    "config",
     "connectionPool",
     "engines",
     "mcpClients",

@@ -71,6 +71,7 @@ pub(crate) struct Start {
     variables: Vec<(&'static str, &'static str)>,
     reads: bool,
     has_empty_cache: bool,
+    keeps_stderr: bool,
     directory: Option<Arc<TempDir>>,
     /// A program and its arguments that execute the command after them.
     wrapper: Vec<String>,
@@ -85,6 +86,7 @@ impl Start {
             variables: Vec::new(),
             reads: true,
             has_empty_cache: false,
+            keeps_stderr: false,
             directory: None,
             wrapper: Vec::new(),
         }
@@ -99,6 +101,12 @@ impl Start {
     /// In the same workspace, and with the same files of the person, as another one.
     pub(crate) fn beside(mut self, other: &Client) -> Self {
         self.directory = Some(Arc::clone(&other.directory));
+        self
+    }
+
+    /// In this workspace, with the files that are there.
+    pub(crate) fn within(mut self, directory: Arc<TempDir>) -> Self {
+        self.directory = Some(directory);
         self
     }
 
@@ -127,6 +135,12 @@ impl Start {
     /// On a machine that has never run Python: with a cache of its own.
     pub(crate) fn with_empty_cache(mut self) -> Self {
         self.has_empty_cache = true;
+        self
+    }
+
+    /// What the server writes to stderr is kept: [`Client::stderr`].
+    pub(crate) fn with_stderr(mut self) -> Self {
+        self.keeps_stderr = true;
         self
     }
 
@@ -177,6 +191,9 @@ impl Start {
             .stderr(Stdio::null());
         for (name, value) in &self.variables {
             command.env(name, value);
+        }
+        if self.keeps_stderr {
+            command.stderr(std::fs::File::create(directory.path().join("stderr")).unwrap());
         }
         (command, directory)
     }
@@ -380,6 +397,11 @@ impl Client {
     /// What a server of `tests/chaos` wrote down.
     pub(crate) fn notes(&self, server: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(server)).unwrap_or_default()
+    }
+
+    /// What the server wrote to stderr, if it is kept.
+    pub(crate) fn stderr(&self) -> String {
+        self.notes("stderr")
     }
 
     /// The processes that a server's notes tell of, by the word before their number.

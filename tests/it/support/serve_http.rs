@@ -41,7 +41,12 @@ impl Server {
 
     /// Starts it with these arguments and no others.
     pub(crate) fn start_with(arguments: &[&str], start: Start) -> Self {
-        let (mut command, directory) = start.arguments(arguments).command();
+        let (command, directory) = start.arguments(arguments).command();
+        Self::start_command(command, directory)
+    }
+
+    /// Starts a command of [`Start::command`], or one that becomes it.
+    pub(crate) fn start_command(mut command: Command, directory: Arc<TempDir>) -> Self {
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();

@@ -6,5 +6,7 @@ mod approval;
 mod guide;
 /// What a failed run says of its tools.
 mod hints;
+/// Another configuration while scripts run.
+mod reconfigure;
 /// Judged queries over the tools of real servers: see `tests/search`.
 mod search;

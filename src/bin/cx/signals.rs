@@ -1,0 +1,77 @@
+//! The signals that `cx serve` obeys.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cx::CancellationToken;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::{ExitStatus, exit};
+
+/// How long after a signal the process ends, even if something hangs.
+const MAX_END: Duration = Duration::from_millis(4_800);
+
+/// Cancels `stop` at the first signal that asks the process to end. A second one is not needed: the
+/// process exits after [`MAX_END`] even if something hangs.
+///
+/// # Errors
+///
+/// If the system refuses to report signals.
+pub(crate) fn end_with(stop: &CancellationToken) -> anyhow::Result<()> {
+    for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+        let mut signal = listen(kind)?;
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            if signal.recv().await.is_some() {
+                stop.cancel();
+                tokio::time::sleep(MAX_END).await;
+                exit(ExitStatus::Success);
+            }
+        });
+    }
+    Ok(())
+}
+
+/// The signal that asks for the configuration to be loaded again; `None` if this process was started
+/// with it ignored, as `nohup` does. It stays ignored then.
+///
+/// # Errors
+///
+/// If the system refuses to report signals.
+pub(crate) fn hangups() -> anyhow::Result<Option<Hangups>> {
+    if is_hangup_ignored() {
+        return Ok(None);
+    }
+    Ok(Some(Hangups(listen(SignalKind::hangup())?)))
+}
+
+/// The signals SIGHUP that this process receives.
+pub(crate) struct Hangups(Signal);
+
+impl Hangups {
+    /// Waits for the next one. Several that come before it is called are one.
+    pub(crate) async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            // There will be no other.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
+    signal(kind).context("failed to watch for signals")
+}
+
+#[expect(unsafe_code, reason = "no safe crate has this call")]
+fn is_hangup_ignored() -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action the call changes nothing; it writes the present one to `action`,
+    // which is large enough. All zeros, which it has if the call fails, are a valid value of the type.
+    let action = unsafe {
+        libc::sigaction(libc::SIGHUP, ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    };
+    action.sa_sigaction == libc::SIG_IGN
+}

@@ -1,0 +1,231 @@
+//! Takes up another configuration while scripts run.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use super::core::Executor;
+use super::settings::{ConfigFailure, ConfigStatus, FromConfig, Settings, check_strict};
+use crate::config::{Config, ConfigFileStatus};
+use crate::error::Error;
+use crate::mcp::McpServer;
+use crate::tools::UnmatchedPattern;
+use crate::tools::policy::Policy;
+use crate::tools::unmatched::KnownNames;
+
+/// What [`Executor::reconfigure`] has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigChanges {
+    /// The servers that are new.
+    pub added: Vec<String>,
+    /// The servers that are defined in another way than before. If only the rules of one differ, it
+    /// keeps its connection.
+    pub changed: Vec<String>,
+    /// The servers that are gone.
+    pub removed: Vec<String>,
+    /// Servers of the configuration that are not used, because the embedder has added one of the
+    /// same name itself.
+    pub ignored: Vec<String>,
+    /// Whether the rules about tools differ, those of servers aside.
+    pub rules: bool,
+    /// Whether limits, the resolution of clocks, strict mode, or the files that wait for trust
+    /// differ.
+    pub settings: bool,
+}
+
+impl ConfigChanges {
+    /// Whether nothing has changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for ConfigChanges {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        for (what, names) in [
+            ("added", &self.added),
+            ("changed", &self.changed),
+            ("removed", &self.removed),
+            ("ignored", &self.ignored),
+        ] {
+            if !names.is_empty() {
+                let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                parts.push(format!("servers {what}: {}", names.join(", ")));
+            }
+        }
+        parts.extend(self.rules.then(|| "other rules".to_owned()));
+        parts.extend(self.settings.then(|| "other settings".to_owned()));
+        if parts.is_empty() {
+            return formatter.write_str("nothing has changed");
+        }
+        formatter.write_str(&parts.join("; "))
+    }
+}
+
+impl FromConfig {
+    /// The parts of a configuration that can change later, and its servers.
+    pub(super) fn of(config: Config) -> (Self, Vec<McpServer>) {
+        let used = config
+            .files
+            .iter()
+            .filter(|file| matches!(file.status, ConfigFileStatus::Used | ConfigFileStatus::Untrusted));
+        let status = ConfigStatus {
+            loaded: SystemTime::now(),
+            files: used.map(|file| file.path.clone()).collect(),
+            count: 1,
+            needs_restart: Vec::new(),
+            failure: None,
+        };
+        let from_config = Self {
+            rules: config.rules,
+            strict: config.strict,
+            clock_resolution: config.clock_resolution,
+            untrusted: config.untrusted,
+            skipped: config.skipped.into_iter().map(|server| server.name).collect(),
+            // Compared as text, because a build without a server over HTTP has no type for a rate.
+            fixed: vec![
+                ("cache", format!("{} {:?}", config.cache_enabled, config.cache_directory)),
+                ("clientRate", format!("{:?}", config.client_rate)),
+                ("maxRuns", format!("{:?}", config.max_runs)),
+                ("totalMemoryBytes", format!("{:?}", config.total_memory_bytes)),
+            ],
+            status: Some(status),
+        };
+        (from_config, config.servers)
+    }
+
+    /// Both together, where a builder is given several configurations.
+    pub(super) fn and(self, other: Self) -> Self {
+        let mut status = other.status;
+        if let (Some(status), Some(before)) = (&mut status, self.status) {
+            status.files.splice(0..0, before.files);
+        }
+        Self {
+            rules: self.rules.and(other.rules),
+            strict: self.strict || other.strict,
+            clock_resolution: other.clock_resolution.or(self.clock_resolution),
+            untrusted: self.untrusted.into_iter().chain(other.untrusted).collect(),
+            skipped: self.skipped.into_iter().chain(other.skipped).collect(),
+            fixed: other.fixed,
+            status,
+        }
+    }
+}
+
+impl Executor {
+    /// Replaces the configuration that the executor was [built with](crate::ExecutorBuilder::config),
+    /// or the last one that was applied here, while scripts run. Returns what has changed. If there
+    /// is an error, nothing has.
+    ///
+    /// Whatever the embedder has set itself stays: the rules, servers and tools of the builder and
+    /// those added later. The configuration's rules restrict further, and a server of the
+    /// configuration is ignored if the embedder has one of that name. The limits are those of the
+    /// configuration.
+    ///
+    /// * Runs that start later get the new configuration.
+    /// * Runs in flight are restricted at once, and gain nothing: from their next call on, a tool
+    ///   must be permitted by the rules that the run started with and by the new ones, a call needs
+    ///   approval if either says so, and a tool is read-only only if both say so. They keep their
+    ///   limits.
+    /// * A server that is defined as before keeps its connection; so does one with other rules only.
+    ///   Of a removed or changed server, calls in flight are completed. Later calls of runs in
+    ///   flight go to the new definition, or fail with
+    ///   [`ToolNotFound`](crate::ToolErrorCode::ToolNotFound) if there is none. The old connection is
+    ///   shut down when the last run that started before the change has ended.
+    /// * A new server is started when a script first needs it.
+    /// * The cache directory, the maximum number of runs and the rate of clients over HTTP are those
+    ///   of the start: [`ConfigStatus::needs_restart`].
+    ///
+    /// Clients of a [`Server`](crate::server::Server) are told if the list of tools that they see
+    /// has changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`ExecutorBuilder::build`](crate::ExecutorBuilder::build); [`Error::Closed`] if the
+    /// executor is closed. [`config_status`](Self::config_status) then reports the failure.
+    pub fn reconfigure(&self, config: Config) -> Result<ConfigChanges, Error> {
+        let result = self.apply(config);
+        if let Err(error) = &result {
+            self.report_config_failure(error.to_string());
+        }
+        result
+    }
+
+    fn apply(&self, config: Config) -> Result<ConfigChanges, Error> {
+        let inner = &self.inner;
+        let (limits, max_limits) = (config.limits, config.max_limits);
+        let (mut from_config, servers) = FromConfig::of(config);
+        let settings = Settings::new(limits, max_limits, &inner.own, &from_config)?;
+        inner.admission.check(limits.memory_bytes)?;
+        let strict = inner.own.strict || from_config.strict;
+        check_strict(strict, inner.server_options.has_state_directory())?;
+        let policy = Policy::new(&inner.own.rules.clone().and(from_config.rules.clone()))?;
+        // One configuration at a time.
+        let mut before = inner.config.lock();
+        let set = inner.servers.write();
+        if inner.closed.is_cancelled() {
+            return Err(Error::Closed);
+        }
+        let hint = settings.untrusted_hint.clone();
+        let (changed, servers) = set.reconfigured(servers, policy, strict, hint, &inner.server_options);
+        let mut changes = ConfigChanges {
+            added: servers.added,
+            changed: servers.changed,
+            removed: servers.removed,
+            ignored: servers.ignored,
+            rules: before.rules != from_config.rules,
+            settings: before.strict != from_config.strict,
+        };
+        {
+            let mut current = inner.settings.write();
+            changes.settings |= *current != settings;
+            *current = settings;
+        }
+        // Without a change the version stays, so that nobody looks for one.
+        if changes.is_empty() {
+            drop(set);
+        } else {
+            self.publish(set, changed);
+        }
+        from_config.follow(&before);
+        *before = from_config;
+        Ok(changes)
+    }
+
+    /// The configuration in force; `None` if the executor was built without one.
+    pub fn config_status(&self) -> Option<ConfigStatus> {
+        self.inner.config.lock().status.clone()
+    }
+
+    /// Reports in [`config_status`](Self::config_status), and in the tool `health` of a
+    /// [`Server`](crate::server::Server), that a newer configuration cannot be loaded and that the
+    /// last one stays in force. [`reconfigure`](Self::reconfigure) reports its own failures. Returns
+    /// whether this failure was not reported yet.
+    pub fn report_config_failure(&self, message: impl Into<String>) -> bool {
+        let message = message.into();
+        let mut config = self.inner.config.lock();
+        let Some(status) = &mut config.status else { return false };
+        if status.failure.as_ref().is_some_and(|failure| failure.message == message) {
+            return false;
+        }
+        status.failure = Some(ConfigFailure { since: SystemTime::now(), message });
+        true
+    }
+
+    /// The patterns of all rules that match no tool, as far as tools are known without asking any
+    /// server. At most 50. Reads files.
+    pub fn unmatched_patterns(&self) -> Vec<UnmatchedPattern> {
+        let servers = self.servers();
+        let skipped = self.inner.config.lock().skipped.clone();
+        let mut known = KnownNames { servers: servers.tools.catalog.known_names(), skipped };
+        // A server that is connected is known better than by a cached list.
+        for server in servers.upstream() {
+            let Some(list) = server.connection.known_tools(server.name()) else { continue };
+            if let Some(known) = known.servers.iter_mut().find(|known| *known.name == *server.name()) {
+                known.tools = Some(list.tools.iter().map(|tool| tool.name.as_str().into()).collect());
+            }
+        }
+        servers.tools.policy.unmatched(&known)
+    }
+}

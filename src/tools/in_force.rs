@@ -1,0 +1,147 @@
+//! The tools of an executor, and what of them is in force for a run.
+//!
+//! The configuration can change while scripts run. A run keeps what it started with, restricted by
+//! what the executor has at the moment of each call. So a run gains nothing, and what is no longer
+//! permitted ends with its next call.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::approval::{AskReason, Effects};
+use super::catalog::Catalog;
+use super::policy::Policy;
+
+/// The servers of an executor at one moment, and the policy for them. It never changes; a change
+/// makes another one.
+#[derive(Clone)]
+pub(crate) struct ToolSet {
+    /// Grows with each change.
+    pub(crate) version: u64,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) policy: Arc<Policy>,
+    /// The servers of the configuration. Runs in flight follow its changes. They keep all other
+    /// servers as they were.
+    pub(crate) configured: Arc<HashSet<Arc<str>>>,
+}
+
+/// The tools of one run.
+pub(crate) struct RunTools {
+    started: ToolSet,
+    /// The script's own rules.
+    script: Arc<Policy>,
+    current: watch::Receiver<ToolSet>,
+    in_force: Mutex<Arc<ToolsInForce>>,
+}
+
+/// What a run may use at one moment.
+pub(crate) struct ToolsInForce {
+    version: u64,
+    pub(crate) catalog: Arc<Catalog>,
+    started: Arc<Policy>,
+    /// The executor's policy now, if it has changed since the run started.
+    current: Option<Arc<Policy>>,
+    script: Arc<Policy>,
+}
+
+impl RunTools {
+    /// The tools of a run that starts with `started` and follows `current`.
+    pub(crate) fn new(started: ToolSet, script: Policy, current: watch::Receiver<ToolSet>) -> Self {
+        let script = Arc::new(script);
+        let in_force = ToolsInForce {
+            version: started.version,
+            catalog: Arc::clone(&started.catalog),
+            started: Arc::clone(&started.policy),
+            current: None,
+            script: Arc::clone(&script),
+        };
+        Self { started, script, current, in_force: Mutex::new(Arc::new(in_force)) }
+    }
+
+    /// No tools, for tests of engines.
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        let set = ToolSet {
+            version: 0,
+            catalog: Arc::new(Catalog::new(&[], &super::catalog::CatalogOptions::default())),
+            policy: Arc::default(),
+            configured: Arc::default(),
+        };
+        // A closed channel keeps its last value.
+        Self::new(set.clone(), Policy::default(), watch::Sender::new(set).subscribe())
+    }
+
+    /// What is in force now.
+    pub(crate) fn now(&self) -> Arc<ToolsInForce> {
+        let mut in_force = self.in_force.lock();
+        let version = self.current.borrow().version;
+        if in_force.version != version {
+            *in_force = Arc::new(self.restricted());
+        }
+        Arc::clone(&in_force)
+    }
+
+    /// What the run started with, restricted by the executor's current tools.
+    fn restricted(&self) -> ToolsInForce {
+        let current = self.current.borrow().clone();
+        let catalog = self.started.catalog.following(
+            &current.catalog,
+            |name| self.started.configured.contains(name),
+            |name| current.configured.contains(name),
+        );
+        ToolsInForce {
+            version: current.version,
+            catalog: Arc::new(catalog),
+            started: Arc::clone(&self.started.policy),
+            current: Some(current.policy),
+            script: Arc::clone(&self.script),
+        }
+    }
+}
+
+impl ToolsInForce {
+    /// Whether nothing has changed between the two.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        self.version == other.version
+    }
+
+    pub(crate) fn permits(&self, server: &str, tool: &str) -> bool {
+        self.policies().all(|policy| policy.permits(server, tool))
+    }
+
+    pub(crate) fn denies(&self, server: &str, tool: &str) -> bool {
+        self.policies().any(|policy| policy.denies(server, tool))
+    }
+
+    pub(crate) fn may_permit_server(&self, server: &str) -> bool {
+        self.policies().all(|policy| policy.may_permit_server(server))
+    }
+
+    /// Whether any call may need approval.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.policies().any(|policy| policy.may_ask())
+    }
+
+    /// Why a call needs an approval, or `None` if it needs none.
+    pub(crate) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
+        self.policies().find_map(|policy| policy.asks(server, tool, effects))
+    }
+
+    /// The effects of a call, corrected by what the configuration says about the tool. A tool is
+    /// read-only by the configuration only if it was when the run started and still is.
+    pub(crate) fn effects(&self, server: &str, tool: &str, effects: Effects) -> Effects {
+        let started = self.started.effects(server, tool, effects);
+        let current = self.current.as_ref().map(|policy| policy.effects(server, tool, effects));
+        let both = current.map_or(started, |current| started.worst(current));
+        self.script.effects(server, tool, both)
+    }
+
+    fn policies(&self) -> impl Iterator<Item = &Arc<Policy>> {
+        [&self.started, &self.script].into_iter().chain(&self.current)
+    }
+}
+
+#[cfg(test)]
+mod tests;

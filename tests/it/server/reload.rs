@@ -1,0 +1,397 @@
+//! The configuration of `cx serve` while it runs: a process, and the files that it reads.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::chaos;
+use crate::support::serve::{Client, END, Start, WATCHDOG};
+use crate::support::serve_http::Server;
+
+/// Calls a tool until that fails, and returns how it fails. The first call must succeed.
+const UNTIL_REFUSED: &str = "await tools.a.echo({}); for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    try { await tools.a.echo({}) } catch (error) { return { code: error.code, message: error.message } }
+}";
+
+/// The command's options for scripts that wait for the files to be looked at.
+const PATIENT: &[&str] = &["--timeout", "100s", "--cpu-time", "100s", "--max-tool-calls", "0"];
+
+/// With the servers of these names, in the person's own file.
+fn start(servers: &[&str]) -> Start {
+    let start = servers.iter().fold(Start::new(), |start, name| start.server(name, &["well"]));
+    start.config("deny", json!([])).arguments(PATIENT).with_stderr()
+}
+
+/// How a server of `tests/chaos` is configured.
+fn entry(directory: &Path, name: &str) -> Value {
+    let notes = directory.join(name).display().to_string();
+    json!({ "command": chaos::program(), "args": ["stdio", "--notes", notes, "well"] })
+}
+
+/// Replaces the person's own file, as an editor does.
+fn edit(directory: &Path, change: impl FnOnce(&mut Value)) {
+    let file = directory.join("cx/config.json");
+    let mut config: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    change(&mut config);
+    let new = directory.join("cx/config.json.new");
+    std::fs::write(&new, config.to_string()).unwrap();
+    std::fs::rename(new, file).unwrap();
+}
+
+/// Another command of the same person.
+fn cx(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(arguments)
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("XDG_STATE_HOME", directory)
+        .env("XDG_CONFIG_HOME", directory)
+        .env("XDG_CACHE_HOME", directory.join("cache"))
+        .output()
+        .unwrap()
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < WATCHDOG, "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until a server of `tests/chaos` has been called by a script that was just started.
+fn wait_for_call(client: &Client, server: &str) {
+    wait_until("a call", || client.notes(server).contains("executed echo"));
+}
+
+fn code(client: &mut Client, id: &Value) -> Value {
+    client.answer(id)["result"]["structuredContent"]["value"]["code"].clone()
+}
+
+fn loads(health: &Value) -> u64 {
+    health["config"]["loads"].as_u64().unwrap()
+}
+
+#[test]
+fn a_script_in_flight_obeys_a_new_denial() {
+    let mut client = start(&["a"]).spawn().shaken();
+    let running = client.begin_call("executeTypescript", json!({ "code": UNTIL_REFUSED }));
+    wait_for_call(&client, "a");
+    edit(client.directory(), |config| config["deny"] = json!(["a.echo"]));
+    assert_eq!(code(&mut client, &running), "TOOL_DENIED");
+    // Later ones too, and then what widens.
+    let later = client.run("return call_tool('a', 'echo', {}).error.code")["value"].clone();
+    assert_eq!(later, "TOOL_DENIED");
+    edit(client.directory(), |config| config["deny"] = json!([]));
+    wait_until("it is allowed again", || client.stderr().matches("loaded again: other rules").count() == 2);
+    assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
+    assert_eq!(client.noted_processes("a", "started ").len(), 1, "the server was started again");
+    client.end();
+}
+
+#[test]
+fn a_new_denial_over_http() {
+    let server = Server::start(start(&["a"]));
+    let session = server.session();
+    let mut listening = session.listen();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| session.begin_run(1, UNTIL_REFUSED).result());
+        wait_until("a call", || server.notes("a").contains("executed echo"));
+        edit(server.directory(), |config| {
+            config["deny"] = json!(["a.echo"]);
+            config["mcpServers"]["b"] = entry(server.directory(), "b");
+        });
+        assert_eq!(running.join().unwrap()["structuredContent"]["value"]["code"], "TOOL_DENIED");
+    });
+    // On a thread of its own: a stream that says nothing is kept open.
+    let (sender, told) = channel();
+    std::thread::spawn(move || sender.send(listening.next()));
+    let told = told.recv_timeout(WATCHDOG).expect("the client is told").unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let list = session.begin(2, "tools/list", json!({})).result().to_string();
+    assert!(list.contains("Servers: a, b."), "{list}");
+}
+
+#[test]
+fn a_broken_file_leaves_the_last_good_configuration() {
+    let mut client = start(&["a"]).spawn().shaken();
+    let file = client.directory().join("cx/config.json");
+    let good = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, "{ \"deny\": [\"a.echo\"], ").unwrap();
+    let health = client.wait_for_health(|health| health["config"]["failure"].is_object());
+    let message = health["config"]["failure"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("cx/config.json"), "{message}");
+    assert_eq!(health["healthy"], true);
+    assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
+    // As long as it is the same failure it is printed once, however often the file is read.
+    for _ in 0..2 {
+        client.signal("HUP");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(client.stderr().matches("stays in force").count(), 1, "{}", client.stderr());
+    // It is not taken up in part: a server that is new in a file with a mistake is not there.
+    edit_text(&file, &good.replacen("{", "{ \"unknown\": 1, ", 1));
+    client.wait_for_health(|health| health["config"]["failure"]["message"] != message);
+    edit_text(&file, &good);
+    client.wait_for_health(|health| health["config"].get("failure").is_none());
+    client.end();
+}
+
+fn edit_text(file: &Path, text: &str) {
+    let new = file.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(new, file).unwrap();
+}
+
+#[test]
+fn servers_come_and_go() {
+    let mut client = start(&["a"]).spawn().shaken();
+    let directory = client.directory().to_owned();
+    assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
+    edit(&directory, |config| config["mcpServers"]["b"] = entry(&directory, "b"));
+    client.wait_for_health(|health| health["servers"]["b"].is_object());
+    assert_eq!(client.run("await tools.b.echo({}); return await mcp.servers()")["value"], json!(["a", "b"]));
+    let told = |client: &mut Client| {
+        let seen = client.take_seen();
+        seen.iter().filter(|message| message["method"] == "notifications/tools/list_changed").count()
+    };
+    assert_eq!(told(&mut client), 1);
+    assert!(client.request("tools/list", json!({})).to_string().contains("Servers: a, b."));
+    let process = client.noted_processes("b", "started ").remove(0);
+    edit(&directory, |config| drop(config["mcpServers"].as_object_mut().unwrap().remove("b")));
+    client.wait_for_health(|health| health["servers"].get("b").is_none());
+    wait_until("it ends", || !chaos::runs(&process));
+    let failed = client.run("await tools.b.echo({})");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("no server `b`"), "{failed}");
+    assert_eq!(told(&mut client), 1);
+    // Nothing of this has touched the other server.
+    assert_eq!(client.noted_processes("a", "started ").len(), 1);
+    assert!(chaos::runs(&client.noted_processes("a", "started ")[0]));
+    client.end();
+}
+
+/// What was started for runs in flight lives as long as they do, and is not called any more.
+#[test]
+fn a_server_that_was_removed_ends_with_the_last_run() {
+    let mut client = start(&["a", "b"]).spawn().shaken();
+    let script = "await tools.a.echo({}); let failed; for (;;) {
+        try { await tools.a.echo({}) } catch (error) { failed = error; break }
+        await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    await tools.b.echo({})
+    while (!(await state.get('end'))) await new Promise((resolve) => setTimeout(resolve, 20))
+    return failed.code + ' ' + failed.message";
+    let running = client.begin_call("executeTypescript", json!({ "code": script }));
+    wait_for_call(&client, "a");
+    let process = client.noted_processes("a", "started ").remove(0);
+    edit(client.directory(), |config| drop(config["mcpServers"].as_object_mut().unwrap().remove("a")));
+    wait_for_call(&client, "b");
+    assert!(chaos::runs(&process), "the run has not ended");
+    client.run("await state.set('end', true)");
+    let value = client.answer(&running)["result"]["structuredContent"]["value"].clone();
+    let expected =
+        "TOOL_NOT_FOUND server `a` was removed from the configuration while this script was running";
+    assert_eq!(value, expected);
+    wait_until("it ends", || !chaos::runs(&process));
+    client.end();
+}
+
+#[test]
+fn the_next_call_goes_to_the_new_definition() {
+    let mut client = start(&["a"]).spawn().shaken();
+    let directory = client.directory().to_owned();
+    let script = "for (;;) {
+        await tools.a.echo({})
+        if (await state.get('end')) return 'ended'
+        await new Promise((resolve) => setTimeout(resolve, 20))
+    }";
+    let running = client.begin_call("executeTypescript", json!({ "code": script }));
+    wait_for_call(&client, "a");
+    let old = client.noted_processes("a", "started ").remove(0);
+    edit(&directory, |config| config["mcpServers"]["a"] = entry(&directory, "other"));
+    wait_for_call(&client, "other");
+    client.run("await state.set('end', true)");
+    assert_eq!(client.answer(&running)["result"]["structuredContent"]["value"], "ended");
+    wait_until("the old one ends", || !chaos::runs(&old));
+    assert!(chaos::runs(&client.noted_processes("other", "started ")[0]));
+    client.end();
+}
+
+#[test]
+fn a_hangup_loads_again() {
+    let mut client = start(&["a"]).spawn().shaken();
+    client.health();
+    client.signal("HUP");
+    let said = "loaded again: nothing has changed";
+    wait_until("it says so", || client.stderr().contains(said));
+    assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
+    let server = Server::start(start(&["a"]));
+    let before = loads(&server.health());
+    server.signal("HUP");
+    server.wait_for_health(|health| loads(health) > before);
+    client.end();
+}
+
+/// As with `nohup`, and after that the files are still looked at.
+#[test]
+fn an_ignored_hangup_stays_ignored() {
+    let (command, directory) = start(&["a"]).arguments(&["--http", "127.0.0.1:0"]).command();
+    let mut ignoring = Command::new("sh");
+    ignoring
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(command.get_program())
+        .args(command.get_args());
+    ignoring.current_dir(directory.path());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => ignoring.env(name, value),
+            None => ignoring.env_remove(name),
+        };
+    }
+    let server = Server::start_command(ignoring, directory);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    assert_eq!(u64::from_str_radix(ignored.trim(), 16).unwrap() & 1, 1, "{ignored}");
+    server.signal("HUP");
+    edit(server.directory(), |config| config["mcpServers"]["b"] = entry(server.directory(), "b"));
+    server.wait_for_health(|health| health["servers"]["b"].is_object());
+}
+
+#[test]
+fn trust_that_is_revoked_or_given_counts() {
+    let start = start(&[]);
+    let (_, directory) = start.command();
+    let path = directory.path().to_owned();
+    let file = path.join(".mcp.json");
+    std::fs::write(&file, json!({ "mcpServers": { "a": entry(&path, "a") } }).to_string()).unwrap();
+    std::fs::remove_dir_all(path.join("cx")).unwrap();
+    let trust = |arguments: &[&str]| {
+        let output = cx(&path, arguments);
+        assert!(output.status.success(), "{output:?}");
+    };
+    trust(&["trust", "--yes", ".mcp.json"]);
+    let mut client = self::start(&[]).within(directory).spawn().shaken();
+    let running = client.begin_call("executeTypescript", json!({ "code": UNTIL_REFUSED }));
+    wait_for_call(&client, "a");
+    trust(&["trust", "--revoke", ".mcp.json"]);
+    assert_eq!(code(&mut client, &running), "TOOL_NOT_FOUND");
+    let health = client.wait_for_health(|health| health["servers"].get("a").is_none());
+    assert!(health["hint"].as_str().unwrap().contains("cx trust .mcp.json"), "{health}");
+    trust(&["trust", "--yes", ".mcp.json"]);
+    client.wait_for_health(|health| health["servers"]["a"].is_object());
+    assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
+    // A file that is changed is not trusted any more.
+    std::fs::write(&file, json!({ "mcpServers": { "a": entry(&path, "b") } }).to_string()).unwrap();
+    client.wait_for_health(|health| health["servers"].get("a").is_none());
+    client.end();
+}
+
+/// A file that did not exist when the server was started.
+#[test]
+fn a_new_file_is_found() {
+    let mut client = start(&["a"]).spawn().shaken();
+    assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
+    std::fs::write(client.directory().join(".cx.json"), json!({ "deny": ["a.*"] }).to_string()).unwrap();
+    wait_until("it is read", || client.stderr().contains("other rules"));
+    assert_eq!(client.run("return call_tool('a', 'echo', {}).error.code")["value"], "TOOL_DENIED");
+    client.end();
+}
+
+/// One that is named on the command line. If it is missing, that is a mistake.
+#[test]
+fn a_named_file_is_followed() {
+    let mut client = Start::new().server("a", &["well"]).arguments(PATIENT).spawn().shaken();
+    let file = client.directory().join("mcp.json");
+    let mut servers: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    servers["mcpServers"]["b"] = entry(client.directory(), "b");
+    edit_text(&file, &servers.to_string());
+    client.wait_for_health(|health| health["servers"]["b"].is_object());
+    std::fs::remove_file(&file).unwrap();
+    client.wait_for_health(|health| health["config"]["failure"].is_object());
+    assert_eq!(client.run("await tools.b.echo({}); return await mcp.servers()")["value"], json!(["a", "b"]));
+    client.end();
+}
+
+#[test]
+fn many_changes_are_few_loads() {
+    let mut client = start(&["a"]).spawn().shaken();
+    client.health();
+    let start = Instant::now();
+    for number in 0..200 {
+        edit(client.directory(), |config| config["deny"] = json!([format!("a.tool{number}")]));
+        if number % 10 == 0 {
+            client.signal("HUP");
+        }
+        std::thread::sleep(Duration::from_millis(4));
+    }
+    let took = start.elapsed();
+    edit(client.directory(), |config| config["deny"] = json!(["a.echo"]));
+    let denied = "return call_tool('a', 'echo', {}).error?.code";
+    wait_until("the last one counts", || client.stderr().contains("loaded again"));
+    let waiting = Instant::now();
+    while client.run(denied)["value"] != "TOOL_DENIED" {
+        assert!(waiting.elapsed() < WATCHDOG);
+    }
+    let health = client.health();
+    // At most four in a second, and what came at the end.
+    let most = 4 * (took + waiting.elapsed()).as_secs() + 10;
+    assert!(loads(&health) <= most.min(100), "{} loads in {took:?}", loads(&health));
+    client.end();
+}
+
+#[test]
+fn a_file_that_grows_is_refused() {
+    let mut client = start(&["a"]).spawn().shaken();
+    assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
+    let before = client.peak_bytes();
+    let file = std::fs::File::options().write(true).open(client.directory().join("cx/config.json")).unwrap();
+    file.set_len(100 << 20).unwrap();
+    let health = client.wait_for_health(|health| health["config"]["failure"].is_object());
+    let message = health["config"]["failure"]["message"].as_str().unwrap();
+    assert!(message.contains("is larger than 1 MB"), "{message}");
+    assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
+    let grown = client.peak_bytes().saturating_sub(before);
+    assert!(grown < 60 << 20, "{grown} bytes");
+    client.end();
+}
+
+#[test]
+fn patterns_that_match_nothing_are_warned_of() {
+    let unmatched = ["a.ehco", "nobody.tool"];
+    let mut client = start(&["a"])
+        .config("deny", json!(["a.ehco", "a.resources/*", "*.nothing", "nobody.tool"]))
+        .spawn()
+        .shaken();
+    // Before the server has listed its tools, nothing is known of them.
+    let health = client.wait_for_health(|health| {
+        health["config"]["unmatchedPatterns"].as_array().is_some_and(|patterns| patterns.len() == 2)
+    });
+    for (pattern, shown) in unmatched.iter().zip(health["config"]["unmatchedPatterns"].as_array().unwrap()) {
+        assert!(shown.as_str().unwrap().contains(pattern), "{health:#}");
+    }
+    wait_until("both are printed", || {
+        unmatched.iter().all(|pattern| client.stderr().matches(&format!("warning: `{pattern}`")).count() == 1)
+    });
+    let directory = client.directory().to_owned();
+    client.close_stdin();
+    assert_eq!(client.wait(END).code(), Some(0));
+    // A command knows of what is cached.
+    for (arguments, expected) in [
+        (&["config", "show"][..], &unmatched[1..]),
+        (&["tools", "list"], &unmatched[1..]),
+        (&["tools", "list", "--refresh"], &unmatched[..]),
+        (&["config", "show"], &unmatched[..]),
+    ] {
+        let output = cx(&directory, arguments);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{stderr}");
+        let warned: Vec<bool> = unmatched.iter().map(|pattern| stderr.contains(pattern)).collect();
+        let expected: Vec<bool> = unmatched.iter().map(|pattern| expected.contains(pattern)).collect();
+        assert_eq!(warned, expected, "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("*.nothing") && !stderr.contains("resources"), "{stderr}");
+    }
+}

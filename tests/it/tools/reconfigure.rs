@@ -1,0 +1,251 @@
+//! Another configuration while scripts run, as an embedder applies it. The changes are made by the tools that
+//! scripts call, so that each happens at a known moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cx::{
+    Approval, Config, Error, ExecuteResult, Executor, ExecutorBuilder, Limits, Script, ToolErrorCode,
+    ToolRules,
+};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+/// What the tool `tools.native.change` does.
+type Change = Arc<dyn Fn(&Executor) + Send + Sync>;
+
+/// An executor with the native tools `change` and `step`, and what counts the calls of `step`.
+struct Bench {
+    executor: Executor,
+    steps: Arc<AtomicUsize>,
+    change: Arc<Mutex<Option<(Executor, Change)>>>,
+    /// Lets a call of `wait` end.
+    go_on: Arc<Notify>,
+}
+
+impl Bench {
+    fn new(builder: ExecutorBuilder) -> Self {
+        let steps = Arc::<AtomicUsize>::default();
+        let change = Arc::<Mutex<Option<(Executor, Change)>>>::default();
+        let go_on = Arc::<Notify>::default();
+        let (counted, called, waited) = (Arc::clone(&steps), Arc::clone(&change), Arc::clone(&go_on));
+        let executor = builder
+            .tool("change", Value::Null, move |_: Value| {
+                let change = called.lock().clone();
+                async move {
+                    let (executor, change) = change.expect("a change");
+                    change(&executor);
+                    Ok::<_, String>(1)
+                }
+            })
+            .tool("step", Value::Null, move |_: Value| {
+                let number = counted.fetch_add(1, Ordering::SeqCst);
+                async move { Ok::<_, String>(number) }
+            })
+            .tool("wait", Value::Null, move |_: Value| {
+                let waited = Arc::clone(&waited);
+                async move {
+                    waited.notified().await;
+                    Ok::<_, String>(1)
+                }
+            })
+            .build()
+            .unwrap();
+        Self { executor, steps, change, go_on }
+    }
+
+    /// Runs a script whose tool `change` applies `change`.
+    async fn run_changing(
+        &self,
+        script: impl Into<Script>,
+        change: impl Fn(&Executor) + Send + Sync + 'static,
+    ) -> ExecuteResult {
+        *self.change.lock() = Some((self.executor.clone(), Arc::new(change)));
+        let result = self.executor.run(script).await.unwrap();
+        *self.change.lock() = None;
+        result
+    }
+
+    fn steps(&self) -> usize {
+        self.steps.load(Ordering::SeqCst)
+    }
+}
+
+fn config(rules: ToolRules) -> Config {
+    let mut config = Config::default();
+    config.rules = rules;
+    config
+}
+
+fn apply(rules: ToolRules) -> impl Fn(&Executor) + Send + Sync {
+    move |executor| drop(executor.reconfigure(config(rules.clone())).unwrap())
+}
+
+/// A call before and a call after the change; returns the code of the second one's error.
+const AROUND: &str = "await tools.native.step({}); await tools.native.change({});
+    try { await tools.native.step({}) } catch (error) { return error.code }
+    return 'called'";
+
+fn value(result: &ExecuteResult) -> &str {
+    result.value_json().map_or_else(|| panic!("{result:?}"), |value| value.text())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_in_flight_obeys_what_restricts_at_its_next_call() {
+    let rules = ToolRules::new;
+    for (after, expected) in [
+        (rules().deny(["native.step"]), r#""TOOL_DENIED""#),
+        (rules().allow(["native.change"]), r#""TOOL_DENIED""#),
+        // Nobody can be asked.
+        (rules().ask(["native.step"]), r#""TOOL_DENIED""#),
+        (rules().deny(["native.other"]), r#""called""#),
+    ] {
+        let bench = Bench::new(Executor::builder().config(Config::default()));
+        let result = bench.run_changing(AROUND, apply(after.clone())).await;
+        assert_eq!(value(&result), expected, "{after:?}");
+        assert_eq!(bench.steps(), if expected.contains("called") { 2 } else { 1 });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_widens_counts_for_later_runs() {
+    let rules = ToolRules::new;
+    for before in [rules().deny(["native.step"]), rules().allow(["native.change"])] {
+        let bench = Bench::new(Executor::builder().config(config(before)));
+        let script = AROUND.replacen("await tools.native.step({});", "", 1);
+        let result = bench.run_changing(script.as_str(), apply(rules())).await;
+        assert_eq!(value(&result), r#""TOOL_DENIED""#);
+        let result = bench.run_changing(script.as_str(), |_| {}).await;
+        assert_eq!(value(&result), r#""called""#);
+    }
+}
+
+/// A dry run makes the calls of tools that are declared read-only, and no others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_is_read_only_no_more_is_not_called_in_a_dry_run() {
+    let all = ["native.step", "native.change"];
+    let bench = Bench::new(Executor::builder().config(config(ToolRules::new().read_only(all))));
+    let dry = || Script::typescript(AROUND).dry_run();
+    bench.run_changing(dry(), |_| {}).await;
+    assert_eq!(bench.steps(), 2);
+    let result = bench.run_changing(dry(), apply(ToolRules::new().read_only(["native.change"]))).await;
+    assert_eq!(bench.steps(), 3);
+    assert_eq!(result.planned_calls.unwrap().len(), 1);
+}
+
+/// The decision about a call is made again if the rules have changed while it waited for its turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_for_a_slot_obeys_too() {
+    let limits = Limits { calls_in_flight: 1, ..Limits::default() };
+    for rules in [ToolRules::new().deny(["native.step"]), ToolRules::new().ask(["native.step"])] {
+        let bench = Bench::new(Executor::builder().config(Config::default()).limits(limits));
+        let script = "const first = tools.native.wait({});
+            const second = tools.native.step({}).then(() => 'called', (error) => error.code);
+            console.log('both'); await first; return await second";
+        let mut run = bench.executor.start(script);
+        let mut events = run.events().unwrap();
+        events.next().await.unwrap();
+        bench.executor.reconfigure(config(rules)).unwrap();
+        bench.go_on.notify_one();
+        assert_eq!(value(&run.await.unwrap()), r#""TOOL_DENIED""#);
+        assert_eq!(bench.steps(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_does_not_outlive_a_denial() {
+    let change: Arc<Mutex<Option<Executor>>> = Arc::default();
+    let asked = Arc::clone(&change);
+    let builder =
+        Executor::builder().config(config(ToolRules::new().ask(["native.step"]))).approver(move |_| {
+            if let Some(executor) = asked.lock().take() {
+                executor.reconfigure(config(ToolRules::new().deny(["native.step"]))).unwrap();
+            }
+            async { Approval::Approve }
+        });
+    let bench = Bench::new(builder);
+    *change.lock() = Some(bench.executor.clone());
+    let result = bench.executor.run_ts("await tools.native.step({})").await.unwrap();
+    assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::ToolDenied));
+    assert_eq!(bench.steps(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_count_for_later_runs() {
+    let bench = Bench::new(Executor::builder().config(Config::default()));
+    let few = |executor: &Executor| {
+        let mut config = Config::default();
+        config.limits.tool_calls = 2;
+        config.max_limits.wall_time = Duration::from_secs(5);
+        assert!(executor.reconfigure(config).unwrap().settings);
+    };
+    let script = "await tools.native.change({}); await tools.native.step({}); await tools.native.step({})";
+    let result = bench.run_changing(script, few).await;
+    assert!(result.error().is_none(), "{result:?}");
+    assert_eq!(bench.executor.limits().tool_calls, 2);
+    assert_eq!(bench.executor.max_limits().wall_time, Duration::from_secs(5));
+    let result = bench.run_changing(script, |_| {}).await;
+    let error = result.error().unwrap();
+    assert!(error.message.contains("at most 2") || error.message.contains("2 tool calls"), "{error:?}");
+}
+
+/// The embedder's own rules are no part of the configuration.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_embedder_has_set_stays() {
+    let builder =
+        Executor::builder().deny(["native.step"]).config(config(ToolRules::new().deny(["native.wait"])));
+    let bench = Bench::new(builder);
+    let changes = bench.executor.reconfigure(Config::default()).unwrap();
+    assert!(changes.rules && changes.added.is_empty(), "{changes}");
+    let result = bench.executor.run_ts("await tools.native.step({})").await.unwrap();
+    assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::ToolDenied));
+    assert!(bench.executor.reconfigure(Config::default()).unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_cannot_be_used_changes_nothing() {
+    let bench = Bench::new(Executor::builder().config(config(ToolRules::new().deny(["native.step"]))));
+    let executor = &bench.executor;
+    let before = executor.config_status().unwrap();
+    let wrong = |change: fn(&mut Config)| {
+        let mut config = Config::default();
+        change(&mut config);
+        config
+    };
+    for wrong in [
+        wrong(|config| config.limits.wall_time = Duration::ZERO),
+        wrong(|config| config.rules = ToolRules::new().allow(["no pattern"])),
+        wrong(|config| config.clock_resolution = Some(Duration::from_secs(2))),
+        // There is nowhere to keep what was accepted.
+        wrong(|config| config.strict = true),
+        wrong(|config| config.limits.memory_bytes = usize::MAX),
+    ] {
+        let error = executor.reconfigure(wrong).unwrap_err().to_string();
+        let status = executor.config_status().unwrap();
+        assert_eq!(status.failure.unwrap().message, error);
+        assert_eq!((status.loaded, status.count), (before.loaded, before.count));
+        let result = executor.run_ts("await tools.native.step({})").await.unwrap();
+        assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::ToolDenied), "{error}");
+    }
+    executor.reconfigure(Config::default()).unwrap();
+    let status = executor.config_status().unwrap();
+    assert_eq!((status.failure, status.count), (None, 2));
+    executor.close().await;
+    assert!(matches!(executor.reconfigure(Config::default()), Err(Error::Closed)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unmatched_patterns_are_those_of_all_rules() {
+    let builder =
+        Executor::builder().deny(["native.nothing"]).config(config(ToolRules::new().ask(["gone.tool"])));
+    let bench = Bench::new(builder);
+    let unmatched = |executor: &Executor| -> Vec<String> {
+        executor.unmatched_patterns().iter().map(|pattern| pattern.pattern.clone()).collect()
+    };
+    // Native tools are listed when they are first needed, as those of any server.
+    assert_eq!(unmatched(&bench.executor), ["gone.tool"]);
+    bench.executor.refresh_tools().await;
+    assert_eq!(unmatched(&bench.executor), ["native.nothing", "gone.tool"]);
+}
