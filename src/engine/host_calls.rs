@@ -192,7 +192,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         }
         Query::Server { server } => {
             let (name, _details) = context.server_details(&server)?;
-            Ok(Value::from(&**name))
+            Ok(Value::from(&*name))
         }
         Query::Search { query, server, limit, detail } => {
             let tools = context.search(&query, server.as_deref(), documentation::saturated(limit)).await?;

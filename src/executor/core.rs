@@ -490,11 +490,11 @@ impl Executor {
     /// most `max` here, and `known_names` is cheap where `known_tools` is not.
     pub(crate) fn known_names(&self, max: usize) -> Vec<IndexedServer> {
         let servers = self.servers();
-        let permits = |tool: &&ResolvedTool| servers.policy.permits(&tool.server, &tool.tool);
+        let permits = |tool: &&ResolvedTool| servers.tools.policy.permits(&tool.server, &tool.tool);
         let names = |tools: Vec<ResolvedTool>| {
             tools.iter().filter(permits).take(max).map(ResolvedTool::names).collect()
         };
-        let known = servers.catalog.known().into_iter();
+        let known = servers.tools.catalog.known().into_iter();
         known.map(|(name, tools)| IndexedServer { name: name.to_string(), tools: tools.map(names) }).collect()
     }
 
