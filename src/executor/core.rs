@@ -31,7 +31,7 @@ use crate::storage::state::{DefaultScope, RunState, StateScope, StateStore};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::native::{self, NativeTools};
-use crate::tools::{Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
+use crate::tools::{DamagedPins, Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
@@ -455,6 +455,7 @@ impl Executor {
         let known = servers.catalog.known().into_iter();
         known
             .map(|(name, tools)| KnownServer {
+                problem: servers.catalog.list_problem(&name),
                 name: name.to_string(),
                 tools: tools.map(|tools| tools.iter().filter(permits).map(Tool::new).collect()),
             })
@@ -485,6 +486,13 @@ impl Executor {
     pub fn tool_changes(&self) -> Result<Vec<ToolChange>, Error> {
         let changes = self.servers().catalog.changes();
         changes.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+
+    /// The pinned tool definitions that could not be read, of servers whose pins were needed since the
+    /// executor was built, or since [`tool_changes`](Self::tool_changes), which needs all. They were set
+    /// aside, and each tool of those servers is a change until it is [accepted](Self::accept_tools).
+    pub fn damaged_pins(&self) -> Vec<DamagedPins> {
+        self.servers().catalog.damaged_pins()
     }
 
     /// Pins the current definition of a server's tool, or of all its tools. Returns how many

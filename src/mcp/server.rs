@@ -331,6 +331,11 @@ impl UpstreamServer {
         let (server, listed) = (Arc::clone(self), Arc::clone(connection));
         let result = drive(&self.handle, async move {
             let list = listed.list().await?;
+            if let Some(problem) = &list.problem {
+                let problem = format!("server `{}`: {problem}", server.name);
+                server.state.lock().last_error = Some(problem);
+            }
+            // A list that was cut lacks more.
             server.note_list_problem(&listed);
             Ok(server.keep(list))
         });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use cx::{CancellationToken, ExecuteResult, Json, Language, Limits, Script};
+use cx::{CancellationToken, ExecuteResult, Executor, Json, Language, Limits, Script};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArguments, ScriptLanguage};
@@ -89,6 +89,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         Ok::<_, anyhow::Error>(result?)
     })?;
     console.release();
+    print_damaged_pins(&executor);
     if console.is_reader_gone() {
         return Ok(ExitStatus::Success);
     }
@@ -101,6 +102,14 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     }
     // A closed stdout is the reader's decision, not a failure.
     Ok(if printed.is_err() { ExitStatus::Success } else { ExitStatus::of(&result) })
+}
+
+/// Says which pinned definitions are damaged, also those of servers whose cached lists the run used.
+fn print_damaged_pins(executor: &Executor) {
+    match executor.tool_changes() {
+        Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
+        Err(error) => diagnostic::print_warning(&error.to_string()),
+    }
 }
 
 fn print_result(result: &ExecuteResult, name: &str, json: bool) -> io::Result<()> {

@@ -8,3 +8,4 @@ mod config;
 mod examples;
 /// How clients are told about the server.
 mod setup;
+mod tools;
