@@ -30,7 +30,9 @@ pub(super) fn resolve(entry: &ServerEntry, scope: Scope<'_>) -> Result<McpServer
     server.description.clone_from(&entry.description);
     server.rules = entry.rules();
     server.call_timeout = entry.call_timeout.unwrap_or(server.call_timeout);
-    server.connect_timeout = entry.connect_timeout.unwrap_or(server.connect_timeout);
+    if let Some(timeout) = entry.connect_timeout {
+        server = server.connect_timeout(timeout);
+    }
     server.max_concurrent = entry.max_concurrent.unwrap_or(server.max_concurrent);
     server.max_queued = entry.max_queued.unwrap_or(server.max_queued);
     server.queue_timeout = entry.queue_timeout.unwrap_or(server.queue_timeout);

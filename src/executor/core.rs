@@ -35,7 +35,7 @@ use crate::tools::catalog::ResolvedTool;
 use crate::tools::in_force::{RunTools, ToolSet};
 use crate::tools::native::{self, NativeTools};
 use crate::tools::usage::IndexedServer;
-use crate::tools::{Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
+use crate::tools::{DamagedPins, Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
@@ -480,6 +480,7 @@ impl Executor {
         let known = servers.tools.catalog.known().into_iter();
         known
             .map(|(name, tools)| KnownServer {
+                problem: servers.tools.catalog.list_problem(&name),
                 name: name.to_string(),
                 tools: tools.map(|tools| tools.iter().filter(permits).map(Tool::new).collect()),
             })
@@ -522,6 +523,13 @@ impl Executor {
     pub fn tool_changes(&self) -> Result<Vec<ToolChange>, Error> {
         let changes = self.servers().tools.catalog.changes();
         changes.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+
+    /// The pinned tool definitions that could not be read, of servers whose pins were needed since the
+    /// executor was built, or since [`tool_changes`](Self::tool_changes), which needs all. They were set
+    /// aside, and each tool of those servers is a change until it is [accepted](Self::accept_tools).
+    pub fn damaged_pins(&self) -> Vec<DamagedPins> {
+        self.servers().catalog.damaged_pins()
     }
 
     /// Pins the current definition of a server's tool, or of all its tools. Returns how many

@@ -21,6 +21,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::activity::Activity;
 use super::settings::StdioTransport;
 use super::stderr::{Tail, drain};
 
@@ -212,6 +213,12 @@ impl Process {
     /// The stderr tail without control characters; empty if there is none.
     pub(crate) fn stderr_tail(&self) -> String {
         self.stderr.lock().render()
+    }
+
+    /// What the process and its descendants have done so far. Blocks for some microseconds.
+    pub(crate) fn activity(&self) -> Activity {
+        let stderr_bytes = self.stderr.lock().total;
+        Activity::read(self.id(), stderr_bytes)
     }
 
     /// Waits until the process has ended. Does not reap it.

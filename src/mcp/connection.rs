@@ -51,6 +51,8 @@ pub(crate) struct Connection {
     pub(crate) list_problem: Mutex<Option<String>>,
     /// Cancelled when no more answers will come.
     pub(crate) ended: CancellationToken,
+    /// Cancelled when nothing more may be sent, at the latest with `ended`.
+    retired: CancellationToken,
     /// Cancelled when the owner wants the server to end.
     pub(crate) stop: CancellationToken,
     /// How it ended. Set when the cleanup is complete.
@@ -64,6 +66,7 @@ impl Connection {
         peer: &Peer<RoleClient>,
         notifications: &Notifications,
         ended: &CancellationToken,
+        retired: &CancellationToken,
     ) -> Arc<Self> {
         let connection = Arc::new(Self {
             server,
@@ -74,6 +77,7 @@ impl Connection {
             is_counted: AtomicBool::new(false),
             list_problem: Mutex::default(),
             ended: ended.clone(),
+            retired: retired.clone(),
             stop: CancellationToken::new(),
             end: OnceLock::new(),
             finished: CancellationToken::new(),
@@ -114,7 +118,7 @@ impl Connection {
 
     /// Whether calls can be sent.
     pub(crate) fn is_alive(&self) -> bool {
-        !self.ended.is_cancelled() && !self.stop.is_cancelled()
+        ![&self.ended, &self.retired, &self.stop].iter().any(|token| token.is_cancelled())
     }
 
     /// How often the server has announced that its tools changed.

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::errors::shortened;
 use crate::json;
-use crate::text::{hidden_text, visible};
+use crate::text::{hidden_text, one_line, preview, visible};
 use crate::tools::{Schema, ToolDefinition};
 
 /// Maximum number of tools. No known server has more; an endless list is cut here.
@@ -96,12 +96,34 @@ pub(crate) struct ListBuilder<'a> {
     names: HashSet<String>,
     bytes: usize,
     definitions: Vec<ToolDefinition>,
-    malformed: usize,
+    /// What was left out and why: the first ones, and how many there are.
+    problems: Vec<String>,
+    problem_count: usize,
+}
+
+/// Maximum number of problems of a list that are described.
+const MAX_PROBLEMS: usize = 3;
+
+/// Maximum characters of a name in such a description, and of a parser's message.
+const MAX_SHOWN: usize = 100;
+
+/// The name of a tool whose definition cannot be read otherwise.
+#[derive(Deserialize)]
+struct NamedTool<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
 }
 
 impl<'a> ListBuilder<'a> {
     pub(crate) fn new(server: &'a str) -> Self {
-        Self { server, names: HashSet::new(), bytes: 0, definitions: Vec::new(), malformed: 0 }
+        Self {
+            server,
+            names: HashSet::new(),
+            bytes: 0,
+            definitions: Vec::new(),
+            problems: Vec::new(),
+            problem_count: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -118,22 +140,18 @@ impl<'a> ListBuilder<'a> {
     pub(crate) fn push(&mut self, tool: &RawValue) {
         let tool = match serde_json::from_str::<WrittenTool<'_>>(tool.get()) {
             Ok(tool) if tool.input_schema.get().starts_with('{') => tool,
-            malformed => {
-                self.malformed += 1;
-                let problem = malformed.err().map(|error| error.to_string());
-                tracing::debug!(server = self.server, problem, "a malformed tool definition");
-                return;
+            Ok(tool) => return self.leave_out(&tool.name, "its `inputSchema` is not an object"),
+            Err(error) => {
+                let name = serde_json::from_str::<NamedTool<'_>>(tool.get()).map(|tool| tool.name);
+                return self.leave_out(&name.unwrap_or_default(), &preview(&error.to_string(), MAX_SHOWN));
             }
         };
         let name = tool.name;
         if name.is_empty() || name.len() > NAME_BYTES {
-            let bytes = name.len();
-            tracing::warn!(server = self.server, bytes, "a tool with an unusable name was left out");
-            return;
+            return self.leave_out(&name, &format!("its name has {} bytes", name.len()));
         }
         if !self.names.insert(name.clone()) {
-            tracing::warn!(server = self.server, tool = name, "a second tool of this name was left out");
-            return;
+            return self.leave_out(&name, "there is another one of this name");
         }
         let description = tool.description.map(|text| shortened(&visible(&text), DESCRIPTION_BYTES));
         let input_schema = self.schema(&name, tool.input_schema).unwrap_or_else(Schema::any_object);
@@ -157,19 +175,37 @@ impl<'a> ListBuilder<'a> {
         });
         let Some(text) = text.filter(|text| text.len() <= SCHEMA_BYTES) else {
             let bytes = schema.get().len();
-            tracing::warn!(server = self.server, tool, bytes, "a schema was too large and was left out");
+            let name = preview(&one_line(tool), MAX_SHOWN);
+            self.note(format!(
+                "a schema of `{name}` was left out, so that it is not checked: it is too deep or too large \
+                 ({bytes} bytes)"
+            ));
             return None;
         };
         self.bytes += text.len();
         serde_json::from_str(&text).ok()
     }
 
-    pub(crate) fn finish(self, ttl: Option<Duration>) -> crate::tools::ToolList {
-        if self.malformed > 0 {
-            let malformed = self.malformed;
-            tracing::warn!(server = self.server, malformed, "malformed tool definitions were left out");
+    fn leave_out(&mut self, tool: &str, why: &str) {
+        let name = preview(&one_line(tool), MAX_SHOWN);
+        self.note(format!("the tool `{name}` was left out: {why}"));
+    }
+
+    fn note(&mut self, problem: String) {
+        tracing::warn!(server = self.server, "{problem}");
+        self.problem_count += 1;
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
         }
-        crate::tools::ToolList { tools: self.definitions, ttl }
+    }
+
+    pub(crate) fn finish(self, ttl: Option<Duration>) -> crate::tools::ToolList {
+        let mut problem = self.problems.join("; ");
+        if self.problem_count > self.problems.len() {
+            problem.push_str(&format!("; and {} more", self.problem_count - self.problems.len()));
+        }
+        let problem = (!problem.is_empty()).then_some(problem);
+        crate::tools::ToolList { tools: self.definitions, ttl, problem }
     }
 }
 

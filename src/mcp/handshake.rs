@@ -1,7 +1,6 @@
 //! The handshake with a server: which protocol revisions are tried, and why it failed.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
@@ -11,8 +10,8 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use tokio::runtime::Handle;
-use tokio::time::timeout_at;
 
+use super::activity::{ConnectTime, Elapsed};
 use super::connect::ConnectionEnd;
 use super::errors::{self, unavailable};
 use super::notifications::{NotificationHandler, Notifications};
@@ -25,10 +24,8 @@ pub(crate) struct Start<'a> {
     pub(crate) server: Arc<str>,
     pub(crate) handle: &'a Handle,
     pub(crate) notifications: Notifications,
-    /// Deadline of the handshake.
-    pub(crate) deadline: Instant,
-    /// The time for connecting, for error messages.
-    pub(crate) connect_timeout: Duration,
+    /// The time for starting the process and the handshake.
+    pub(crate) time: ConnectTime,
     /// Which revisions to try.
     pub(crate) revisions: Revisions,
 }
@@ -47,7 +44,7 @@ pub(crate) enum Revisions {
 
 /// Why the handshake failed although there is a process.
 pub(crate) enum HandshakeFailure {
-    Elapsed(Duration),
+    Elapsed(Elapsed),
     Refused(Box<ClientInitializeError>),
 }
 
@@ -75,8 +72,10 @@ impl HandshakeFailure {
             elapsed @ Self::Elapsed(_) => elapsed,
         };
         let message = match error {
-            Self::Elapsed(time) => {
-                format!("server `{server}` did not answer the handshake within {} s", time.as_secs_f64())
+            Self::Elapsed(Elapsed { after, was_busy }) => {
+                let seconds = (after.as_secs_f64() * 10.0).round() / 10.0;
+                let busy = if was_busy { ", although it was at work" } else { "" };
+                format!("server `{server}` did not answer the handshake within {seconds} s{busy}; {LONGER}")
             }
             Self::Refused(error) => match *error {
                 ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
@@ -102,10 +101,14 @@ impl HandshakeFailure {
     }
 }
 
-/// Negotiates the newest revision that both sides support.
+/// What to do about a server that starts too slowly.
+pub(crate) const LONGER: &str = "if it needs longer to start, set `connectTimeoutMs`";
+
+/// Negotiates the newest revision that both sides support, until the time is over.
 pub(crate) async fn shake_hands<T>(
     start: &Start<'_>,
     transport: T,
+    elapsed: impl Future<Output = Elapsed>,
 ) -> Result<RunningService<RoleClient, NotificationHandler>, HandshakeFailure>
 where
     T: Transport<RoleClient> + 'static,
@@ -120,13 +123,12 @@ where
         }
     };
     let client = NotificationHandler { notifications: start.notifications.clone() };
-    let served =
-        timeout_at(start.deadline.into(), serve_client_with_lifecycle(client, transport, lifecycle)).await;
-    let running = match served {
-        Ok(Ok(running)) => running,
-        Ok(Err(error)) => return Err(HandshakeFailure::Refused(Box::new(error))),
-        Err(_elapsed) => return Err(HandshakeFailure::Elapsed(start.connect_timeout)),
+    let served = tokio::select! {
+        biased;
+        served = serve_client_with_lifecycle(client, transport, lifecycle) => served,
+        elapsed = elapsed => return Err(HandshakeFailure::Elapsed(elapsed)),
     };
+    let running = served.map_err(|error| HandshakeFailure::Refused(Box::new(error)))?;
     // rmcp's response cache would return stale lists, up to a day old, when a server fails.
     running.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
     Ok(running)

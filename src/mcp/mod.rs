@@ -8,6 +8,7 @@
 
 mod pool;
 
+mod activity;
 mod address;
 mod answers;
 mod backoff;

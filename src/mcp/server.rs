@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::{sleep_until, timeout, timeout_at};
 
+use super::activity::ConnectTime;
 use super::backoff::StartBackoff;
 use super::breaker::Phase;
 use super::connect::Process;
@@ -139,7 +140,7 @@ impl UpstreamServer {
 
     /// Connects and lists the tools ahead of the first call.
     pub(crate) async fn warm(self: Arc<Self>) -> Result<(), ToolError> {
-        let deadline = Instant::now() + self.settings.connect_timeout + LIST_TIMEOUT;
+        let deadline = self.connect_time().latest() + LIST_TIMEOUT;
         self.tools(deadline).await.map(drop)
     }
 
@@ -183,13 +184,13 @@ impl UpstreamServer {
 
     async fn start(self: Arc<Self>, not_before: Instant) -> Result<Arc<Connection>, ToolError> {
         sleep_until(not_before.into()).await;
-        let deadline = Instant::now() + self.settings.connect_timeout;
+        let time = self.connect_time();
         let revisions = self.state.lock().revisions;
-        let mut result = self.connect(deadline, revisions).await;
+        let mut result = self.connect(time, revisions).await;
         if let Err(StartFailure { try_instead: Some(revisions), .. }) = result
-            && Instant::now() < deadline
+            && Instant::now() < time.latest()
         {
-            result = self.connect(deadline, revisions).await;
+            result = self.connect(time.again(), revisions).await;
             if result.is_ok() {
                 self.state.lock().revisions = revisions;
             }
@@ -239,17 +240,23 @@ impl UpstreamServer {
         error
     }
 
+    /// The time for connecting, from now on.
+    fn connect_time(&self) -> ConnectTime {
+        let McpServer { connect_timeout: plain, busy_connect_timeout: busy, .. } = self.settings;
+        let is_process = matches!(self.settings.transport, McpTransport::Stdio(_));
+        ConnectTime { since: Instant::now(), plain, busy: if is_process { busy } else { plain } }
+    }
+
     async fn connect(
         self: &Arc<Self>,
-        deadline: Instant,
+        time: ConnectTime,
         revisions: Revisions,
     ) -> Result<Arc<Connection>, StartFailure> {
         let start = Start {
             server: Arc::clone(&self.name),
             handle: &self.handle,
             notifications: Notifications::new(Arc::clone(&self.generation), Questions::new(&self.settings)),
-            deadline,
-            connect_timeout: self.settings.connect_timeout,
+            time,
             revisions,
         };
         match &self.settings.transport {
@@ -324,6 +331,11 @@ impl UpstreamServer {
         let (server, listed) = (Arc::clone(self), Arc::clone(connection));
         let result = drive(&self.handle, async move {
             let list = listed.list().await?;
+            if let Some(problem) = &list.problem {
+                let problem = format!("server `{}`: {problem}", server.name);
+                server.state.lock().last_error = Some(problem);
+            }
+            // A list that was cut lacks more.
             server.note_list_problem(&listed);
             Ok(server.keep(list))
         });

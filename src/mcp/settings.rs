@@ -29,6 +29,10 @@ pub struct McpServer {
     pub rules: ToolRules,
     /// Maximum time for connecting: starting the process and the handshake.
     pub connect_timeout: Duration,
+    /// The same for a process that is at work until then: it writes to its stderr, or it or its
+    /// descendants use the CPU, read, write, start or end. `npx` and `uvx` download a server before
+    /// they start it. No effect if it is not above `connect_timeout`, or on an HTTP server.
+    pub busy_connect_timeout: Duration,
     /// Maximum time for one call from the moment it is sent. The run's deadline may be earlier.
     pub call_timeout: Duration,
     /// Maximum number of calls in flight to the server.
@@ -151,9 +155,13 @@ impl Root {
 }
 
 impl McpServer {
-    /// The default of the field `connect_timeout`. Ten seconds are enough for `npx` to download a
-    /// small package.
+    /// The default of the field `connect_timeout`. Ten seconds are enough for an installed server on
+    /// a busy machine.
     pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// The default of the field `busy_connect_timeout`. A minute is enough for a download over a
+    /// slow network.
+    pub const DEFAULT_BUSY_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// The default of the field `call_timeout`. Long enough for a slow search or build, short
     /// enough that a hung server does not use up a run of the maximum wall time.
@@ -189,6 +197,7 @@ impl McpServer {
             transport,
             rules: ToolRules::new(),
             connect_timeout: Self::DEFAULT_CONNECT_TIMEOUT,
+            busy_connect_timeout: Self::DEFAULT_BUSY_CONNECT_TIMEOUT,
             call_timeout: Self::DEFAULT_CALL_TIMEOUT,
             max_concurrent: Self::DEFAULT_MAX_CONCURRENT,
             max_queued: Self::DEFAULT_MAX_QUEUED,
@@ -243,10 +252,12 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum time for connecting.
+    /// Sets the maximum time for connecting, also of a process that is at work: both
+    /// `connect_timeout` and `busy_connect_timeout`.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
+        self.busy_connect_timeout = timeout;
         self
     }
 

@@ -11,6 +11,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::activity::Elapsed;
 use super::connect::{self, CLOSED, ConnectionEnd, Process};
 use super::connection::Connection;
 use super::errors::{closed, unavailable};
@@ -66,7 +67,8 @@ pub(crate) async fn over_pipes(
     adopt: impl FnOnce(&Arc<Process>) -> bool,
 ) -> Result<Arc<Connection>, StartFailure> {
     let server = Arc::clone(&start.server);
-    let spawned = timeout_at(start.deadline.into(), connect::spawn(config, start.handle)).await;
+    let spawned =
+        timeout_at((start.time.since + start.time.plain).into(), connect::spawn(config, start.handle)).await;
     let spawned = spawned.unwrap_or_else(|_elapsed| {
         connect::abandon_spawning_thread();
         Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the system does not start it"))
@@ -80,10 +82,17 @@ pub(crate) async fn over_pipes(
     }
     let drained = tokio::spawn(process.drain(pipes.stderr));
     let revisions = start.revisions;
-    match PipeConnection::new(start, pipes.stdout, pipes.stdin).await {
+    let elapsed = start.time.elapsed_for(&process);
+    let piped = PipeConnection::new(start, pipes.stdout, pipes.stdin, elapsed).await;
+    match piped {
         Ok(piped) => {
-            let connection =
-                Connection::new(server, piped.running.peer(), &piped.notifications, &piped.ended);
+            let connection = Connection::new(
+                server,
+                piped.running.peer(),
+                &piped.notifications,
+                &piped.ended,
+                &piped.ended,
+            );
             // The task ends with the process, which the owner ends through `stop` or by killing
             // it.
             tokio::spawn(watch(Arc::clone(&connection), process, piped, drained));
@@ -106,7 +115,7 @@ pub(crate) async fn over_http(
     last_kind: Arc<http::LastKind>,
     request_time: Duration,
 ) -> Result<Arc<Connection>, StartFailure> {
-    let deadlines = Deadlines { connect: start.connect_timeout, request: request_time };
+    let deadlines = Deadlines { connect: start.time.plain, request: request_time };
     let server = Arc::clone(&start.server);
     let (transport, state) = http::connect_transport(
         Arc::clone(&server),
@@ -117,10 +126,11 @@ pub(crate) async fn over_http(
         deadlines,
     )
     .map_err(StartFailure::certain)?;
-    match shake_hands(&start, transport).await {
+    match shake_hands(&start, transport, start.time.elapsed()).await {
         Ok(running) => {
             tracing::info!(server = &*server, "connected");
-            let connection = Connection::new(server, running.peer(), &start.notifications, &state.ended);
+            let (notifications, ended) = (&start.notifications, &state.ended);
+            let connection = Connection::new(server, running.peer(), notifications, ended, &state.retired);
             // The task ends with the connection.
             tokio::spawn(watch_http(Arc::clone(&connection), running, state));
             Ok(connection)
@@ -150,13 +160,14 @@ impl PipeConnection {
         start: Start<'_>,
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
+        elapsed: impl Future<Output = Elapsed>,
     ) -> Result<Self, HandshakeFailure> {
         let ended = CancellationToken::new();
-        let time = start.deadline.saturating_duration_since(Instant::now());
+        let time = start.time.latest().saturating_duration_since(Instant::now());
         // A server that has refused the old handshake is new and only slow, so the probe gets all
         // the time.
         let probe_time =
-            if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(time / 2) };
+            if start.revisions == Revisions::Stateless { time } else { PROBE_TIME.min(start.time.plain / 2) };
         let (transport, writing) = LineTransport::new(
             Arc::clone(&start.server),
             reader,
@@ -168,7 +179,7 @@ impl PipeConnection {
         // The task ends when the transport is dropped or the pipe breaks; `watch` aborts it
         // otherwise.
         let writing = tokio::spawn(writing);
-        match shake_hands(&start, transport).await {
+        match shake_hands(&start, transport, elapsed).await {
             Ok(running) => Ok(Self { running, notifications: start.notifications, ended, writing }),
             Err(failure) => {
                 writing.abort();
@@ -222,13 +233,18 @@ async fn watch_http(
     running: RunningService<RoleClient, NotificationHandler>,
     state: Arc<HttpState>,
 ) {
-    tokio::select! {
-        () = state.ended.cancelled() => {}
-        () = connection.stop.cancelled() => {}
-    }
+    let is_stopped = tokio::select! {
+        () = state.ended.cancelled() => false,
+        () = connection.stop.cancelled() => true,
+    };
     connection.notifications.connection_lost();
-    // Tells the server that the session is over.
-    let _elapsed = timeout(GRACE, running.cancel()).await;
+    if is_stopped {
+        // Tells the server that the session is over.
+        let _elapsed = timeout(GRACE, running.cancel()).await;
+    } else {
+        // Ends by itself, after the answers that have come: cancelling it could drop them.
+        let _elapsed = timeout(GRACE, running.waiting()).await;
+    }
     state.end("was closed");
     let status = state.end_reason().unwrap_or(CLOSED);
     tracing::info!(server = &*connection.server, end = status, "connection ended");

@@ -26,10 +26,13 @@ const NOISE: &[&str] = &["npm notice", "npm warn", "npm WARN"];
 #[derive(Default)]
 pub(crate) struct Tail {
     bytes: VecDeque<u8>,
+    /// How many bytes there were in all.
+    pub(crate) total: u64,
 }
 
 impl Tail {
     fn push(&mut self, piece: &[u8]) {
+        self.total += piece.len() as u64;
         let piece = &piece[piece.len().saturating_sub(MAX_TAIL_BYTES)..];
         let surplus = (self.bytes.len() + piece.len()).saturating_sub(MAX_TAIL_BYTES);
         self.bytes.drain(..surplus);

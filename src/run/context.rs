@@ -22,7 +22,7 @@ use crate::run::script::Script;
 use crate::run::state::StateAccess;
 use crate::storage::state::StateCall;
 use crate::tools::approval::Approver;
-use crate::tools::catalog::ResolvedTool;
+use crate::tools::catalog::{ResolvedTool, describe_failures};
 use crate::tools::in_force::{RunTools, ToolsInForce};
 use crate::tools::{ElicitationHandler, Elicitor, ServerDetails, ToolError, ToolErrorCode};
 
@@ -210,7 +210,7 @@ impl ExecutionContext {
 
     /// Returns at most `limit` permitted tools that match `query`, best match first; for an empty
     /// query all of them, in order. `server` restricts the search to one server. A server that
-    /// cannot list its tools is left out, with a warning in the script's output.
+    /// cannot list its tools is left out. One line of the script's output names all of those.
     pub(crate) async fn search(
         &self,
         query: &str,
@@ -224,9 +224,8 @@ impl ExecutionContext {
             |name: &str| server.is_none_or(|server| &**server == name) && in_force.may_permit_server(name);
         let permitted = |server: &str, tool: &str| in_force.permits(server, tool);
         let (tools, failures) = catalog.search(query, limit, wanted, permitted, self.latest_deadline()).await;
-        for failure in failures {
-            let server = failure.server.as_deref().unwrap_or_default();
-            self.log(LogLevel::Warn, format!("the tools of `{server}` are missing: {failure}"));
+        if let Some(warning) = describe_failures(&failures) {
+            self.log(LogLevel::Warn, warning);
         }
         Ok(tools)
     }

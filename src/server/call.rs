@@ -24,7 +24,6 @@ use super::pending::KEY;
 use super::prompt::{Elicitation, Prompt};
 use super::run_answer::{TRY_AGAIN, answer_run};
 use super::run_in_flight::RunInFlight;
-use super::run_rate::RequestClient;
 use super::session::McpSession;
 use crate::json::Json;
 use crate::run::result::ErrorCode;
@@ -93,9 +92,7 @@ fn start(
         let format = session.shared.options.format;
         answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
     })?;
-    // A session of many clients limits each peer.
-    let peer = RequestClient::from_extensions(&context.extensions).filter(|_| session.has_many_clients);
-    session.rates.take(peer.unwrap_or(&session.client)).map_err(|exceeded| {
+    session.rates.take(session.client_of(context)).map_err(|exceeded| {
         metrics::count_rate_limited();
         let code = ToolErrorCode::RateLimited.as_str();
         answer::refusal_for_now(session.shared.options.format, code, &exceeded.message, exceeded.retry_after)
@@ -143,7 +140,7 @@ async fn resume(
     match responses.remove(KEY) {
         Some(response) => prompt.answer(response),
         // The client has repeated the call without an answer, so it is asked again.
-        None => match suspend(session, run, prompt) {
+        None => match suspend(session, run, prompt, context) {
             Ok(asking) => return Ok(asking.into()),
             Err(again) => run = *again,
         },
@@ -158,7 +155,7 @@ async fn await_run(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let knows_tasks = context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
-    let may_become_task = knows_tasks && session.tasks.have_room();
+    let mut may_become_task = knows_tasks;
     let task_due = tokio::time::sleep(TASK_AFTER);
     tokio::pin!(task_due);
     let result = loop {
@@ -171,14 +168,19 @@ async fn await_run(
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
             result = &mut run.run => break result,
-            Some(prompt) = run.prompts.recv() => match suspend(session, run, prompt) {
+            Some(prompt) = run.prompts.recv() => match suspend(session, run, prompt, context) {
                 Ok(asking) => return Ok(asking.into()),
                 Err(again) => run = *again,
             },
             notification = run.notifications.next() => run.notifications.send(notification).await,
             () = &mut task_due, if may_become_task => {
+                // Taken now: other runs that were waiting too may have become tasks since this one began.
+                let Some(slot) = session.tasks.slot(session.client_of(context)) else {
+                    may_become_task = false;
+                    continue;
+                };
                 let (shared, client) = (Arc::clone(&session.shared), session.client.clone());
-                return Ok(session.tasks.start(run, shared, client).into());
+                return Ok(session.tasks.start(slot, run, shared, client).into());
             }
         }
     };
@@ -197,7 +199,8 @@ fn suspend(
     session: &McpSession,
     run: RunInFlight,
     prompt: Prompt,
+    context: &RequestContext<RoleServer>,
 ) -> Result<InputRequiredResult, Box<RunInFlight>> {
     let Some(call) = run.call else { return Err(Box::new(run)) };
-    session.shared.pending.add(&session.client, call, run, prompt)
+    session.shared.pending.add(&session.client, session.client_of(context), call, run, prompt)
 }

@@ -97,7 +97,16 @@ fn config_report(executor: &Executor) -> Option<Value> {
 fn server_reports(executor: &Executor) -> (Map<String, Value>, usize) {
     let servers = executor.server_stats();
     let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
-    (servers.iter().map(|server| (server.name.clone(), server_report(server))).collect(), connected)
+    let mut reports: Map<String, Value> =
+        servers.iter().map(|server| (server.name.clone(), server_report(server))).collect();
+    for damaged in executor.damaged_pins() {
+        if let Some(report) = reports.get_mut(&damaged.server) {
+            let file = damaged.file.display();
+            let problem = format!("damaged, and set aside as {file}; see `cx tools changed`");
+            report["pinnedDefinitions"] = preview(&problem, MAX_ERROR_CHARACTERS).into();
+        }
+    }
+    (reports, connected)
 }
 
 #[cfg(not(feature = "mcp"))]

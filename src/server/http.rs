@@ -5,6 +5,7 @@ mod serve;
 mod listener;
 mod middleware;
 mod routes;
+mod socket;
 mod state;
 
 mod authentication;

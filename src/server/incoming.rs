@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use rmcp::model::Extensions;
-use serde::Deserialize;
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, Extensions};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::json::{self, Json, TreeError};
@@ -23,6 +23,51 @@ const MAX_TREE_BYTES: usize = 3 << 19;
 
 /// The parameter whose value is detached.
 const INPUT: &str = "input";
+
+/// The top level of an incoming message. Its parts are parsed when their type is known.
+#[derive(Deserialize)]
+pub(crate) struct Envelope<'a> {
+    #[serde(borrow)]
+    pub(crate) id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) params: Option<&'a RawValue>,
+    /// An answer's result, which may be `null`.
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) error: Option<&'a RawValue>,
+}
+
+impl Envelope<'_> {
+    /// Whether the message is an answer to a request, however wrong.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.method.is_none() && (self.result.is_some() || self.error.is_some())
+    }
+}
+
+/// A field that is there, even if it is `null`, which an `Option` alone would read as absent.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// An answer to a request of this server. `None` if it cannot be read.
+pub(crate) fn answer(message: &[u8]) -> Option<ClientJsonRpcMessage> {
+    serde_json::from_slice(message).ok()
+}
+
+/// The message in place of an answer that cannot be read: an error for whatever waits for the answer, which
+/// would otherwise wait until its time is over. `None` for all other messages.
+pub(crate) fn in_place_of_answer(message: &[u8]) -> Option<Vec<u8>> {
+    let envelope = serde_json::from_slice::<Envelope<'_>>(message).ok().filter(Envelope::is_answer)?;
+    if answer(message).is_some() {
+        return None;
+    }
+    let id = serde_json::from_str(envelope.id?.get()).ok();
+    let error = ErrorData::new(ErrorCode::INVALID_REQUEST, "the answer cannot be read", None);
+    serde_json::to_vec(&ClientJsonRpcMessage::error(error, id)).ok()
+}
 
 /// A script's input that was detached from its request.
 #[derive(Clone, Debug)]

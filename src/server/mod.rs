@@ -60,6 +60,7 @@ mod resources;
 mod tools;
 
 mod calls;
+mod client_slots;
 mod fingerprint;
 mod hung_workers;
 mod languages;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use rmcp::model::{InputRequests, InputRequiredResult};
 use tokio::task::AbortHandle;
 
+use super::client_slots::{ClientSlot, ClientSlots};
 use super::fingerprint::Fingerprint;
 use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
@@ -16,7 +17,8 @@ use crate::text::ids::random_id;
 /// The key of a prompt in a result that asks, and of the answer in the repeated request.
 pub(crate) const KEY: &str = "approval";
 
-/// Maximum number of suspended runs of all clients together. A run beyond this number cannot ask.
+/// Maximum number of suspended runs of one client. A run beyond this number cannot ask. The executor bounds
+/// those of all clients together: a suspended run is one of its runs.
 const MAX_SUSPENDED: usize = 64;
 
 /// A suspended run is dropped this long after its approval timeout. Until then it may have
@@ -24,13 +26,21 @@ const MAX_SUSPENDED: usize = 64;
 const KEPT: Duration = Duration::from_secs(10);
 
 /// Suspended runs, by a random name that cannot be guessed.
-#[derive(Default)]
 pub(crate) struct PendingRuns {
+    slots: ClientSlots,
     runs: Mutex<HashMap<String, SuspendedRun>>,
 }
 
+impl Default for PendingRuns {
+    fn default() -> Self {
+        Self { slots: ClientSlots::new(MAX_SUSPENDED), runs: Mutex::default() }
+    }
+}
+
 struct SuspendedRun {
+    /// The client's session, or the one of all clients without a session.
     client: String,
+    _slot: ClientSlot,
     /// Fingerprint of the call that the client has to repeat.
     call: Fingerprint,
     run: RunInFlight,
@@ -59,26 +69,27 @@ pub(crate) enum NotResumed {
 }
 
 impl PendingRuns {
-    /// Suspends a run, and returns the result that asks the client.
+    /// Suspends a run of `client`, which is counted for `holder`, and returns the result that asks the client.
     ///
     /// # Errors
     ///
-    /// Returns the run, without asking, if too many runs are suspended or the system provides no
-    /// random numbers.
+    /// Returns the run, without asking, if too many runs of the client are suspended or the system
+    /// provides no random numbers.
     pub(crate) fn add(
         self: &Arc<Self>,
         client: &str,
+        holder: &str,
         call: Fingerprint,
         mut run: RunInFlight,
         prompt: Prompt,
     ) -> Result<InputRequiredResult, Box<RunInFlight>> {
         let Some(name) = random_id() else { return Err(Box::new(run)) };
+        let Some(slot) = self.slots.take(holder) else {
+            tracing::warn!("too many runs of one client wait for users; no prompt is sent");
+            return Err(Box::new(run));
+        };
         let request = prompt.request();
         let mut runs = self.runs.lock();
-        if runs.len() >= MAX_SUSPENDED {
-            tracing::warn!("too many runs wait for users; no prompt is sent");
-            return Err(Box::new(run));
-        }
         // A suspended run does not delay those that wait for the end of all calls in flight.
         run.guard = None;
         let max = run.limits.answer_time + KEPT;
@@ -91,7 +102,8 @@ impl PendingRuns {
             }
         });
         let expiry = Expiry(expiry.abort_handle());
-        let suspended = SuspendedRun { client: client.to_owned(), call, run, prompt, _expiry: expiry };
+        let suspended =
+            SuspendedRun { client: client.to_owned(), _slot: slot, call, run, prompt, _expiry: expiry };
         runs.insert(name.clone(), suspended);
         Ok(InputRequiredResult::new(Some(InputRequests::from([(KEY.to_owned(), request)])), Some(name)))
     }

@@ -186,7 +186,7 @@ impl ServerHandler for McpSession {
         request: GetTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.tasks.manager.get_task(&request.task_id).map(GetTaskResult::new)
+        self.tasks.manager(&request.task_id).get_task(&request.task_id).map(GetTaskResult::new)
     }
 
     async fn update_task(
@@ -194,7 +194,7 @@ impl ServerHandler for McpSession {
         request: UpdateTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.tasks.manager.update_task(&request.task_id, request.input_responses)
+        self.tasks.manager(&request.task_id).update_task(&request.task_id, request.input_responses)
     }
 
     async fn cancel_task(
@@ -202,7 +202,7 @@ impl ServerHandler for McpSession {
         request: CancelTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.tasks.manager.cancel_task(&request.task_id)
+        self.tasks.manager(&request.task_id).cancel_task(&request.task_id)
     }
 
     async fn on_custom_request(

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::calls::CallsInFlight;
 use super::list_changes;
 use super::notifications::{Severity, Wanted};
-use super::run_rate::RunRates;
+use super::run_rate::{RequestClient, RunRates};
 use super::shared::Shared;
 use super::tasks::Tasks;
 use crate::storage::state::{DefaultScope, StateScope};
@@ -52,7 +52,7 @@ impl McpSession {
             runs,
             calls,
             rates: Arc::default(),
-            tasks: Tasks::new(),
+            tasks: Tasks::default(),
             log: Mutex::default(),
             is_told: AtomicBool::new(false),
         }
@@ -88,6 +88,13 @@ impl McpSession {
         if let DefaultScope::Of(scope) = &self.default_scope {
             self.shared.executor.forget_state(scope.clone());
         }
+    }
+
+    /// The client of a request, for bounds and rates of each client. In a session of many clients it is
+    /// the peer that sent the request.
+    pub(crate) fn client_of<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> &'a str {
+        let peer = RequestClient::from_extensions(&context.extensions).filter(|_| self.has_many_clients);
+        peer.unwrap_or(&self.client)
     }
 
     /// The notifications to send during `context`'s request. A client of the stateless revision

@@ -1,6 +1,7 @@
 //! Runs that have become tasks: their clients poll for the result.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -9,6 +10,7 @@ use rmcp::model::{CallToolResult, CreateTaskResult};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
 use serde_json::Value;
 
+use super::client_slots::{ClientSlot, ClientSlots};
 use super::pending::KEY;
 use super::prompt::Prompt;
 use super::run_answer::answer_run;
@@ -21,45 +23,117 @@ const KEPT: Duration = Duration::from_secs(5 * 60);
 /// Poll interval that is suggested to clients.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum number of tasks of one client. A run beyond this number does not become a task; its call
-/// is answered when it ends.
+/// Maximum number of tasks of one client that run. A run beyond this number does not become a task; its
+/// call is answered when it ends.
 const MAX_TASKS: usize = 64;
+
+/// Maximum number of ended tasks of one client whose results are kept. Beyond it the result that is
+/// oldest is dropped.
+const MAX_ENDED: usize = 64;
+
+/// The same, of all clients of a session together. Only the session of clients without one has several.
+const MAX_ENDED_OF_ALL: usize = 1_024;
 
 /// The tasks of one session.
 pub(crate) struct Tasks {
-    pub(crate) manager: TaskManager,
-    /// When the tasks expire.
-    ends: Mutex<Vec<Instant>>,
+    slots: ClientSlots,
+    state: Arc<Mutex<State>>,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { slots: ClientSlots::new(MAX_TASKS), state: Arc::default() }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// The tasks by id, each with a manager of its own: rmcp's cannot drop a single task.
+    tasks: HashMap<String, Task>,
+}
+
+struct Task {
+    client: String,
+    manager: TaskManager,
+    /// How long its result is kept.
+    kept: Duration,
+    /// When it ended. Set by the task itself.
+    ended: Arc<OnceLock<Instant>>,
+}
+
+/// Records the end of a task when it is dropped, whatever ends the task.
+struct EndOfTask {
+    ended: Arc<OnceLock<Instant>>,
+    state: Weak<Mutex<State>>,
+    slot: ClientSlot,
+}
+
+impl Drop for EndOfTask {
+    fn drop(&mut self) {
+        let _first = self.ended.set(Instant::now());
+        let Some(state) = self.state.upgrade() else { return };
+        // Dropped after the lock is released: managers hold results.
+        let _dropped = state.lock().drop_ended(self.slot.client());
+    }
+}
+
+impl State {
+    /// Removes the ended tasks that are no longer kept: those that have expired, and the oldest ones
+    /// beyond the bounds.
+    fn drop_ended(&mut self, client: &str) -> Vec<Task> {
+        let has_expired =
+            |_: &String, task: &mut Task| task.ended.get().is_some_and(|at| at.elapsed() >= task.kept);
+        let mut dropped: Vec<Task> = self.tasks.extract_if(has_expired).map(|(_, task)| task).collect();
+        for (client, max) in [(Some(client), MAX_ENDED), (None, MAX_ENDED_OF_ALL)] {
+            let mut ended: Vec<(Instant, String)> = self
+                .tasks
+                .iter()
+                .filter(|(_, task)| client.is_none_or(|client| task.client == client))
+                .filter_map(|(id, task)| Some((*task.ended.get()?, id.clone())))
+                .collect();
+            ended.sort_unstable();
+            let surplus = ended.len().saturating_sub(max);
+            dropped.extend(ended[..surplus].iter().filter_map(|(_, id)| self.tasks.remove(id)));
+        }
+        dropped
+    }
 }
 
 impl Tasks {
-    pub(crate) fn new() -> Self {
-        Self { manager: TaskManager::new(), ends: Mutex::default() }
+    /// Takes a slot for one more task of `client`; `None` if it has as many as it may have.
+    pub(crate) fn slot(&self, client: &str) -> Option<ClientSlot> {
+        self.slots.take(client)
     }
 
-    /// Whether one more run may become a task.
-    pub(crate) fn have_room(&self) -> bool {
-        let mut ends = self.ends.lock();
-        ends.retain(|&end| end > Instant::now());
-        ends.len() < MAX_TASKS
+    /// The manager that answers requests about a task. One without tasks, which says so, if there is no
+    /// task of this id.
+    pub(crate) fn manager(&self, id: &str) -> TaskManager {
+        self.state.lock().tasks.get(id).map(|task| task.manager.clone()).unwrap_or_default()
     }
 
     /// Turns a run into a task; the run continues. It ends with the session, like every run.
-    pub(crate) fn start(&self, run: RunInFlight, shared: Arc<Shared>, client: String) -> CreateTaskResult {
+    pub(crate) fn start(
+        &self,
+        slot: ClientSlot,
+        run: RunInFlight,
+        shared: Arc<Shared>,
+        client: String,
+    ) -> CreateTaskResult {
         let kept = run.limits.wall_time + KEPT;
-        // rmcp keeps the outcome for the same time again.
-        self.ends.lock().push(Instant::now() + 2 * kept);
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let options = TaskOptions::new()
             .with_ttl_ms(milliseconds(kept))
             .with_poll_interval_ms(milliseconds(POLL_INTERVAL))
             .with_status_message("the script runs");
-        let manager = self.manager.clone();
-        let task = self.manager.spawn(options, move |task| {
+        let manager = TaskManager::new();
+        let (inner, holder) = (manager.clone(), slot.client().to_owned());
+        let ended = Arc::<OnceLock<Instant>>::default();
+        let end = EndOfTask { ended: Arc::clone(&ended), state: Arc::downgrade(&self.state), slot };
+        let task = manager.spawn(options, move |task| {
             async move {
-                // Moves the whole struct into the task. Otherwise only the fields named below would
+                // Moves the whole structs into the task. Otherwise only the fields named below would
                 // be moved; dropping the others would end the run.
-                let mut run = run;
+                let (mut run, end) = (run, end);
                 let mut prompts = 0;
                 let result = loop {
                     tokio::select! {
@@ -72,15 +146,18 @@ impl Tasks {
                         result = &mut run.run => break result,
                         Some(prompt) = run.prompts.recv() => {
                             prompts += 1;
-                            ask(&manager, &task, &format!("{KEY}-{prompts}"), prompt).await?;
+                            ask(&inner, &task, &format!("{KEY}-{prompts}"), prompt).await?;
                         }
                     }
                 };
                 drop(run.guard);
+                drop(end);
                 Ok(CallToolResult::from(answer_run(&shared, &client, run.language, result)))
             }
             .boxed()
         });
+        let entry = Task { client: holder, manager, kept, ended };
+        self.state.lock().tasks.insert(task.task_id.clone(), entry);
         CreateTaskResult::new(task)
     }
 }
@@ -103,3 +180,6 @@ async fn ask(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,12 +89,44 @@ impl Store {
         let directory = PrivateDirectory::create(&self.directory)?;
         let _lock = self.lock(name)?;
         let (document, returned) = change(self.read(name, version)?);
-        let document = serde_json::value::to_raw_value(&document)?;
-        let envelope = Envelope { version, sha256: sha256(document.get().as_bytes()), document: &document };
-        let text = serde_json::to_vec(&envelope)?;
-        // One temporary name per document, used only by the holder of its lock.
-        directory.replace(&format!("{name}.json"), &format!(".new-{name}"), |file| file.write_all(&text))?;
+        write(&directory, name, version, &document)?;
         Ok(returned)
+    }
+
+    /// Replaces a document that cannot be used, and keeps the unusable file beside it, in place of an
+    /// earlier one. `replacement` gets the path of that file. Returns the document, which another process may
+    /// have replaced meanwhile. There is no time at which the document is missing. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If the files cannot be written, or if another process holds the lock for two seconds.
+    pub(crate) fn set_aside<T: DeserializeOwned + Serialize>(
+        &self,
+        name: &str,
+        version: u32,
+        replacement: impl FnOnce(PathBuf) -> T,
+    ) -> io::Result<T> {
+        let directory = PrivateDirectory::create(&self.directory)?;
+        let _lock = self.lock(name)?;
+        match self.clone().binding().read(name, version) {
+            Ok(Some(document)) => return Ok(document),
+            Err(error) if error.kind() != ErrorKind::InvalidData => return Err(error),
+            Ok(None) | Err(_) => {}
+        }
+        let (path, aside) = (self.path(name), self.directory.join(format!("{name}.damaged")));
+        match fs::remove_file(&aside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // A second name for the same file, because without the first one the document would be missing
+        // until the replacement is written.
+        match fs::hard_link(&path, &aside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let document = replacement(aside);
+        write(&directory, name, version, &document)?;
+        Ok(document)
     }
 
     /// Removes the document. A missing document is not an error.
@@ -149,6 +181,20 @@ impl Store {
     fn lock(&self, name: &str) -> io::Result<File> {
         private::lock(&self.directory.join(format!("{name}.lock")))
     }
+}
+
+/// Writes a document. The caller holds its lock.
+fn write(
+    directory: &PrivateDirectory,
+    name: &str,
+    version: u32,
+    document: &impl Serialize,
+) -> io::Result<()> {
+    let document = serde_json::value::to_raw_value(document)?;
+    let envelope = Envelope { version, sha256: sha256(document.get().as_bytes()), document: &document };
+    let text = serde_json::to_vec(&envelope)?;
+    // One temporary name per document, used only by the holder of its lock.
+    directory.replace(&format!("{name}.json"), &format!(".new-{name}"), |file| file.write_all(&text))
 }
 
 /// Opens a document for reading.

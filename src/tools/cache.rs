@@ -34,6 +34,8 @@ struct Document {
     fetched_at_ms: u64,
     ttl_ms: Option<u64>,
     tools: Vec<ToolDefinition>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
 impl CachedList {
@@ -62,6 +64,7 @@ impl ListCache {
             list: Arc::new(ToolList {
                 tools: document.tools,
                 ttl: document.ttl_ms.map(Duration::from_millis),
+                problem: document.problem,
             }),
             fetched_at: UNIX_EPOCH + Duration::from_millis(document.fetched_at_ms),
         })
@@ -76,6 +79,7 @@ impl ListCache {
             fetched_at_ms: milliseconds(fetched_at.duration_since(UNIX_EPOCH).unwrap_or_default()),
             ttl_ms: list.ttl.map(milliseconds),
             tools: list.tools.clone(),
+            problem: list.problem.clone(),
         };
         let newer = |old: Option<Document>| match old {
             // Another process has stored a newer list.

@@ -1,6 +1,7 @@
 //! The catalog of servers and tools.
 
 mod checks;
+mod failures;
 mod list;
 mod options;
 mod resolve;
@@ -22,10 +23,11 @@ use super::declarations::{self, ToolTypes};
 use super::dispatch::ToolDispatcher;
 use super::error::{ToolError, ToolErrorCode};
 use super::names::{python_name, suggestion, typescript_name};
-use super::pins::{Pins, ToolChange};
+use super::pins::{DamagedPins, Pins, ToolChange};
 use super::shape::Shape;
 use super::unmatched::NamedServer;
 
+pub(crate) use self::failures::{ListFailure, describe_failures};
 pub(crate) use self::options::CatalogOptions;
 pub(crate) use self::resolved::ResolvedTool;
 
@@ -203,16 +205,22 @@ impl Catalog {
         wanted: impl Fn(&str) -> bool,
         permitted: impl Fn(&str, &str) -> bool,
         deadline: Instant,
-    ) -> (Vec<ResolvedTool>, Vec<ToolError>) {
+    ) -> (Vec<ResolvedTool>, Vec<ListFailure>) {
         let servers: Vec<&Arc<CatalogServer>> =
             self.servers.iter().filter(|server| wanted(&server.name)).collect();
         let discovered = join_all(servers.iter().map(|server| server.discovered(deadline))).await;
         let mut lists = Vec::new();
         let mut failures = Vec::new();
         for (server, found) in servers.into_iter().zip(discovered) {
+            let empty = found.tools.as_ref().filter(|tools| tools.names.is_empty());
+            if let Some(problem) = empty.and_then(|tools| tools.list.problem.clone()) {
+                let error = ToolError::new(ToolErrorCode::UpstreamProtocol, problem);
+                failures.push(ListFailure { server: Arc::clone(&server.name), error, is_stale: false });
+            }
+            let is_stale = found.tools.is_some();
+            let failure = |error| ListFailure { server: Arc::clone(&server.name), error, is_stale };
+            failures.extend(found.failure.map(failure));
             lists.extend(found.tools.map(|tools| (server, tools)));
-            let named = |error: ToolError| ToolError { server: Some(server.name.to_string()), ..error };
-            failures.extend(found.failure.map(named));
         }
         (self.search.search(&lists, query, limit, permitted), failures)
     }
@@ -257,9 +265,23 @@ impl Catalog {
         }))
     }
 
-    /// The differences from the pinned definitions.
+    /// The differences from the pinned definitions. Damaged pins are set aside first.
     pub(crate) fn changes(&self) -> std::io::Result<Vec<ToolChange>> {
-        self.options.pins.as_ref().map_or_else(|| Ok(Vec::new()), Pins::changes)
+        let Some(pins) = &self.options.pins else { return Ok(Vec::new()) };
+        for server in self.servers.iter().filter(|server| server.identity.is_some()) {
+            // The known list shows the user what is to be accepted.
+            if pins.need_a_list(&server.name)?
+                && let Some(known) = server.load()
+            {
+                pins.check(&server.name, &known.tools.list)?;
+            }
+        }
+        pins.changes()
+    }
+
+    /// The damaged pins that were found so far.
+    pub(crate) fn damaged_pins(&self) -> Vec<DamagedPins> {
+        self.options.pins.as_ref().map_or_else(Vec::new, Pins::damaged)
     }
 
     /// Pins the current definition of one of a server's tools, or of all its tools.
@@ -285,6 +307,11 @@ impl Catalog {
             tools: server.load().map(|known| known.tools.names.clone()),
         };
         self.servers.iter().map(names).collect()
+    }
+
+    /// What was left out of a server's known list, and why.
+    pub(crate) fn list_problem(&self, server: &str) -> Option<String> {
+        self.server(server).ok()?.load()?.tools.list.problem.clone()
     }
 
     /// What is known of all servers without asking any: each server's name and its tools as last

@@ -58,12 +58,14 @@ pub struct ToolList {
     pub tools: Vec<ToolDefinition>,
     /// How long the list is valid, as the server says; `None` if it does not say.
     pub ttl: Option<Duration>,
+    /// What was left out of the list, and why; `None` if nothing was.
+    pub problem: Option<String>,
 }
 
 impl ToolList {
     /// A list for which the server names no time.
     pub fn new(tools: Vec<ToolDefinition>) -> Self {
-        Self { tools, ttl: None }
+        Self { tools, ttl: None, problem: None }
     }
 }
 

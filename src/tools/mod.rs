@@ -40,7 +40,7 @@ pub use elicitation::{
 };
 pub use error::{ToolError, ToolErrorCode};
 pub use form::{FieldKind, Form, FormError, FormField, FormOption};
-pub use pins::ToolChange;
+pub use pins::{DamagedPins, ToolChange};
 pub use result::ToolResult;
 pub use rules::ToolRules;
 pub use schema::Schema;

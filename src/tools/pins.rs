@@ -4,9 +4,16 @@
 //! The definitions that a server offers when it is first seen are pinned, because that is when the
 //! user configured it. Every later difference is recorded until the user accepts it. In strict mode
 //! the tool cannot be called before that.
+//!
+//! Pins that cannot be read are set aside and replaced by pins of no tool, so that each tool is a
+//! difference until the user accepts it: a damaged file must not be a second first use.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,6 +27,18 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct Pins {
     store: Store,
+    /// The damaged pins that were found so far and are not accepted yet, by server.
+    damaged: Arc<Mutex<BTreeMap<String, PathBuf>>>,
+}
+
+/// Pinned definitions of a server that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedPins {
+    /// The server.
+    pub server: String,
+    /// Where the damaged file is now.
+    pub file: PathBuf,
 }
 
 /// The pins of one server.
@@ -27,6 +46,9 @@ pub(crate) struct Pins {
 struct ServerPins {
     server: String,
     tools: BTreeMap<String, Pin>,
+    /// The damaged file that these pins have replaced, until all tools are accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    damaged: Option<PathBuf>,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -80,14 +102,52 @@ impl ToolChange {
 
 impl Pins {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store: store.binding() }
+        Self { store: store.binding(), damaged: Arc::default() }
+    }
+
+    /// Reads the pins of a server. Damaged ones are set aside first.
+    fn read(&self, server: &str) -> std::io::Result<Option<ServerPins>> {
+        let name = file_name(server);
+        let pins = match self.store.read::<ServerPins>(&name, VERSION) {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                let replacement = |file: PathBuf| {
+                    tracing::warn!(server, file = %file.display(), "damaged pinned definitions were set aside");
+                    let server = server.to_owned();
+                    ServerPins { server, damaged: Some(file), ..ServerPins::default() }
+                };
+                Some(self.store.set_aside(&name, VERSION, replacement)?)
+            }
+            pins => pins?,
+        };
+        let damaged = pins.as_ref().and_then(|pins| pins.damaged.clone());
+        let mut all = self.damaged.lock();
+        match damaged {
+            Some(file) => all.insert(server.to_owned(), file),
+            None => all.remove(server),
+        };
+        drop(all);
+        Ok(pins)
+    }
+
+    /// The damaged pins that were found since this was made, and that are not accepted yet.
+    pub(crate) fn damaged(&self) -> Vec<DamagedPins> {
+        let damaged = self.damaged.lock();
+        let pins =
+            |(server, file): (&String, &PathBuf)| DamagedPins { server: server.clone(), file: file.clone() };
+        damaged.iter().map(pins).collect()
+    }
+
+    /// Whether the pins of `server` were damaged, and its tools have not been compared with those that
+    /// replace them.
+    pub(crate) fn need_a_list(&self, server: &str) -> std::io::Result<bool> {
+        Ok(self.read(server)?.is_some_and(|pins| pins.damaged.is_some() && pins.tools.is_empty()))
     }
 
     /// Compares a list with the pins and records the differences. Returns the names of the tools
     /// that differ. Blocks; writes only if something is new.
     pub(crate) fn check(&self, server: &str, list: &ToolList) -> std::io::Result<HashSet<String>> {
         let name = file_name(server);
-        let known: Option<ServerPins> = self.store.read(&name, VERSION)?;
+        let known = self.read(server)?;
         let pins = compare(known.clone(), server, list);
         let is_known = known.is_some_and(|known| known.tools == pins.tools);
         let pins = if is_known {
@@ -105,7 +165,7 @@ impl Pins {
 
     /// The names of the tools in a list that differ from the pins. Records nothing.
     pub(crate) fn differing(&self, server: &str, list: &ToolList) -> std::io::Result<HashSet<String>> {
-        let pins = compare(self.store.read(&file_name(server), VERSION)?, server, list);
+        let pins = compare(self.read(server)?, server, list);
         Ok(different(pins))
     }
 
@@ -113,7 +173,12 @@ impl Pins {
     pub(crate) fn changes(&self) -> std::io::Result<Vec<ToolChange>> {
         let mut changes = Vec::new();
         for name in self.store.names()?.iter().filter(|name| name.starts_with(PREFIX)) {
-            let Some(ServerPins { server, tools }) = self.store.read(name, VERSION)? else { continue };
+            let pins = match self.store.read(name, VERSION) {
+                // Of a server that is not configured now: it is set aside when it is.
+                Err(error) if error.kind() == ErrorKind::InvalidData => continue,
+                pins => pins?,
+            };
+            let Some(ServerPins { server, tools, .. }) = pins else { continue };
             changes.extend(tools.into_iter().filter_map(|(tool, pin)| {
                 let current = match pin.seen {
                     Seen::AsPinned => return None,
@@ -128,13 +193,17 @@ impl Pins {
     }
 
     /// Pins the current definition of one of a server's tools, or of all. Returns how many
-    /// differed.
+    /// differed. If damaged pins were replaced and no list was seen since, all means those that the server
+    /// lists next.
     pub(crate) fn accept(&self, server: &str, tool: Option<&str>) -> std::io::Result<usize> {
         let name = file_name(server);
-        if self.store.read::<ServerPins>(&name, VERSION)?.is_none() {
+        let Some(known) = self.read(server)? else { return Ok(0) };
+        if tool.is_none() && known.damaged.is_some() && known.tools.is_empty() {
+            self.store.remove(&name)?;
+            self.damaged.lock().remove(server);
             return Ok(0);
         }
-        self.store.update(&name, VERSION, |known: Option<ServerPins>| {
+        let accepted = self.store.update(&name, VERSION, |known: Option<ServerPins>| {
             let mut pins = known.unwrap_or_default();
             let mut accepted = 0;
             pins.tools.retain(|name, pin| {
@@ -149,8 +218,13 @@ impl Pins {
                 accepted += 1;
                 pin.pinned.is_some()
             });
+            if pins.tools.values().all(|pin| pin.seen == Seen::AsPinned) {
+                pins.damaged = None;
+            }
             (pins, accepted)
-        })
+        })?;
+        self.read(server)?;
+        Ok(accepted)
     }
 }
 
@@ -164,7 +238,8 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
         let pin = |tool: &ToolDefinition| {
             (tool.name.clone(), Pin { pinned: Some(tool.clone()), seen: Seen::AsPinned })
         };
-        return ServerPins { server: server.to_owned(), tools: list.tools.iter().map(pin).collect() };
+        let tools = list.tools.iter().map(pin).collect();
+        return ServerPins { server: server.to_owned(), tools, damaged: None };
     };
     let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
     pins.tools.retain(|name, pin| {

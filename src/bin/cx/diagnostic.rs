@@ -6,9 +6,10 @@ use std::io::{self, IsTerminal as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use cx::text::one_line;
 use cx::{
-    CallProgress, CompileProgress, ConfigWarning, ExecuteResult, Executor, Progress, ReturnedShape,
-    ScriptError,
+    CallProgress, CompileProgress, ConfigWarning, DamagedPins, ExecuteResult, Executor, Progress,
+    ReturnedShape, ScriptError,
 };
 use serde_json::{Value, json};
 
@@ -304,4 +305,15 @@ fn column_span(line: &str, column: u32) -> std::ops::Range<usize> {
         units += u32::try_from(character.len_utf16()).unwrap_or(1);
     }
     line.len()..line.len()
+}
+
+/// Prints which pinned tool definitions were found damaged.
+pub(crate) fn print_damaged_pins(damaged: &[DamagedPins]) {
+    for DamagedPins { server, file, .. } in damaged {
+        let (server, file) = (one_line(server), one_line(&file.display().to_string()));
+        print_warning(&format!(
+            "the pinned tool definitions of `{server}` were damaged and are set aside as `{file}`: none of its tools \
+             counts as known until you accept it; see `cx tools changed` and `cx tools accept {server}`"
+        ));
+    }
 }

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use anyhow::bail;
-use cx::ToolChange;
+use cx::text::one_line;
+use cx::{DamagedPins, ToolChange};
 use serde_json::{Value, json};
 
 use crate::args::ToolsSource;
+use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup::tools_executor;
@@ -17,14 +19,25 @@ use crate::setup::tools_executor;
 ///
 /// What is wrong with the configuration, or with the pins.
 pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
-    let changes = tools_executor(source)?.tool_changes()?;
+    let executor = tools_executor(source)?;
+    let changes = executor.tool_changes()?;
+    let damaged = executor.damaged_pins();
+    diagnostic::print_damaged_pins(&damaged);
     if source.json {
         print_json(&changes.iter().map(change_json).collect::<Value>().to_string())?;
         return Ok(ExitStatus::Success);
     }
     let mut text = String::new();
+    for DamagedPins { server, file, .. } in &damaged {
+        let (server, file) = (one_line(server), one_line(&file.display().to_string()));
+        let _ =
+            writeln!(text, "{server}: its pinned definitions were damaged; the file is set aside as {file}");
+        if !changes.iter().any(|change| change.server == *server) {
+            let _ = writeln!(text, "  its tools are not known here: add --refresh to see them");
+        }
+    }
     for change in &changes {
-        let path = format!("{}.{}", change.server, change.tool);
+        let path = path(change);
         match (&change.pinned, &change.current) {
             (Some(_), None) => {
                 let _ = writeln!(text, "{path}: is gone");
@@ -44,13 +57,18 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
             (None, None) => {}
         }
     }
-    if changes.is_empty() {
+    if changes.is_empty() && damaged.is_empty() {
         text.push_str("every definition is the pinned one\n");
     } else {
         text.push_str("pin with `cx tools accept SERVER.TOOL`, `cx tools accept SERVER` or `--all`\n");
     }
     print_text(&text)?;
     Ok(ExitStatus::Success)
+}
+
+/// The path of a tool, in which the server's text can neither begin a line nor hide anything.
+fn path(change: &ToolChange) -> String {
+    one_line(&format!("{}.{}", change.server, change.tool))
 }
 
 fn change_json(change: &ToolChange) -> Value {
@@ -71,8 +89,11 @@ fn change_json(change: &ToolChange) -> Value {
 pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyhow::Result<ExitStatus> {
     let executor = tools_executor(source)?;
     let changes = executor.tool_changes()?;
+    let damaged = executor.damaged_pins();
     if all {
         let mut servers: Vec<&str> = changes.iter().map(|change| &*change.server).collect();
+        servers.extend(damaged.iter().map(|damaged| &*damaged.server));
+        servers.sort_unstable();
         servers.dedup();
         for server in servers {
             executor.accept_tools(server, None)?;
@@ -82,11 +103,18 @@ pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyho
     }
     for name in names {
         // Server names may contain dots. The recorded changes show where the tool's name begins.
-        let change = changes.iter().find(|change| format!("{}.{}", change.server, change.tool) == *name);
+        let is_named = |change: &&ToolChange| {
+            path(change) == *name || format!("{}.{}", change.server, change.tool) == *name
+        };
+        let change = changes.iter().find(is_named);
         let pinned = match change {
             Some(change) => executor.accept_tools(&change.server, Some(&change.tool))?,
             None => executor.accept_tools(name, None)?,
         };
+        if pinned == 0 && damaged.iter().any(|damaged| damaged.server == *name) {
+            print_text(&format!("the definitions that {name} lists next are pinned"));
+            continue;
+        }
         if pinned == 0 {
             bail!("no tool or server `{name}` differs from its pinned definition; see `cx tools changed`");
         }

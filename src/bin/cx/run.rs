@@ -122,6 +122,14 @@ fn with_console(mut script: Script, console: &Arc<Console>, is_json: bool, has_t
     script
 }
 
+/// Says which pinned definitions are damaged, also those of servers whose cached lists the run used.
+fn print_damaged_pins(executor: &Executor) {
+    match executor.tool_changes() {
+        Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
+        Err(error) => diagnostic::print_warning(&error.to_string()),
+    }
+}
+
 fn print_result(result: &ExecuteResult, name: &str, arguments: &RunArguments) -> Result<(), OutputError> {
     if arguments.json {
         output::print_json(&result.to_json_text())?;

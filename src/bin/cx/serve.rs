@@ -67,6 +67,11 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     options.max_value = arguments.max_value;
     options.index = !arguments.no_index;
     let server = Server::new(executor.clone(), options);
+    // Read before any server is asked, so that it is said once. The report of `health` says it too.
+    match executor.tool_changes() {
+        Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
+        Err(error) => diagnostic::print_warning(&error.to_string()),
+    }
     let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
         signals::end_with(&stop)?;

@@ -4,7 +4,8 @@ use std::env;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cx::{Config, Directories, Discovery, Executor, ExecutorBuilder, LoadOptions, StateStore};
+use cx::text::one_line;
+use cx::{Config, Directories, Discovery, Executor, ExecutorBuilder, LoadOptions, StateStore, ToolError};
 
 use crate::args::ToolsSource;
 use crate::diagnostic;
@@ -63,28 +64,48 @@ pub(crate) fn directories() -> anyhow::Result<Directories> {
     )
 }
 
+/// An executor for commands about tools, and how asking the servers went.
+pub(crate) struct Tools {
+    pub(crate) executor: Executor,
+    /// What each server that was asked answered, without its tools. Empty without `--refresh`.
+    pub(crate) refreshed: Vec<(String, Result<(), ToolError>)>,
+}
+
 /// An executor for commands about tools: with the configuration and, with `--refresh`, the current
-/// tool lists of the servers.
+/// tool lists of the servers. What fails is a warning.
 ///
 /// # Errors
 ///
 /// What is wrong with the configuration.
-pub(crate) fn tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
+pub(crate) fn tools(source: &ToolsSource) -> anyhow::Result<Tools> {
     let config = load(source.mcp_config.clone())?;
     if !source.json {
         diagnostic::print_warnings(&config.warnings);
     }
     let executor = builder(config).warm_instances(0).build()?;
+    let mut refreshed = Vec::new();
     if source.refresh {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            for (server, result) in executor.refresh_tools().await {
-                if let Err(error) = result {
-                    diagnostic::print_warning(&format!("`{server}`: {}", error.message));
-                }
-            }
+        refreshed = runtime.block_on(async {
+            let refreshed = executor.refresh_tools().await;
             executor.close().await;
+            refreshed
         });
+        for (server, result) in &refreshed {
+            if let Err(error) = result {
+                let server = one_line(server);
+                diagnostic::print_warning(&format!("`{server}`: {}: {}", error.code, error.message));
+            }
+        }
     }
-    Ok(executor)
+    Ok(Tools { executor, refreshed })
+}
+
+/// The executor of [`tools`].
+///
+/// # Errors
+///
+/// What is wrong with the configuration.
+pub(crate) fn tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
+    Ok(tools(source)?.executor)
 }

@@ -1,15 +1,17 @@
 //! `cx tools`: the known tools of the servers.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anyhow::{anyhow, bail};
-use cx::{KnownServer, Tool};
+use cx::text::one_line;
+use cx::{KnownServer, Tool, ToolError};
 use serde_json::Value;
 
 use crate::args::{ToolsCommand, ToolsSource};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::setup::tools_executor;
+use crate::setup::{Tools, tools, tools_executor};
 use crate::terminal;
 use crate::writer::Stream;
 use crate::{diagnostic, pins};
@@ -34,7 +36,7 @@ pub(crate) fn run(command: ToolsCommand) -> anyhow::Result<ExitStatus> {
 }
 
 fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus> {
-    let executor = tools_executor(source)?;
+    let Tools { executor, mut refreshed } = tools(source)?;
     if !source.json {
         diagnostic::print_unmatched(&executor);
     }
@@ -44,30 +46,59 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
         if servers.is_empty() {
             bail!("no server `{name}` is configured; see `cx config show`");
         }
+        refreshed.retain(|(refreshed, _)| refreshed == name);
     }
+    let failed = refreshed.iter().filter_map(|(name, result)| Some((&**name, result.as_ref().err()?)));
+    let failed: HashMap<&str, &ToolError> = failed.collect();
+    let status = if !failed.is_empty() && failed.len() == refreshed.len() {
+        ExitStatus::ScriptFailed
+    } else {
+        ExitStatus::Success
+    };
     if source.json {
         let tools = servers.iter().flat_map(|server| server.tools.iter().flatten());
         let tools: Vec<_> = tools.map(Tool::to_json).collect();
         print_json(&serde_json::to_string(&tools)?)?;
-        return Ok(ExitStatus::Success);
+        return Ok(status);
     }
     let mut text = String::new();
-    for KnownServer { name, tools, .. } in &servers {
-        match tools {
-            None => {
-                let _ = writeln!(text, "{name}: not fetched yet; `cx tools list --refresh` fetches it");
+    for KnownServer { name, tools, problem, .. } in &servers {
+        let failure = failed.get(&**name).map(|error| reason(error));
+        let name = one_line(name);
+        let _ = match (tools, failure) {
+            (None, None) => writeln!(text, "{name}: not fetched yet; `cx tools list --refresh` fetches it"),
+            (None, Some(failure)) => writeln!(text, "{name}: failed: {failure}"),
+            (Some(tools), None) => writeln!(text, "{name}: {} tools", tools.len()),
+            (Some(tools), Some(failure)) => {
+                writeln!(
+                    text,
+                    "{name}: {} tools when it was last asked; now it failed: {failure}",
+                    tools.len()
+                )
             }
-            Some(tools) => {
-                let _ = writeln!(text, "{name}: {} tools", tools.len());
-                text.push_str(&table(tools));
-            }
+        };
+        text.push_str(&table(tools.as_deref().unwrap_or_default()));
+        if let Some(problem) = problem {
+            let _ = writeln!(text, "  ({})", one_line(problem));
         }
     }
     if servers.is_empty() {
         text.push_str("no server is configured; see `cx config show`\n");
     }
     print_text(&text)?;
-    Ok(ExitStatus::Success)
+    Ok(status)
+}
+
+/// Why a server failed, on one line. What it wrote to its stderr is on the lines after the first, and is
+/// printed as a warning.
+fn reason(error: &ToolError) -> String {
+    let first = error.message.lines().next().unwrap_or_default();
+    one_line(first.strip_suffix("; the end of its stderr:").unwrap_or(first))
+}
+
+/// A tool's path, in which the server's text can neither begin a line nor hide anything.
+fn shown_path(tool: &Tool) -> String {
+    one_line(&tool.path())
 }
 
 fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<ExitStatus> {
@@ -92,21 +123,22 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
 
 /// One line per tool: its path and the first line of its description.
 fn table(tools: &[Tool]) -> String {
-    let width = tools.iter().map(|tool| tool.path().chars().count()).max().unwrap_or(0).min(40);
+    let paths: Vec<String> = tools.iter().map(shown_path).collect();
+    let width = paths.iter().map(|path| path.chars().count()).max().unwrap_or(0).min(40);
     let max = match terminal::width(Stream::Stdout) {
         // Two spaces before the path, two after it, and the ellipsis.
         Some(columns) => columns.saturating_sub(width + 5).clamp(MIN_DESCRIPTION, MAX_DESCRIPTION),
         None => MAX_DESCRIPTION,
     };
     let mut text = String::new();
-    for tool in tools {
+    for (tool, path) in tools.iter().zip(&paths) {
         let description = tool.definition.description.as_deref().unwrap_or_default();
         let line = description.lines().next().unwrap_or_default();
         let mut preview: String = line.chars().take(max).collect();
         if preview.len() < line.len() {
             preview.push('…');
         }
-        let _ = writeln!(text, "  {:width$}  {preview}", tool.path());
+        let _ = writeln!(text, "  {path:width$}  {}", one_line(&preview));
     }
     text
 }
@@ -115,11 +147,13 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
     let executor = tools_executor(source)?;
     let tools: Vec<Tool> =
         executor.known_tools().into_iter().flat_map(|server| server.tools.unwrap_or_default()).collect();
-    let matches: Vec<&Tool> =
-        tools.iter().filter(|tool| tool.path() == name || tool.full_name() == name).collect();
+    let matches: Vec<&Tool> = tools
+        .iter()
+        .filter(|tool| [tool.path(), tool.full_name(), shown_path(tool)].iter().any(|known| known == name))
+        .collect();
     let [tool] = matches[..] else {
         let near = executor.search_known_tools(name, 3);
-        let near: Vec<String> = near.iter().map(|tool| format!("`{}`", tool.path())).collect();
+        let near: Vec<String> = near.iter().map(|tool| format!("`{}`", shown_path(tool))).collect();
         let hint = if near.is_empty() {
             "see `cx tools list`".to_owned()
         } else {
@@ -131,7 +165,7 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
         print_json(tool.to_json().text())?;
         return Ok(ExitStatus::Success);
     }
-    let mut text = format!("{}\n\n  {}\n", tool.path(), tool.signature);
+    let mut text = format!("{}\n\n  {}\n", shown_path(tool), tool.signature);
     if let Some(description) = &tool.definition.description {
         let _ = write!(text, "\n{description}\n");
     }

@@ -76,6 +76,11 @@ impl Inbox {
         self.pending.lock().contains_key(&id)
     }
 
+    /// Whether any request has no answer yet.
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.lock().is_empty()
+    }
+
     /// Ends a request that nobody waits for any more, without an answer.
     pub(crate) fn forget(&self, id: i64) {
         if let Some(pending) = self.pending.lock().remove(&id) {

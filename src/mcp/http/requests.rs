@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use rmcp::model::{ErrorCode, ErrorData};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::body::{self, Kind};
 use super::connection::{HttpConnection, MAX_RESUMES, pause};
@@ -14,8 +14,14 @@ use super::events::{Events, EventsError};
 use super::failure::RequestFailure;
 use super::sse;
 use crate::mcp::errors::unavailable;
+use crate::mcp::handshake::LONGER;
 use crate::mcp::patience::Patience;
 use crate::mcp::settings::HttpKind;
+
+/// How long the other requests of a session that has ended may wait for their answers, and how often
+/// they are looked at.
+const LAST_ANSWERS_TIME: Duration = Duration::from_secs(1);
+const LAST_ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 
 impl HttpConnection {
     /// Sends a request and ensures that it is answered, if necessary with an error. `patience` stops its
@@ -52,7 +58,9 @@ impl HttpConnection {
             Some(Err(problem)) => problem,
             None => {
                 let server = &self.client.server;
-                let message = format!("server `{server}` did not answer within {} ms", limit.as_millis());
+                let longer = if is_start { format!("; {LONGER}") } else { String::new() };
+                let message =
+                    format!("server `{server}` did not answer within {} ms{longer}", limit.as_millis());
                 RequestFailure::Failed(unavailable(message))
             }
         };
@@ -65,10 +73,25 @@ impl HttpConnection {
             _ => {}
         }
         let ends = matches!(problem, RequestFailure::SessionGone);
+        if ends {
+            // Whoever is told of it finds a connection that is no longer used.
+            self.state.retired.cancel();
+        }
         self.inbox.fail(id, problem).await;
         if ends {
-            self.state.end("ended the session");
+            self.end_session().await;
         }
+    }
+
+    /// Ends the connection of a session that the server no longer knows. Other requests are told the same
+    /// about themselves by their own answers, which are on their way; what has no answer then may have
+    /// been running when the session ended.
+    async fn end_session(&self) {
+        let until = Instant::now() + LAST_ANSWERS_TIME;
+        while self.inbox.has_pending() && Instant::now() < until {
+            sleep(LAST_ANSWERS_PAUSE).await;
+        }
+        self.state.end("ended the session");
     }
 
     /// Sends the first request, and detects which of the two transports the server uses.

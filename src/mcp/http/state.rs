@@ -47,6 +47,8 @@ impl LastKind {
 pub(crate) struct HttpState {
     /// Cancelled when no more answers will come.
     pub(crate) ended: CancellationToken,
+    /// Cancelled when nothing more may be sent. Answers may still come.
+    pub(crate) retired: CancellationToken,
     /// How it ended, as text that follows the server's name.
     end: OnceLock<String>,
     /// Why the handshake failed.
@@ -59,6 +61,7 @@ impl HttpState {
     pub(crate) fn new(notifications: Notifications) -> Self {
         Self {
             ended: CancellationToken::new(),
+            retired: CancellationToken::new(),
             end: OnceLock::new(),
             failure: OnceLock::new(),
             notifications,

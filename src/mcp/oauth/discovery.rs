@@ -45,11 +45,19 @@ pub(crate) async fn discover(
         AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::<OAuthHttp>::clone(&http))
             .await?;
     let challenge = http.challenge().await;
-    let found = match manager.resolve_metadata_from_challenge(challenge.as_deref()).await {
+    let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
+    let expected = bound.map(|bound| &bound.issuer).or(config.issuer.as_ref());
+    // Without metadata rmcp guesses the endpoints, as an old revision has it.
+    let is_found =
+        matches!(&resolved, Ok(found) if found.source != AuthorizationMetadataSource::LegacyEndpointFallback);
+    let is_configured = config.client_id.is_some() || config.client_credentials;
+    if !is_found && expected.is_none() && !is_configured && http.is_open() {
+        return Err(SignInError::NotNeeded);
+    }
+    let found = match resolved {
         Ok(resolved) => prove(url, &http, resolved.metadata, resolved.source).map_err(SignInError::from),
         Err(error) => Err(error.into()),
     };
-    let expected = bound.map(|bound| &bound.issuer).or(config.issuer.as_ref());
     let (mut metadata, binding) = match (found, expected) {
         (Ok(found), None) => found,
         (Ok(found), Some(expected)) if is_same_issuer(&found.1.issuer, expected) => found,

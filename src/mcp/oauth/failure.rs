@@ -14,6 +14,9 @@ pub(crate) enum SignInError {
     Protocol(#[from] RmcpError),
     #[error(transparent)]
     Issuer(#[from] IssuerError),
+    /// The server answers without a token, and names no authorization server.
+    #[error("it answers without signing in")]
+    NotNeeded,
 }
 
 /// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.

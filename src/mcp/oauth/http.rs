@@ -29,9 +29,11 @@ const MAX_BODY: usize = 64 * 1024;
 const CHALLENGE_TIME: Duration = Duration::from_secs(5);
 
 /// Requests without a token that a server refuses, in this order: some allow the handshake to anybody.
-/// They have no effects but a session, which the server forgets.
-const REQUESTS_WITHOUT_TOKEN: [&str; 2] = [
+/// They have no effects but a session, which the server forgets. The notification between them ends the
+/// handshake, without which some servers do not answer the last one.
+const REQUESTS_WITHOUT_TOKEN: [&str; 3] = [
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cx","version":"1"}}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}"#,
 ];
 
@@ -59,6 +61,8 @@ struct Seen {
     named: Vec<String>,
     /// The endpoints of the authorization server that was checked. Nothing is posted to other URLs.
     endpoints: Vec<Url>,
+    /// Whether the server has listed its tools without a token.
+    is_open: bool,
 }
 
 /// The authorization servers of a resource, in the field of RFC 9728 and in that of a draft.
@@ -118,14 +122,24 @@ impl OAuthHttp {
     pub(crate) async fn challenge(&self) -> Option<String> {
         let mut session = None;
         for body in REQUESTS_WITHOUT_TOKEN {
-            let refusing = timeout(CHALLENGE_TIME, self.post_without_token(body, session.take()));
+            let refusing = timeout(CHALLENGE_TIME, self.post_without_token(body, session.clone()));
             let response = refusing.await.ok()?.ok()?;
             if response.status() == StatusCode::UNAUTHORIZED {
                 return self.parts(response.headers());
             }
-            session = response.headers().get("mcp-session-id").cloned();
+            let given = response.headers().get("mcp-session-id").cloned();
+            session = session.or(given);
+            if body == REQUESTS_WITHOUT_TOKEN[2] && response.status() == StatusCode::OK {
+                let is_open = timeout(CHALLENGE_TIME, lists_tools(response)).await.unwrap_or(false);
+                self.seen.lock().is_open = is_open;
+            }
         }
         None
+    }
+
+    /// Whether the server has listed its tools without a token, when it was asked for its challenge.
+    pub(crate) fn is_open(&self) -> bool {
+        self.seen.lock().is_open
     }
 
     /// Sends a request to the server itself. Its answer's body, which may be a stream, is not read.
@@ -239,6 +253,24 @@ impl OAuthHttp {
             seen.document = Some(Document { location: asked_first, endpoints });
         }
     }
+}
+
+/// Whether the answer to the last request without a token is a list of tools. Reads the beginning of its
+/// body: JSON, or a stream of events whose first message is the answer.
+async fn lists_tools(mut response: reqwest::Response) -> bool {
+    let mut start = Vec::new();
+    while let Ok(Some(piece)) = response.chunk().await {
+        start.extend_from_slice(&piece[..piece.len().min(MAX_BODY - start.len())]);
+        let text = String::from_utf8_lossy(&start);
+        // Not parsed: a list may be longer than what is read.
+        if text.contains("\"tools\"") && text.contains("\"result\"") {
+            return true;
+        }
+        if start.len() >= MAX_BODY || text.contains("\"error\"") {
+            return false;
+        }
+    }
+    false
 }
 
 /// Whether a text is a list of scopes (RFC 6749, section 3.3).

@@ -40,6 +40,10 @@ pub enum AuthError {
     /// The server is a stdio server, which has no sign-in.
     #[error("server `{0}` is a process; only servers with a `url` can be signed in to")]
     NotHttp(String),
+    /// The server answers requests without a token and names no authorization server, so there is nothing
+    /// to sign in to.
+    #[error("server `{0}` needs no sign-in: it answers without a token and names no authorization server")]
+    NotNeeded(String),
     /// The server or its authorization server refused, or cannot be reached.
     #[error("signing in to server `{server}` failed: {problem}")]
     Failed {
@@ -315,6 +319,7 @@ fn failure(server: &McpServer, error: &SignInError) -> AuthError {
         SignInError::Protocol(RmcpError::CredentialStoreError(problem)) => {
             AuthError::Storage { server, problem: problem.clone() }
         }
+        SignInError::NotNeeded => AuthError::NotNeeded(server),
         error => AuthError::Failed { server, problem: described(error) },
     }
 }

@@ -31,6 +31,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 mod discovery;
 mod hostile;
+mod useless;
 
 /// The state and the behaviour of the authorization server.
 #[derive(Default)]
@@ -55,6 +56,8 @@ struct Issuer {
     renewal_time: Mutex<Option<Duration>>,
     /// The grants of its tokens, in the order in which they were issued.
     grants: Mutex<Vec<String>>,
+    /// Fields of its answers with tokens that are other ones; `null` for none.
+    token_fields: Mutex<serde_json::Map<String, Value>>,
     /// The target to which its token endpoint redirects.
     token_redirect: Mutex<Option<String>>,
 }
@@ -110,13 +113,17 @@ impl Issuer {
         self.grants.lock().push(grant.to_owned());
         self.number.fetch_add(1, Ordering::SeqCst);
         let lifetime = self.lifetime.load(Ordering::Relaxed);
-        answer(
-            StatusCode::OK,
-            json!({
-                "access_token": self.current(), "token_type": "Bearer", "expires_in": lifetime,
-                "refresh_token": format!("refresh-{}", self.current()),
-            }),
-        )
+        let mut tokens = json!({
+            "access_token": self.current(), "token_type": "Bearer", "expires_in": lifetime,
+            "refresh_token": format!("refresh-{}", self.current()),
+        });
+        for (name, value) in self.token_fields.lock().clone() {
+            tokens[name.as_str()] = value;
+        }
+        if let Value::Object(tokens) = &mut tokens {
+            tokens.retain(|_, value| !value.is_null());
+        }
+        answer(StatusCode::OK, tokens)
     }
 }
 

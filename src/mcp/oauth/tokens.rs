@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::failure::preview;
 use super::issuer::Binding;
 use crate::storage::files::Store;
 use crate::storage::private::{self, PrivateDirectory};
@@ -86,6 +87,28 @@ pub(crate) fn secret(stored: &StoredSignIn) -> Option<Secret> {
     });
     let can_renew = matches!(&response["refresh_token"], Value::String(token) if !token.is_empty());
     Some(Secret { access_token, remaining, can_renew })
+}
+
+/// Why no request can ever be made with these tokens, if so. An authorization server that issues such tokens
+/// is wrong, and a sign-in that keeps them seems to have succeeded.
+fn unusable(credentials: &StoredCredentials) -> Option<String> {
+    let response = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
+    let token = response["access_token"].as_str().unwrap_or_default();
+    let kind = response["token_type"].as_str().unwrap_or_default();
+    let problem = if token.is_empty() {
+        "no access token".to_owned()
+    } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        "an access token that cannot be sent: it has other characters than visible ASCII".to_owned()
+    } else if !kind.eq_ignore_ascii_case("bearer") {
+        format!("a token of the type `{}`, and only `Bearer` can be used", preview(kind))
+    } else if response["expires_in"].as_u64() == Some(0)
+        && response["refresh_token"].as_str().is_none_or(str::is_empty)
+    {
+        "a token that had expired when it arrived, and none to renew it".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!("the authorization server has issued {problem}"))
 }
 
 impl TokenStore {
@@ -238,6 +261,10 @@ impl CredentialStore for BoundCredentials {
         if credentials.token_response.is_none() {
             // As in `clear`: rmcp saves a client's id without tokens to remove the tokens.
             return async { Ok(()) }.boxed();
+        }
+        if let Some(problem) = unusable(&credentials) {
+            // The tokens that are stored stay.
+            return async { Err(RmcpError::TokenExchangeFailed(problem)) }.boxed();
         }
         self.tokens.save(StoredSignIn { credentials, binding: self.binding.clone() }).boxed()
     }

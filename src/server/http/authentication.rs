@@ -105,6 +105,10 @@ impl Authentication {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<Option<HeaderValue>, Refusal> {
+        if !names_one_host(uri, headers) {
+            let problem = "the request is for another host than its `Host` header says";
+            return Err(Refusal::Forbidden(problem));
+        }
         if self.is_loopback && !is_local_host(uri, headers) {
             // DNS rebinding: the browser takes this server for the attacker's own, because a name
             // of the attacker resolves to it.
@@ -147,6 +151,16 @@ fn allowed_origin(text: &str) -> Result<url::Origin, Error> {
         option: "allow_origins",
         problem: format!("expected an origin such as https://app.example.com: `{text}`"),
     })
+}
+
+/// Whether a request whose target is a whole URL, as those to proxies are, has the same host there and in
+/// its `Host` header. This server is no proxy, and one of the two would escape the check of hosts.
+fn names_one_host(uri: &Uri, headers: &HeaderMap) -> bool {
+    let Some(authority) = uri.authority() else { return true };
+    headers
+        .get_all(HOST)
+        .iter()
+        .all(|host| host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()))
 }
 
 fn is_local_host(uri: &Uri, headers: &HeaderMap) -> bool {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::Error;
 use axum::body::{Body, Bytes, HttpBody};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
+use super::socket::Wire;
 
 /// How long a request may be incomplete before its connection may be evicted. Only large bodies
 /// over slow networks take longer, and they are evicted only if all connections are in use.
@@ -36,6 +38,7 @@ struct Open {
 pub(crate) struct Connection {
     peer: PeerKey,
     state: Mutex<State>,
+    pub(crate) wire: Wire,
     /// Cancelled when the connection has to end for a new one.
     evicted: CancellationToken,
     /// Sends the permit to the new connection.
@@ -94,6 +97,7 @@ impl Connections {
     pub(crate) fn open(self: &Arc<Self>, peer: PeerKey, permit: OwnedSemaphorePermit) -> OpenConnection {
         let connection = Arc::new(Connection {
             peer,
+            wire: Wire::default(),
             state: Mutex::new(State {
                 phase: Phase::Head,
                 since: Instant::now(),
@@ -156,6 +160,7 @@ impl Connection {
 
     /// The head of a request was read.
     pub(crate) fn begin_request(&self) {
+        self.wire.begin_request();
         self.enter(Phase::Request);
     }
 
@@ -166,7 +171,13 @@ impl Connection {
 
     /// The request is complete and is handled.
     pub(crate) fn begin_answer(&self) {
+        self.wire.begin_answer();
         self.enter(Phase::Answering);
+    }
+
+    /// Whether a request that was read has no complete answer yet. A listening stream has none to wait for.
+    pub(crate) fn owes_answer(&self) -> bool {
+        self.wire.has_next() || matches!(self.state.lock().phase, Phase::Request | Phase::Answering)
     }
 
     /// The request opens a listening stream.
@@ -174,9 +185,11 @@ impl Connection {
         self.enter(Phase::Listening);
     }
 
-    /// Wraps an answer so that its end is noticed.
+    /// Wraps an answer so that its end is noticed, and, if it is a stream of events, that its client is gone.
     pub(crate) fn watch(self: Arc<Self>, response: Response) -> Response {
-        response.map(|body| Body::new(AnswerBody { body, _end: AnswerEnd(self) }))
+        let kind = response.headers().get(CONTENT_TYPE);
+        let may_probe = kind.is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM));
+        response.map(|body| Body::new(AnswerBody { body, may_probe, end: AnswerEnd(self) }))
     }
 
     fn enter(&self, phase: Phase) {
@@ -210,11 +223,16 @@ impl Drop for AnswerEnd {
     }
 }
 
-/// An answer's body, unchanged, with a guard for its end.
+/// An answer's body with a guard for its end. A stream of events gets one comment, which clients ignore, when
+/// its client has ended its own stream: a client that is gone answers with a reset.
 struct AnswerBody {
     body: Body,
-    _end: AnswerEnd,
+    may_probe: bool,
+    end: AnswerEnd,
 }
+
+const EVENT_STREAM: &[u8] = b"text/event-stream";
+const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 impl HttpBody for AnswerBody {
     type Data = Bytes;
@@ -224,7 +242,12 @@ impl HttpBody for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if frame.is_pending() && self.may_probe && self.end.0.wire.is_half_closed() {
+            self.may_probe = false;
+            return Poll::Ready(Some(Ok(Frame::data(COMMENT))));
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

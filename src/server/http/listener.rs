@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::connections::{Connections, OpenConnection, Unwritten};
 use super::sessions::Sessions;
 use super::shares::PeerKey;
+use super::socket::{MAX_HEAD_BYTES, Socket};
 use crate::server::metrics;
 use crate::server::shutdown::MAX_LAST_WRITE;
 
@@ -30,9 +31,6 @@ pub(crate) const MAX_CONNECTIONS: usize = 512;
 
 /// How long a client may take for the head of a request, and how long a connection may be idle.
 const MAX_HEAD_TIME: Duration = Duration::from_secs(10);
-
-/// Maximum bytes of a request's head.
-const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// Maximum number of headers.
 const MAX_HEADERS: usize = 100;
@@ -126,6 +124,9 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     let router = TowerToHyperService::new(router);
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         this.begin_request();
+        if request.body().is_end_stream() {
+            this.begin_answer();
+        }
         request.extensions_mut().insert(Arc::clone(this));
         router.call(request)
     });
@@ -134,7 +135,7 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
         .header_read_timeout(MAX_HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
         .max_headers(MAX_HEADERS)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Socket::new(stream, Arc::clone(this))), service);
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,

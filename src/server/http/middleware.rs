@@ -4,13 +4,15 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures::FutureExt as _;
 
 use super::connections::Connection;
 use super::cors;
-use super::responses::{handler_failed, refused, try_again};
+use super::responses::{handler_failed, plain, refused, try_again};
 use super::state::HttpState;
 
 /// Path of the health report.
@@ -19,12 +21,19 @@ pub(crate) const HEALTH: &str = "/healthz";
 /// Handles a request if it may be handled. A panic of its handler becomes an error of this request
 /// only.
 pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
-    let connection = connection_of(&request);
-    let response = answer_if_allowed(&state, request, next).await;
-    match connection {
-        Some(connection) => connection.watch(response),
-        None => response,
+    let Some(connection) = connection_of(&request) else {
+        return answer_if_allowed(&state, request, next).await;
+    };
+    let head = connection.wire.head();
+    let mut response = if head.is_ambiguous {
+        plain(StatusCode::BAD_REQUEST, "the request has both `Content-Length` and `Transfer-Encoding`")
+    } else {
+        answer_if_allowed(&state, request, next).await
+    };
+    if head.is_last {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    connection.watch(response)
 }
 
 /// The connection of a request.

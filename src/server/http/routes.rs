@@ -102,7 +102,7 @@ async fn answer_post(state: &HttpState, request: Request) -> Response {
             }
             match message {
                 Cow::Owned(message) => Some(Bytes::from(message)),
-                Cow::Borrowed(_) => None,
+                Cow::Borrowed(message) => incoming::in_place_of_answer(message).map(Bytes::from),
             }
         }
         Err(problem) => return not_read(&bytes, ErrorCode::INVALID_REQUEST, &problem.to_string()),

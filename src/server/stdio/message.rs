@@ -1,29 +1,14 @@
 //! The form of JSON-RPC messages: what is read of a line before rmcp's types are made of it, and how
 //! answers are written.
 
-use std::borrow::Cow;
-
 use rmcp::model::ErrorData;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::server::incoming::Envelope;
+
 /// Maximum bytes of JSON of an id that is echoed.
 const MAX_ID: usize = 256;
-
-/// The top level of an incoming message. Its parts are parsed when their type is known.
-#[derive(Deserialize)]
-pub(crate) struct Envelope<'a> {
-    #[serde(borrow)]
-    pub(crate) id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) method: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    pub(crate) params: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) error: Option<&'a RawValue>,
-}
 
 /// A request or notification in the form that rmcp's types parse.
 #[derive(Serialize)]
@@ -68,7 +53,7 @@ pub(crate) fn order(line: &[u8]) -> Order {
     };
     match (&envelope.method, envelope.id) {
         (Some(_), None) => Order::AtOnce,
-        (None, _) if envelope.result.is_some() || envelope.error.is_some() => Order::AtOnce,
+        _ if envelope.is_answer() => Order::AtOnce,
         (_, id) => Order::InTurn { id: id.filter(|id| is_id(id)).map(|id| id.get().into()) },
     }
 }

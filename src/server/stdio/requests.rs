@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::backpressure::{InFlight, LookAhead, MAX_UNREAD_BYTES, Slot};
-use super::message::{Answer, Cancelled, Envelope, is_id, read_call};
+use super::message::{Answer, Cancelled, is_id, read_call};
 use crate::lines::{IdScan, LineQueue};
-use crate::server::incoming::{DetachedInput, detach};
+use crate::server::incoming::{self, DetachedInput, Envelope, detach};
 
 /// The requests of one client. Lives as long as its connection.
 pub(crate) struct Requests {
@@ -123,10 +123,11 @@ impl Requests {
                 self.read_request(method, id, envelope.params, incoming.input, bytes);
             }
             (Some(method), None) => self.read_notification(method, envelope.params, look_ahead),
-            (None, _) if envelope.result.is_some() || envelope.error.is_some() => {
+            (None, id) if envelope.is_answer() => {
                 // An answer to a request of this server. rmcp ignores one that nothing waits for.
-                if let Ok(message) = serde_json::from_slice(line) {
-                    self.ready.push_back(message);
+                match incoming::answer(line) {
+                    Some(message) => self.ready.push_back(message),
+                    None => self.fail_question(id, "the answer cannot be read"),
                 }
             }
             (None, id) => {
@@ -144,21 +145,20 @@ impl Requests {
     fn refuse_large(&mut self, line: &[u8], problem: &str) {
         match serde_json::from_slice::<Envelope<'_>>(line) {
             Ok(Envelope { method: Some(_), id: None, .. }) => {}
-            Ok(Envelope { method: None, id: Some(id), result, error, .. })
-                if result.is_some() || error.is_some() =>
-            {
-                // An answer to a request of this server is not answered, but the task that waits
-                // for it gets an error.
-                if let Some(Ok(id)) = Some(id).filter(|id| is_id(id)).map(|id| serde_json::from_str(id.get()))
-                {
-                    let error = ErrorData::new(ErrorCode::INVALID_REQUEST, problem.to_owned(), None);
-                    self.ready.push_back(JsonRpcMessage::error(error, Some(id)));
-                }
-            }
+            Ok(envelope) if envelope.is_answer() => self.fail_question(envelope.id, problem),
             _ => {
                 let id = IdScan::of_line(line).and_then(|id| id.to_json());
                 self.refuse(id.as_deref(), ErrorCode::INVALID_REQUEST, problem);
             }
+        }
+    }
+
+    /// Handles an answer to a request of this server that is not parsed. It is not answered, but the task
+    /// that waits for it gets an error.
+    fn fail_question(&mut self, id: Option<&RawValue>, problem: &str) {
+        if let Some(Ok(id)) = id.filter(|id| is_id(id)).map(|id| serde_json::from_str(id.get())) {
+            let error = ErrorData::new(ErrorCode::INVALID_REQUEST, problem.to_owned(), None);
+            self.ready.push_back(JsonRpcMessage::error(error, Some(id)));
         }
     }
 

@@ -11,7 +11,7 @@ fn list(name: &str, ttl: Option<Duration>) -> ToolList {
         output_schema: Some(Schema::from(json!({ "type": "object" }))),
         annotations: Some(json!({ "readOnlyHint": true })),
     };
-    ToolList { tools: vec![tool], ttl }
+    ToolList { tools: vec![tool], ttl, problem: None }
 }
 
 fn cache() -> (tempfile::TempDir, ListCache) {

@@ -101,10 +101,12 @@ impl IndexedList {
             }
             None => {
                 let names = self.names.iter().map(AsRef::as_ref);
+                let problem = self.list.problem.as_ref().map(|problem| format!("; {problem}"));
                 format!(
-                    "no tool `{}` on server `{server}`{}",
+                    "no tool `{}` on server `{server}`{}{}",
                     preview_name(tool),
-                    suggestion(tool, "tools", names)
+                    suggestion(tool, "tools", names),
+                    problem.unwrap_or_default()
                 )
             }
         };

@@ -42,8 +42,14 @@ impl Catalog {
         let position = tools.position(&server.name, tool)?;
         let resolved = ResolvedTool::new(server, &tools, position);
         if !server.is_usable(&tools, position) {
+            let is_damaged = self.damaged_pins().iter().any(|pins| pins.server == *server.name);
+            let problem = if is_damaged {
+                "the pinned definitions of its server were damaged, so that none is known for"
+            } else {
+                "the definition differs from the pinned one of"
+            };
             let message = format!(
-                "the definition of `{}.{}` differs from the pinned one; look at the difference with \
+                "{problem} `{}.{}`; look at the difference with \
                  `cx tools changed` and accept it with `cx tools accept {}.{}`",
                 server.name, resolved.tool, server.name, resolved.tool
             );

@@ -19,8 +19,14 @@ use crate::tools::error::{ToolError, ToolErrorCode};
 /// slower server is left out with a warning until it has answered.
 pub(crate) const DISCOVERY_TIME: Duration = Duration::from_secs(2);
 
-/// Time limit of a refresh, including one in the background.
-pub(crate) const REFRESH_TIME: Duration = Duration::from_secs(60);
+/// For how long searches do not wait at all for a server whose last refresh failed after more than
+/// [`DISCOVERY_TIME`]. The refresh that such a search starts goes on in the background, so that a server
+/// that is well again is found by the next search.
+const HUNG_TIME: Duration = Duration::from_secs(60);
+
+/// Time limit of a refresh, including one in the background. Longer than a start of a server that
+/// downloads first.
+pub(crate) const REFRESH_TIME: Duration = Duration::from_secs(80);
 
 /// Maximum number of refreshes within the period below, for a server that sends list-changed
 /// notifications continuously.
@@ -45,8 +51,15 @@ struct ServerState {
     refresh: Option<Refresh>,
     /// Start times of the most recent refreshes.
     refreshes: VecDeque<Instant>,
-    /// The error of the last refresh, while the list from before it is used.
-    failure: Option<ToolError>,
+    /// Why the last refresh failed.
+    failure: Option<RefreshFailure>,
+}
+
+struct RefreshFailure {
+    error: ToolError,
+    at: Instant,
+    /// How long the refresh took.
+    took: Duration,
 }
 
 /// The known tools, and where the list came from.
@@ -133,18 +146,31 @@ impl CatalogServer {
     pub(crate) async fn discovered(self: &Arc<Self>, deadline: Instant) -> Discovery {
         // A search does not wait again for a server that has already exceeded the time.
         let pending = self.state.lock().refresh.clone().filter(|refresh| refresh.result.peek().is_none());
-        let began = pending.map_or_else(Instant::now, |refresh| refresh.began);
-        let until = deadline.min(began + DISCOVERY_TIME);
+        let now = Instant::now();
+        let hung = self.hung(now);
+        let began = pending.map_or(now, |refresh| refresh.began);
+        let until = if hung.is_some() { now } else { deadline.min(began + DISCOVERY_TIME) };
         match self.tools(until).await {
             Ok(tools) => {
-                let stale = self.state.lock().failure.clone().map(|error| ToolError {
-                    message: format!("they may be out of date: {}", error.message),
-                    ..error
-                });
-                Discovery { tools: Some(tools), failure: stale }
+                let failure = self.state.lock().failure.as_ref().map(|failure| failure.error.clone());
+                Discovery { tools: Some(tools), failure }
             }
-            Err(error) => Discovery { tools: None, failure: Some(error) },
+            // What the server did when it was waited for says more than that it was not waited for.
+            Err(error) => Discovery { tools: None, failure: hung.or(Some(error)) },
         }
+    }
+
+    /// The error of the last refresh, if it took long and was a moment ago.
+    fn hung(&self, now: Instant) -> Option<ToolError> {
+        let state = self.state.lock();
+        let failure = state.failure.as_ref()?;
+        let is_recent = now.duration_since(failure.at) < HUNG_TIME;
+        (is_recent && failure.took > DISCOVERY_TIME).then(|| failure.error.clone())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn hung_recently(&self) -> bool {
+        self.hung(Instant::now()).is_some()
     }
 
     /// The known list. The first call looks it up on disk.
@@ -253,12 +279,14 @@ impl CatalogServer {
         // The generation is read before the request, so that a change during the request causes
         // another refresh.
         let generation = self.dispatcher.generation(&self.name);
-        let asked = SystemTime::now();
+        let (began, asked) = (Instant::now(), SystemTime::now());
         let result = self.dispatcher.tools(&self.name, Instant::now() + REFRESH_TIME).await;
         let list = match result {
             Ok(list) => list,
             Err(error) => {
-                self.state.lock().failure = Some(error.clone());
+                let at = Instant::now();
+                let failure = RefreshFailure { error: error.clone(), at, took: at - began };
+                self.state.lock().failure = Some(failure);
                 return Err(error);
             }
         };

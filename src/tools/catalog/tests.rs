@@ -92,6 +92,8 @@ struct Fake {
     generation: AtomicU64,
     asked: AtomicUsize,
     hangs: AtomicBool,
+    /// How long it takes until it fails.
+    fails_after: Option<Duration>,
 }
 
 impl Fake {
@@ -109,7 +111,8 @@ impl Fake {
             output_schema: None,
             annotations: None,
         };
-        *self.list.lock() = Some(Arc::new(ToolList { tools: names.iter().map(tool).collect(), ttl }));
+        *self.list.lock() =
+            Some(Arc::new(ToolList { tools: names.iter().map(tool).collect(), ttl, problem: None }));
     }
 
     fn fail(&self) {
@@ -140,6 +143,9 @@ impl ToolDispatcher for Fake {
             return futures::future::pending().boxed();
         }
         let error = || ToolError::new(ToolErrorCode::UpstreamUnavailable, "it is down");
+        if let Some(time) = self.fails_after {
+            return tokio::time::sleep(time).map(move |()| Err(error())).boxed();
+        }
         futures::future::ready(self.list.lock().clone().ok_or_else(error)).boxed()
     }
 
@@ -236,7 +242,9 @@ async fn a_server_that_fails_leaves_the_list_from_before_and_a_warning() {
     assert_eq!(names(&catalog).await, ["one"]);
     let (tools, failures) = everything(&catalog, soon()).await;
     assert_eq!((tools.len(), failures.len()), (1, 1));
-    assert!(failures[0].message.contains("out of date: it is down"), "{}", failures[0]);
+    assert!(failures[0].is_stale && failures[0].error.message.contains("it is down"), "{failures:?}");
+    let line = describe_failures(&failures).unwrap();
+    assert!(line.contains("may be out of date") && line.contains("it is down"), "{line}");
     // Without a cached list the failure is returned.
     let unknown = Fake::offering(&[]);
     unknown.fail();
@@ -337,12 +345,21 @@ async fn di_166_what_was_accepted_and_cannot_be_read_accepts_nothing() {
             std::fs::write(path, "{").unwrap();
         }
     }
-    let error = disk.strict_process(&fake).resolve("s", "send", soon()).await.err().unwrap();
+    let strict = disk.strict_process(&fake);
+    let error = strict.resolve("s", "send", soon()).await.err().unwrap();
     assert_eq!(error.code, ToolErrorCode::ToolDenied);
-    assert!(error.message.contains("damaged"), "{error}");
-    // Without strict mode it is only a warning, and nothing is overwritten.
+    assert!(error.message.contains("damaged") && error.message.contains("cx tools accept"), "{error}");
+    // Without strict mode it is only a warning, and the tool is a difference until it is accepted.
     assert_eq!(names(&disk.process(&fake)).await, ["send"]);
-    assert!(disk.pins().changes().is_err());
+    for catalog in [disk.strict_process(&fake), disk.process(&fake)] {
+        let changes = catalog.changes().unwrap();
+        assert!(changes.len() == 1 && changes[0].pinned.is_none(), "{changes:?}");
+        let [damaged] = &catalog.damaged_pins()[..] else { panic!("not damaged") };
+        assert_eq!((&*damaged.server, std::fs::read(&damaged.file).unwrap()), ("s", b"{".to_vec()));
+    }
+    assert_eq!(strict.accept("s", Some("send")).unwrap(), 1);
+    assert!(strict.damaged_pins().is_empty());
+    assert!(disk.strict_process(&fake).resolve("s", "send", soon()).await.is_ok());
 }
 
 /// THREATS 168.
@@ -363,11 +380,56 @@ async fn di_168_a_search_waits_once_and_not_long_for_a_server_that_hangs() {
         let (tools, failures) = everything(&catalog, far).await;
         assert!(began.elapsed() < longest, "{:?}", began.elapsed());
         assert_eq!((tools.len(), failures.len()), (1, 1));
-        assert_eq!(failures[0].server.as_deref(), Some("s"));
-        assert!(failures[0].message.contains("has not listed its tools yet"), "{}", failures[0]);
+        assert_eq!(&*failures[0].server, "s");
+        assert!(failures[0].error.message.contains("has not listed its tools yet"), "{failures:?}");
     }
 }
 
-async fn everything(catalog: &Catalog, deadline: Instant) -> (Vec<ResolvedTool>, Vec<ToolError>) {
+/// THREATS 393.
+#[tokio::test]
+async fn v_393_a_search_does_not_wait_for_a_server_that_hung_a_moment_ago() {
+    let time = DISCOVERY_TIME + Duration::from_millis(200);
+    let hung = Arc::new(Fake { fails_after: Some(time), ..Fake::default() });
+    let options = CatalogOptions { runtime: Some(Handle::current()), ..CatalogOptions::default() };
+    let catalog = Catalog::new(&[Arc::clone(&hung) as Arc<dyn ToolDispatcher>], &options);
+    let far = Instant::now() + Duration::from_secs(30);
+    assert_eq!(everything(&catalog, far).await.1.len(), 1);
+    eventually("it has failed", async || catalog.servers[0].hung_recently()).await;
+    for _ in 0..3 {
+        let began = Instant::now();
+        let (_, failures) = everything(&catalog, far).await;
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        assert!(failures[0].error.message.contains("it is down"), "{failures:?}");
+    }
+    assert_eq!(hung.asked(), 2, "it is asked again in the background, once");
+}
+
+#[test]
+fn v_393_forty_servers_that_are_down_are_one_line() {
+    let failure = |number: usize| ListFailure {
+        server: format!("server-{number}\n{}", "x".repeat(100)).into(),
+        error: ToolError::new(
+            ToolErrorCode::UpstreamUnavailable,
+            format!(
+                "server `{number}` ended\u{202e} with exit status 1; the end of its stderr:\n{}",
+                "e".repeat(2_000)
+            ),
+        ),
+        is_stale: number % 2 == 1,
+    };
+    let failures: Vec<_> = (0..40).map(failure).collect();
+    let line = describe_failures(&failures).unwrap();
+    assert!(line.len() < 2_000 && !line.contains(['\n', '\u{202e}']), "{} bytes: {line}", line.len());
+    for part in
+        ["the tools of 20 servers are missing", "the tools of 20 servers may be out of date", "and 10 more"]
+    {
+        assert!(line.contains(part), "{line}");
+    }
+    let line = describe_failures(&failures[..1]).unwrap();
+    assert!(line.contains("are missing: UPSTREAM_UNAVAILABLE: server `0` ended"), "{line}");
+    assert_eq!(describe_failures(&[]), None);
+}
+
+async fn everything(catalog: &Catalog, deadline: Instant) -> (Vec<ResolvedTool>, Vec<ListFailure>) {
     catalog.search("", usize::MAX, |_| true, |_, _| true, deadline).await
 }

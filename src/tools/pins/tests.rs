@@ -13,7 +13,7 @@ fn tool(name: &str, description: &str, schema: Value) -> ToolDefinition {
 }
 
 fn list(tools: &[ToolDefinition]) -> ToolList {
-    ToolList { tools: tools.to_vec(), ttl: None }
+    ToolList::new(tools.to_vec())
 }
 
 fn pins() -> (tempfile::TempDir, Pins) {

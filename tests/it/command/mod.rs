@@ -14,3 +14,5 @@ mod setup;
 mod small_machines;
 /// What the command does at a terminal.
 mod terminal;
+/// What is known of servers and tools, also of those that are not well.
+mod tools;

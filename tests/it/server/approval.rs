@@ -88,6 +88,23 @@ fn whatever_is_not_a_clear_yes_is_a_no() {
     }
 }
 
+/// THREATS 394. What waits for an answer does not wait for another one.
+#[test]
+fn v_394_an_answer_that_cannot_be_read_is_none() {
+    let yes = json!({ "action": "accept", "content": { "approve": true } });
+    for answer in [
+        json!({ "result": null }),
+        json!({ "error": null }),
+        json!({ "result": 7 }),
+        json!({ "result": { "action": "perhaps" } }),
+        json!({ "result": yes, "error": { "code": 1, "message": "both" } }),
+    ] {
+        let error = outcome(answer.clone())["error"].clone();
+        assert_eq!(error["toolCode"], "TOOL_DENIED", "{answer}: {error:#}");
+        assert!(error["message"].as_str().unwrap().contains("nobody can be asked"), "{answer}: {error:#}");
+    }
+}
+
 #[test]
 fn a_client_that_cannot_ask_is_told_what_to_do() {
     let refused = |structured: &Value| {

@@ -261,6 +261,25 @@ fn a_person_is_asked_in_the_stream_of_the_call() {
     assert_eq!(server.notes("notes").matches("executed echo").count(), 1);
 }
 
+/// THREATS 394.
+#[test]
+fn v_394_an_answer_that_cannot_be_read_is_none_over_http() {
+    let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
+    let session = server.session_with(&json!({ "elicitation": {} }));
+    for answer in [json!({ "result": null }), json!({ "result": {}, "error": {} }), json!({ "error": null })]
+    {
+        let mut reply = session.begin_run(1, "return await tools.notes.echo({ text: 'a' })");
+        let question = reply.next().unwrap();
+        let mut message = json!({ "jsonrpc": "2.0", "id": question["id"] });
+        for (name, value) in answer.as_object().unwrap() {
+            message[name] = value.clone();
+        }
+        assert_eq!(session.post(&message).status, 202, "{answer}");
+        let error = reply.result()["structuredContent"]["error"].clone();
+        assert!(error["message"].as_str().unwrap().contains("nobody can be asked"), "{answer}: {error}");
+    }
+}
+
 /// Without a session the question is a result, and the answer comes with the next request.
 #[test]
 fn a_person_is_asked_by_a_result() {

@@ -647,3 +647,119 @@ fn no_secret_is_logged() {
     assert!(log.contains("rmcp::service"), "requests are logged: {log}");
     assert!(!log.contains(&TOKEN[4..]), "the token is in the log");
 }
+
+/// A run as it is sent by a client without a session, with these headers more.
+fn stateless_run(source: &str, more: &str, body_of: impl Fn(&str) -> String) -> String {
+    let mut params = json!({ "name": "executeTypescript", "arguments": { "code": source } });
+    params["_meta"] = crate::support::serve::meta(json!({}));
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let headers: String = JSON.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{headers}Mcp-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: executeTypescript\r\n{more}\r\n{}",
+        body_of(&message)
+    )
+    .replace("LENGTH", &message.len().to_string())
+}
+
+/// THREATS 390. The end of what a client has to say is not the end of the client.
+#[test]
+fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
+    let server = Server::plain();
+    let length = "Content-Length: LENGTH\r\n";
+    for (source, value) in [
+        ("return 6 * 7", "\"value\":42"),
+        ("await new Promise((done) => setTimeout(done, 500)); return 6 * 7", "\"value\":42"),
+        // Longer than it takes until the server asks whether the client is there, which changes no answer.
+        ("await new Promise((done) => setTimeout(done, 6_000)); return 6 * 7", "\"value\":42"),
+        ("for (let i = 0; i < 9; i++) console.log('x'.repeat(20_000)); return 6 * 7", "\"value\":42"),
+    ] {
+        let mut stream = server.connect();
+        stream.write_all(stateless_run(source, length, str::to_owned).as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let is_short = !source.contains("6_000");
+        assert_eq!(answer.starts_with("HTTP/1.1 200"), is_short, "{source}: {answer}");
+        assert!(answer.contains("HTTP/1.1 200") && answer.contains(value), "{source}: {answer}");
+    }
+    let mut stream = server.connect();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("\"healthy\":true"), "{answer}");
+    // In a session the answer is a stream of events.
+    let session = server.session();
+    let source = "console.log(1); await new Promise((done) => setTimeout(done, 4_000)); return 6 * 7";
+    let params = json!({ "name": "executeTypescript", "arguments": { "code": source } });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let mut stream = server.connect();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\n\
+         Content-Type: application/json\r\nMcp-Session-Id: {}\r\nContent-Length: {}\r\n\r\n{message}",
+        session.id(),
+        message.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"value\":42"), "{answer}");
+    // A body that is cut off is not a request.
+    let mut stream = server.connect();
+    stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    let _reset = stream.read_to_string(&mut answer);
+    assert!(!answer.contains("200 OK"), "{answer}");
+    is_well(&server);
+}
+
+/// THREATS 391. Of a request with two lengths a proxy may read another body than this server.
+#[test]
+fn v_391_requests_of_two_lengths_are_refused() {
+    let server = Server::plain();
+    let chunked = |message: &str| format!("{:x}\r\n{message}\r\n0\r\n\r\n", message.len());
+    for (more, is_refused) in [
+        ("Content-Length: LENGTH\r\nTransfer-Encoding: chunked\r\n", true),
+        ("Transfer-Encoding: chunked\r\nContent-Length: LENGTH\r\n", true),
+        ("transfer-encoding: chunked\r\nX: y\r\ncontent-length: 0\r\n", true),
+        ("Transfer-Encoding: chunked\r\n", false),
+    ] {
+        // What follows on the connection is not read as another request.
+        let request = stateless_run("return 6 * 7", more, chunked);
+        let smuggled = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        for before in ["", smuggled] {
+            let mut stream = server.connect();
+            stream.write_all(format!("{before}{request}{smuggled}").as_bytes()).unwrap();
+            let mut answer = String::new();
+            let _reset = stream.read_to_string(&mut answer);
+            let bad = usize::from(is_refused);
+            assert_eq!(answer.matches("HTTP/1.1 400").count(), bad, "{more}: {answer}");
+            let well = 1 - bad + usize::from(!before.is_empty());
+            assert_eq!(answer.matches("HTTP/1.1 200").count(), well, "{more}: {answer}");
+            assert_eq!(answer.contains("\"value\":42"), !is_refused, "{more}: {answer}");
+        }
+    }
+    is_well(&server);
+}
+
+/// THREATS 392.
+#[test]
+fn v_392_requests_for_other_hosts_are_refused() {
+    let start = || Start::new().variable("CX_HTTP_TOKEN", TOKEN);
+    for server in [Server::plain(), Server::start_at("0.0.0.0:0", start())] {
+        for (target, host, status) in [
+            ("http://other.example/healthz", "localhost", 403),
+            ("http://other.example/healthz", "127.0.0.1", 403),
+            ("http://localhost/healthz", "other.example", 403),
+            ("http://localhost/healthz", "localhost", 200),
+            ("/healthz", "localhost", 200),
+        ] {
+            let mut stream = server.connect();
+            write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+            assert_eq!(crate::support::serve_http::Reply::read(stream).status, status, "{target}: {host}");
+        }
+    }
+}

@@ -761,3 +761,25 @@ fn nothing_is_left_between_runs() {
     assert_eq!(result["structuredContent"]["value"], false);
     client.end();
 }
+
+/// THREATS 383. The bound holds for runs that wait to become tasks at the same time, and a slot is free again
+/// when its task has ended.
+#[test]
+fn v_383_no_more_than_64_runs_of_a_client_are_tasks() {
+    let mut client = Start::new().arguments(&["--max-runs", "100"]).spawn();
+    let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let meta = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));
+    let run = |milliseconds: u32| {
+        let code = format!("await new Promise((done) => setTimeout(done, {milliseconds})); return 1");
+        json!({ "name": "executeTypescript", "arguments": { "code": code }, "_meta": meta })
+    };
+    let calls: Vec<Value> = (0..70).map(|_| client.begin("tools/call", run(12_000))).collect();
+    let answers: Vec<Value> = calls.iter().map(|id| client.answer(id)["result"].clone()).collect();
+    let tasks: Vec<&Value> = answers.iter().filter(|answer| answer["resultType"] == "task").collect();
+    assert_eq!(tasks.len(), 64);
+    let whole = answers.iter().filter(|answer| answer["structuredContent"]["value"] == 1).count();
+    assert_eq!(whole, 6);
+    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+    assert_eq!(client.request("tools/call", run(4_000))["result"]["resultType"], "task");
+    client.end();
+}

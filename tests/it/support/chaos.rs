@@ -102,7 +102,7 @@ impl Stage {
             faulty.call_timeout = CALL_TIME;
         }
         if faulty.connect_timeout == McpServer::DEFAULT_CONNECT_TIMEOUT {
-            faulty.connect_timeout = CONNECT_TIME;
+            faulty = faulty.connect_timeout(CONNECT_TIME);
         }
         let well = stdio("well", &["well"], &directory.path().join("well"));
         let executor = builder.mcp_server(faulty).mcp_server(well).build().unwrap();

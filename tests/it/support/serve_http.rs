@@ -283,6 +283,10 @@ pub(crate) struct Session<'a> {
 }
 
 impl Session<'_> {
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     pub(crate) fn post(&self, message: &Value) -> Reply {
         self.server.post(&[("Mcp-Session-Id", &self.id), ("Mcp-Protocol-Version", "2025-11-25")], message)
     }

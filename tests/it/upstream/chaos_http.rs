@@ -155,6 +155,27 @@ async fn up_221_a_session_that_is_gone_is_begun_again() {
     stage.close().await;
 }
 
+/// THREATS 382. Each call of a session that has ended is told the same, and what is true of it.
+#[tokio::test]
+async fn v_382_calls_of_an_ended_session_are_told_the_truth() {
+    for _ in 0..5 {
+        let stage = Stage::http(&["http", "404-session"]);
+        let source = "const call = () => call_tool('faulty', 'target', {});
+            await tools.faulty.echo({});
+            const all = await Promise.all(Array.from({ length: 30 }, call));
+            return all.map((answer) => answer.ok ? 'well' : answer.error.message)";
+        let answers = stage.value(source).await;
+        let answers: Vec<&str> =
+            answers.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
+        let told = "server `faulty` has ended the session; the call did not run";
+        assert!(answers.iter().all(|answer| ["well", told].contains(answer)), "{answers:?}");
+        assert!(answers.contains(&told), "{answers:?}");
+        let executed = answers.iter().filter(|answer| **answer == "well").count();
+        assert_eq!(stage.noted("executed target"), executed, "{answers:?}");
+        stage.close().await;
+    }
+}
+
 #[tokio::test]
 async fn up_221_no_credentials_for_another_origin() {
     for mode in ["redirect-301", "redirect-302", "redirect-307"] {

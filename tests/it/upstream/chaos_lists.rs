@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use cx::McpServer;
+
 use crate::support::chaos::{Stage, builder, measured, stdio};
 use crate::support::stopwatch::{LATE, Stopwatch};
 
@@ -432,4 +434,28 @@ async fn up_208_a_list_that_never_comes() {
         .await;
     assert_eq!(stage.noted("executed"), 0);
     stage.close().await;
+}
+
+/// THREATS 393. What is wrong with forty servers takes one line of the script's output, and the tools of the
+/// others are found.
+#[tokio::test]
+async fn v_393_a_search_among_forty_dead_servers_adds_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut builder = builder().mcp_server(stdio("well", &["well"], &directory.path().join("notes")));
+    for number in 0..40 {
+        let script = "for i in 1 2 3 4 5 6 7 8 9; do echo Traceback: no such database >&2; done; exit 1";
+        builder = builder.mcp_server(McpServer::stdio(format!("dead-{number}"), "sh").args(["-c", script]));
+    }
+    let executor = builder.build().unwrap();
+    let source = "return (await searchTools('echo arguments')).map((tool) => tool.name)";
+    let result = executor.run_ts(source).await.unwrap();
+    let names = result.value().unwrap().to_string();
+    assert!(names.contains("mcp__well__echo"), "{names}");
+    let output: Vec<String> = result.logs.iter().map(|entry| format!("{entry:?}")).collect();
+    assert_eq!(output.len(), 1, "{output:?}");
+    for part in ["the tools of 40 servers are missing", "`dead-0`", "and 30 more", "exit status 1"] {
+        assert!(output[0].contains(part), "{output:?}");
+    }
+    assert!(output[0].len() < 1_000 && !output[0].contains("\\n"), "{output:?}");
+    executor.close().await;
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cx::McpServer;
 
 use crate::support::chaos::{CONNECT_TIME, Stage, builder, program, stdio};
-use crate::support::stopwatch::LATE;
+use crate::support::stopwatch::{LATE, Stopwatch};
 
 #[tokio::test]
 async fn up_206_a_command_that_is_not_there() {
@@ -156,4 +156,52 @@ fn the_server_refuses_modes_that_it_does_not_have() {
     let output = std::process::Command::new(program()).args(["stdio", "no-such-mode"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("unknown mode `no-such-mode`"));
+}
+
+/// A server that a shell starts after it has done something for five seconds, as `npx` does, or nothing.
+fn started_late(doing: &str, directory: &std::path::Path) -> McpServer {
+    let notes = directory.join("notes");
+    let script = format!(
+        "{doing}; exec {} stdio well --notes {}",
+        program().to_str().unwrap(),
+        notes.to_str().unwrap()
+    );
+    McpServer::stdio("faulty", "sh").args(["-c", &script])
+}
+
+/// THREATS 381. The time for connecting is longer for a process that is at work, and only for that one.
+#[tokio::test]
+async fn v_381_a_server_that_downloads_first_has_more_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let works = |doing: &str| format!("for i in 1 2 3 4 5 6 7 8 9 10; do {doing}; sleep 0.5; done");
+    let call = async |server: McpServer| {
+        let executor = builder().mcp_server(server).build().unwrap();
+        let result = executor.run_ts("return await call_tool('faulty', 'count', {})").await.unwrap();
+        executor.close().await;
+        result.value().unwrap().clone()
+    };
+    let patient = |doing: &str| {
+        let mut server = started_late(doing, directory.path());
+        server.connect_timeout = Duration::from_millis(2_500);
+        server
+    };
+    for doing in [
+        works("echo downloading >&2"),
+        works("head -c 100000 /dev/zero > /dev/null"),
+        // Work of a descendant, with CPU time only.
+        "timeout 5 sh -c 'while :; do :; done' > /dev/null".to_owned(),
+    ] {
+        let answer = call(patient(&doing)).await;
+        assert_eq!(answer["ok"], true, "{doing}: {answer}");
+    }
+    let answer = call(patient("sleep 20")).await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("2.5 s") && message.contains("`connectTimeoutMs`"), "{answer}");
+    // A time that was set is that time.
+    let stopwatch = Stopwatch::start();
+    let set = started_late(&works("echo downloading >&2"), directory.path());
+    let answer = call(set.connect_timeout(Duration::from_millis(1_500))).await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("within 1.5 s;") && message.contains("`connectTimeoutMs`"), "{answer}");
+    stopwatch.promise(Duration::from_millis(1_500) + LATE, "the end of a start");
 }

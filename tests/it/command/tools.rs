@@ -1,0 +1,197 @@
+//! `cx tools` beside servers that are not well.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::chaos::entry;
+
+/// A user's directories and a configuration.
+struct Place(TempDir);
+
+impl Place {
+    fn new(servers: &Value) -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        place.configure(servers);
+        place
+    }
+
+    fn configure(&self, servers: &Value) {
+        std::fs::write(self.0.path().join("mcp.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
+    }
+
+    fn cx(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        for name in ["CACHE", "CONFIG", "STATE"] {
+            command.env(format!("XDG_{name}_HOME"), self.0.path().join(name));
+        }
+        command
+            .args(arguments)
+            .args(["--mcp-config", "mcp.json"])
+            .current_dir(self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    /// What a command prints and its exit status.
+    fn prints(&self, arguments: &[&str]) -> (String, String, i32) {
+        let output = self.cx(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
+    }
+
+    /// The files of pinned definitions.
+    fn pins(&self, ending: &str) -> Vec<std::path::PathBuf> {
+        fn walk(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
+            for entry in std::fs::read_dir(directory).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    walk(&path, found);
+                } else {
+                    found.push(path);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.0.path().join("STATE"), &mut found);
+        found.retain(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name.starts_with("pins-") && name.ends_with(ending)
+        });
+        found
+    }
+}
+
+/// A server that ends at once.
+fn dead() -> Value {
+    json!({ "command": "sh", "args": ["-c", "echo Traceback: no such database >&2; exit 1"] })
+}
+
+/// THREATS 393.
+#[test]
+fn v_393_a_list_says_which_servers_failed_and_how() {
+    let place = Place::new(
+        &json!({ "dead": dead(), "gone": { "command": "no-such-program" }, "well": entry(&["well"]) }),
+    );
+    let (out, errors, status) = place.prints(&["tools", "list", "--refresh"]);
+    assert_eq!(status, 0, "{out}{errors}");
+    assert!(out.contains("dead: failed: server `dead` ended with exit status 1"), "{out}");
+    assert!(
+        out.contains("gone: failed: ") && out.contains("`PATH`") && out.contains("well: 8 tools"),
+        "{out}"
+    );
+    assert!(
+        errors.contains("Traceback: no such database") && errors.contains("UPSTREAM_UNAVAILABLE"),
+        "{errors}"
+    );
+    let (_, _, status) = place.prints(&["tools", "list", "--refresh", "--server", "dead"]);
+    assert_eq!(status, 1, "all that were asked for have failed");
+    // Known before: the list is still there, and said to be old.
+    place.configure(&json!({ "well": { "command": "no-such-program" } }));
+    let (out, _, status) = place.prints(&["tools", "list", "--refresh"]);
+    assert_eq!(status, 1, "{out}");
+    assert!(out.contains("well: failed: "), "{out}");
+    let (_, errors, status) = place.prints(&["tools", "list", "--refresh", "--json"]);
+    assert!(status == 1 && errors.contains("`well`"), "{errors}");
+    assert_eq!(place.prints(&["tools", "list"]).2, 0);
+}
+
+/// THREATS 396. The server's names are on one line each and hide nothing.
+#[test]
+fn v_396_names_of_tools_forge_no_lines() {
+    let place = Place::new(&json!({ "odd": entry(&["bad-names"]) }));
+    for arguments in [&["tools", "list", "--refresh"][..], &["tools", "search", "odd name"]] {
+        let (out, errors, _) = place.prints(arguments);
+        assert!(
+            out.contains("odd.new\\u{a}line") && out.contains("odd.line\\u{2028}separator"),
+            "{out}{errors}"
+        );
+        for line in out.lines().filter(|line| !line.starts_with("odd: ")) {
+            assert!(
+                line.starts_with("  odd.") || line.starts_with("  (the tool `` was left out"),
+                "{line}: {out}"
+            );
+        }
+    }
+    let (out, _, status) = place.prints(&["tools", "show", "odd.new\\u{a}line"]);
+    assert!(status == 0 && out.starts_with("odd.new\\u{a}line\n"), "{out}");
+}
+
+/// THREATS 397.
+#[test]
+fn v_397_what_is_left_out_of_a_list_is_said() {
+    let tool = |schema: &str| format!(r#"{{"tools":[{{"name":"only","inputSchema":{schema}}}]}}"#);
+    let deep = format!("{}{{}}{}", r#"{"properties":{"a":"#.repeat(1_000), "}}".repeat(1_000));
+    let server = |list: &str| {
+        let script = r#"while read -r line; do
+            id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+            case $line in
+            *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}' ;;
+            *tools/list*) r=$LIST ;;
+            *server/discover*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id"; continue ;;
+            *) continue ;;
+            esac
+            printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"
+        done"#;
+        json!({ "s": { "command": "sh", "args": ["-c", script], "env": { "LIST": list } } })
+    };
+    for (schema, part) in
+        [("[]", "the tool `only` was left out: its `inputSchema` is not an object"), (&*deep, "too deep")]
+    {
+        let place = Place::new(&server(&tool(schema)));
+        let (out, errors, _) = place.prints(&["tools", "list", "--refresh"]);
+        assert!(out.contains(part), "{out}{errors}");
+        let (out, errors, _) = place.prints(&["run", "-e", "return await tools.s.other({})"]);
+        assert!(errors.contains(part), "{out}{errors}");
+    }
+    let place = Place::new(&server(&tool("[]")));
+    let (out, errors, _) = place.prints(&["run", "-e", "return (await searchTools('only')).length"]);
+    assert!(out.trim() == "0" && errors.contains("was left out: its `inputSchema`"), "{out}{errors}");
+}
+
+/// THREATS 384. Damaged pins are not the first use of a server once more.
+#[test]
+fn v_384_damaged_pins_are_said_set_aside_and_repaired() {
+    let place = Place::new(&json!({ "well": entry(&["well"]) }));
+    assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
+    let (out, errors, _) = place.prints(&["tools", "changed"]);
+    assert!(out.contains("every definition is the pinned one") && errors.is_empty(), "{out}{errors}");
+    for damage in ["{", "", "\u{0}\u{0}"] {
+        let [pins] = &place.pins(".json")[..] else { panic!("{:?}", place.pins("")) };
+        std::fs::write(pins, damage).unwrap();
+        // A run says it, and goes on.
+        let (out, errors, status) = place.prints(&["run", "-e", "return await tools.well.echo({ n: 1 })"]);
+        assert!(status == 0 && out.contains("\"n\""), "{out}{errors}");
+        assert!(
+            errors.contains("the pinned tool definitions of `well` were damaged"),
+            "{damage:?}: {errors}"
+        );
+        let [aside] = &place.pins(".damaged")[..] else { panic!("{:?}", place.pins("")) };
+        assert_eq!(std::fs::read_to_string(aside).unwrap(), damage);
+        for _ in 0..2 {
+            let (out, errors, status) = place.prints(&["tools", "changed"]);
+            assert!(
+                status == 0 && out.contains("well: its pinned definitions were damaged"),
+                "{out}{errors}"
+            );
+            assert!(out.contains(".damaged") && out.contains("well.echo: is new"), "{out}");
+            assert!(errors.contains("cx tools accept well"), "{errors}");
+        }
+        let (out, errors, status) = place.prints(&["tools", "accept", "well"]);
+        assert!(status == 0 && out.contains("pinned 8 definitions"), "{out}{errors}");
+        let (out, errors, _) = place.prints(&["tools", "changed"]);
+        assert!(out.contains("every definition is the pinned one") && errors.is_empty(), "{out}{errors}");
+    }
+    // Without a known list, what is listed next is pinned.
+    let [pins] = &place.pins(".json")[..] else { panic!("{:?}", place.pins("")) };
+    std::fs::write(pins, "{").unwrap();
+    std::fs::remove_dir_all(place.0.path().join("CACHE")).unwrap();
+    let (out, errors, status) = place.prints(&["tools", "accept", "--all"]);
+    assert!(status == 0, "{out}{errors}");
+    let (out, errors, _) = place.prints(&["tools", "list", "--refresh"]);
+    assert!(out.contains("well: 8 tools") && errors.is_empty(), "{out}{errors}");
+    let (out, _, _) = place.prints(&["tools", "changed"]);
+    assert!(out.contains("every definition is the pinned one"), "{out}");
+}
