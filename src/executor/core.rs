@@ -529,7 +529,7 @@ impl Executor {
     /// executor was built, or since [`tool_changes`](Self::tool_changes), which needs all. They were set
     /// aside, and each tool of those servers is a change until it is [accepted](Self::accept_tools).
     pub fn damaged_pins(&self) -> Vec<DamagedPins> {
-        self.servers().catalog.damaged_pins()
+        self.servers().tools.catalog.damaged_pins()
     }
 
     /// Pins the current definition of a server's tool, or of all its tools. Returns how many

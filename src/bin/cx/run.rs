@@ -70,6 +70,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         let result = executor.run(script).await;
         let _ = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
         console.release();
+        print_damaged_pins(&executor);
         let result = result?;
         // A run that was cancelled because stdout has failed has no result that anybody could read.
         if interrupted.is_cancelled() || !cancelled.is_cancelled() {
