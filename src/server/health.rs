@@ -14,6 +14,10 @@ use crate::text::preview;
 /// Maximum characters of an error's text.
 const MAX_ERROR_CHARACTERS: usize = 200;
 
+/// What the user should know of the scripts' state. Names no path, because any client may read it.
+const DAMAGED_STATE: &str = "the state file was damaged and set aside, and scripts started anew: \
+    `cx state list` names the file, `cx state clear --all` removes it";
+
 /// The answer of the tool `health`.
 pub(crate) fn report(shared: &Shared) -> Value {
     let executor = &shared.executor;
@@ -47,6 +51,9 @@ pub(crate) fn report(shared: &Shared) -> Value {
         report["residentBytes"] = bytes.into();
     }
     report["servers"] = servers.into();
+    if executor.has_damaged_state_file() {
+        report["state"] = DAMAGED_STATE.into();
+    }
     if let Some(hint) = executor.untrusted_hint() {
         report["hint"] = hint.into();
     }
