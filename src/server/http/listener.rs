@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use hyper::body::Incoming;
@@ -130,6 +130,7 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
         router.call(request)
     });
     let connection = http1::Builder::new()
+        .auto_date_header(has_http_date(SystemTime::now()))
         .timer(TokioTimer::new())
         .header_read_timeout(MAX_HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
@@ -157,6 +158,12 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     if let Err(error) = served {
         tracing::debug!(%error, "a connection broke");
     }
+}
+
+/// Whether the header `Date` can say this time. hyper panics with a clock before 1970 or after 9999.
+pub(super) fn has_http_date(now: SystemTime) -> bool {
+    const YEAR_10000: u64 = 253_402_300_800;
+    now.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|time| time.as_secs() < YEAR_10000)
 }
 
 /// Tells a client that there are too many connections.
