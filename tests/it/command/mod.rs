@@ -6,5 +6,7 @@ mod cli;
 mod config;
 /// The demo.
 mod examples;
+/// What differs between machines: language, time zone, directories, disks.
+mod machine;
 /// How clients are told about the server.
 mod setup;
