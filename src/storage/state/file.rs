@@ -365,9 +365,9 @@ fn prepare(connection: &mut Connection, day: i64) -> Result<(), StateError> {
         }
         _ => return Err(damaged("its header has another version than its tables")),
     }
-    let mut expected = Connection::open_in_memory()?;
+    let expected = Connection::open_in_memory()?;
     expected.execute_batch(SCHEMA)?;
-    if schema(connection)? != schema(&mut expected)? || noted(connection)? != VERSION {
+    if schema(connection)? != schema(&expected)? || noted(connection)? != VERSION {
         return Err(damaged("its tables are not those of a state file"));
     }
     Ok(())

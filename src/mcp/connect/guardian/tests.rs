@@ -6,7 +6,7 @@ use super::*;
 
 /// A process group: a shell and a process that it has started, which ignores what a terminal sends.
 fn group() -> Pid {
-    #[expect(clippy::disallowed_methods, reason = "a test")]
+    #[expect(clippy::disallowed_methods, clippy::zombie_processes, reason = "the test kills and reaps it")]
     let child = Command::new("/bin/sh")
         .args(["-c", "trap '' HUP INT TERM; sleep 300 & exec sleep 300"])
         .process_group(0)

@@ -29,6 +29,12 @@ impl Stage {
         }
     }
 
+    /// In memory, where the system has a file system for that: for tests that write much.
+    fn in_memory() -> Self {
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Self { directory, ..Self::new() }
+    }
+
     fn path(&self) -> PathBuf {
         self.directory.path().join("cx/state.sqlite3")
     }
@@ -547,7 +553,7 @@ fn a_damaged_file_is_set_aside_and_told() {
 /// Whatever is done to a file: it works, or is set aside.
 #[test]
 fn every_damaged_byte_is_survived() {
-    let stage = Stage::new();
+    let stage = Stage::in_memory();
     let store = stage.store();
     for session in ["first session", "second session"] {
         let run = stage.run(&store, session);
