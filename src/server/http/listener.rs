@@ -48,7 +48,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// busy machine.
 const MAX_EVICTION_WAIT: Duration = Duration::from_secs(5);
 
-/// The answer on a connection beyond the maximum.
+/// The answer on a connection beyond the maximum, and on every one while there is no date.
 const NO_CONNECTION: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
@@ -115,6 +115,12 @@ async fn serve_after_eviction(
 }
 
 async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConnection) {
+    if !has_http_date(SystemTime::now()) {
+        tracing::warn!(
+            "a connection is refused: the clock of this machine is before 1970 or after 9999; set it"
+        );
+        return refuse(stream).await;
+    }
     let Endpoint { router, closing, .. } = endpoint;
     let this = &open.connection;
     // Small answers must not wait for more data.
@@ -130,7 +136,6 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
         router.call(request)
     });
     let connection = http1::Builder::new()
-        .auto_date_header(has_http_date(SystemTime::now()))
         .timer(TokioTimer::new())
         .header_read_timeout(MAX_HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
@@ -160,13 +165,14 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     }
 }
 
-/// Whether the header `Date` can say this time. hyper panics with a clock before 1970 or after 9999.
+/// Whether the header `Date` can say this time. With a clock before 1970 or after 9999 hyper panics on
+/// every connection, even if it is to write no such header.
 pub(super) fn has_http_date(now: SystemTime) -> bool {
     const YEAR_10000: u64 = 253_402_300_800;
     now.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|time| time.as_secs() < YEAR_10000)
 }
 
-/// Tells a client that there are too many connections.
+/// Tells a client that this connection cannot be served now.
 async fn refuse(mut stream: TcpStream) {
     let _gone = timeout(ACCEPT_PAUSE, stream.write_all(NO_CONNECTION)).await;
 }

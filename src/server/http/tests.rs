@@ -164,7 +164,7 @@ fn a_token_is_not_shown() {
 }
 
 #[test]
-fn a_time_that_http_cannot_say_is_left_out() {
+fn a_time_that_http_cannot_say_is_recognized() {
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     for (now, is_said) in
         [(0, true), (4_000_000_000, true), (253_402_300_799, true), (253_402_300_800, false)]
