@@ -2,7 +2,15 @@
 
 import { core, primordials } from "ext:core/mod.js";
 
-const { TypedArrayPrototypeGetBuffer, TypedArrayPrototypeSet, Uint32Array, Uint8Array } = primordials;
+const {
+  DateNow,
+  MathFloor,
+  MathMax,
+  TypedArrayPrototypeGetBuffer,
+  TypedArrayPrototypeSet,
+  Uint32Array,
+  Uint8Array,
+} = primordials;
 
 // Seconds and nanoseconds.
 const time = new Uint32Array(2);
@@ -19,5 +27,15 @@ export function setResolution(nanoseconds) {
 export function readClock(bytes) {
   core.ops.op_now(timeBytes);
   time[1] -= time[1] % resolution;
+  TypedArrayPrototypeSet(bytes, timeBytes);
+}
+
+// Writes the time of the isolate's start since 1970 in the same form. deno_web's op panics if the clock of the machine
+// is before 1970; here such a time counts as 1970, as in Python.
+export function readTimeOrigin(bytes) {
+  core.ops.op_now(timeBytes);
+  const origin = MathMax(DateNow() - time[0] * 1_000 - MathFloor(time[1] / 1e6), 0);
+  time[0] = MathFloor(origin / 1_000);
+  time[1] = (origin % 1_000) * 1e6;
   TypedArrayPrototypeSet(bytes, timeBytes);
 }

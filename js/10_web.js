@@ -9,7 +9,7 @@ import {
   boundedURLSearchParams,
   boundTextEncoder,
 } from "ext:cx/05_bounds.js";
-import { readClock } from "ext:cx/06_clock.js";
+import { readClock, readTimeOrigin } from "ext:cx/06_clock.js";
 import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
@@ -45,7 +45,7 @@ export function setReportError(report) {
   reportError = report;
 }
 
-// deno_web's files receive this `core` when they are loaded; three of its functions and the clock are replaced.
+// deno_web's files receive this `core` when they are loaded; three of its functions and the clocks are replaced.
 core.ops.op_set_captured_bootstrap({
   __proto__: null,
   primordials,
@@ -54,7 +54,7 @@ core.ops.op_set_captured_bootstrap({
     __proto__: core,
     createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
     destructureError: () => noDescription,
-    ops: { __proto__: core.ops, op_now: readClock },
+    ops: { __proto__: core.ops, op_now: readClock, op_time_origin: readTimeOrigin },
     reportUnhandledException: (error) => reportError(error),
   },
 });
@@ -67,6 +67,7 @@ const base64 = core.loadExtScript("ext:deno_web/05_base64.js");
 const exception = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 const timers = core.loadExtScript("ext:deno_web/02_timers.js");
 const performance = core.loadExtScript("ext:deno_web/15_performance.js");
+export const { setTimeOrigin } = performance;
 event.saveGlobalThisReference({ __proto__: null, dispatchEvent: () => true });
 
 boundTextEncoder(encoding.TextEncoder);

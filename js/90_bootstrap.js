@@ -3,7 +3,7 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import { setResolution } from "ext:cx/06_clock.js";
-import { setReportError } from "ext:cx/10_web.js";
+import { setReportError, setTimeOrigin } from "ext:cx/10_web.js";
 import "ext:cx/12_temporal.js";
 import { guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
@@ -43,6 +43,7 @@ core.setUnhandledPromiseRejectionHandler((_promise, reason) => {
 function start(options) {
   const { servers, clock, input } = fromJson(options);
   setResolution(clock);
+  setTimeOrigin();
   const value = input ?? null;
   const names = ["input", "inputs"];
   for (let index = 0; index < names.length; index++) {

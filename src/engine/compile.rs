@@ -10,7 +10,8 @@ use crate::run::limits::Limits;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileProgress {
-    /// The cache directory cannot be used, for this reason. Every process will unpack or compile.
+    /// No cache directory can be used, for these reasons, followed by what a user can do. Every process
+    /// will unpack or compile.
     NotKept(String),
     /// This process compiles, which takes seconds.
     Started,

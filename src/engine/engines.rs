@@ -56,8 +56,8 @@ pub(crate) struct EngineOptions {
     pub(crate) memory_bytes: usize,
     /// The form of Python's code for those runs.
     pub(crate) form: CodeForm,
-    /// Cache directory for machine code.
-    pub(crate) cache: Option<PathBuf>,
+    /// Cache directories for machine code, best first.
+    pub(crate) caches: Vec<PathBuf>,
     pub(crate) on_compile: Option<CompileListener>,
 }
 
@@ -184,13 +184,13 @@ impl Engines {
         let _gone = job.reply.send(Err(Error::Closed));
     }
 
-    /// Removes machine code from the cache and returns the number of files removed.
+    /// Removes machine code from the caches and returns the number of files removed.
     ///
     /// # Errors
     ///
     /// If a file cannot be removed.
     pub(crate) fn clear_cache(&self) -> io::Result<usize> {
-        self.options.cache.as_deref().map_or(Ok(0), python::clear_cache)
+        self.options.caches.iter().map(|cache| python::clear_cache(cache)).sum()
     }
 
     /// The state of the engine's pool now; all zero before it is started.
@@ -248,6 +248,7 @@ mod typescript {
 #[cfg(feature = "python")]
 mod python {
     use std::io;
+    use std::path::{Path, PathBuf};
 
     use super::EngineOptions;
     pub(super) use crate::engine::python::compiled::clear as clear_cache;
@@ -260,8 +261,8 @@ mod python {
                 listener(progress);
             }
         };
-        Engine::load(options.form, options.cache.as_deref(), options.memory_bytes, &listener)
-            .map_err(io::Error::other)
+        let caches: Vec<&Path> = options.caches.iter().map(PathBuf::as_path).collect();
+        Engine::load(options.form, &caches, options.memory_bytes, &listener).map_err(io::Error::other)
     }
 }
 

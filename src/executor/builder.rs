@@ -67,6 +67,7 @@ pub struct ExecutorBuilder {
     queue_timeout: Option<Duration>,
     pub(super) memory_bytes: Option<usize>,
     cache_directory: Option<PathBuf>,
+    fallback_cache: Option<PathBuf>,
     state_directory: Option<PathBuf>,
     keep_runs: Option<HistoryLimits>,
     state: Option<(StateStore, StateScope)>,
@@ -342,6 +343,17 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Stores Python's machine code in this directory if the
+    /// [`cache_directory`](Self::cache_directory) is not set or cannot be used, for example because its
+    /// disk is full or read-only. A directory for temporary files will do, even one that other users
+    /// can write to, if this one below it belongs to the user. Default: not stored, and then every
+    /// process unpacks it.
+    #[must_use]
+    pub fn fallback_cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.fallback_cache = Some(directory.into());
+        self
+    }
+
     /// Stores the pinned tool definitions in this directory. Default: not stored, and then changed
     /// definitions are not detected.
     #[must_use]
@@ -459,7 +471,7 @@ impl ExecutorBuilder {
             trim_after: self.trim_after.unwrap_or(TIME_TO_IDLE_TRIM),
             memory_bytes: self.limits.memory_bytes,
             form: CodeForm::from(&self.limits),
-            cache: self.cache_directory.clone(),
+            caches: [&self.cache_directory, &self.fallback_cache].into_iter().flatten().cloned().collect(),
             on_compile: self.on_compile.take(),
         });
         let first = || engines::AVAILABLE.iter().copied().take(1).collect();

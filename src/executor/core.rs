@@ -314,6 +314,11 @@ impl Executor {
         Ok(StateAccess::Open(RunState::new(store.clone(), scope, script.is_dry_run)))
     }
 
+    /// Whether a damaged state file was set aside, which the user has not removed yet.
+    pub(crate) fn has_damaged_state_file(&self) -> bool {
+        self.inner.state.as_ref().is_some_and(|(store, _)| store.damaged_file().is_some())
+    }
+
     /// Clears the state of a client that will not return, in the background.
     pub(crate) fn forget_state(&self, scope: StateScope) {
         let Some((store, _)) = &self.inner.state else { return };

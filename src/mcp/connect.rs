@@ -1,4 +1,5 @@
-//! Starts server processes and ensures that they end. No other module spawns processes.
+//! Starts server processes and ensures that they end. No other module spawns processes, except the
+//! `guardian` below.
 //!
 //! A thread waits for each process, because `tokio::process` waits by reaping, and the id of a reaped
 //! process, which is also that of its group, must not be killed. A process descriptor with tokio's
@@ -24,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 use super::activity::Activity;
 use super::settings::StdioTransport;
 use super::stderr::{Tail, drain};
+
+mod guardian;
 
 /// Environment variables that a server inherits. They are enough to find programs, caches and
 /// configuration, to use the user's language, and to work with a company's proxy and certificates.
@@ -119,9 +122,11 @@ pub(crate) fn abandon_spawning_thread() {
 }
 
 fn spawn_here(mut command: Command) -> io::Result<(Process, Pipes)> {
+    guardian::start();
     let mut child = command.spawn()?;
     let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let id = id.ok_or_else(|| io::Error::other("the new process has no number"))?;
+    guardian::watch(id);
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ended = CancellationToken::new();
     let process =
@@ -134,11 +139,13 @@ fn spawn_here(mut command: Command) -> io::Result<(Process, Pipes)> {
 }
 
 fn command(server: &StdioTransport) -> io::Result<Command> {
-    let program = if server.cwd.is_some() && server.command.contains('/') {
-        // Otherwise it would be resolved relative to the server's working directory.
-        std::path::absolute(&server.command)?.into_os_string()
-    } else {
-        OsString::from(&server.command)
+    let program = match &server.cwd {
+        // As in a shell that has changed to the directory. The standard library leaves open whether
+        // the program or the directory comes first.
+        Some(cwd) if server.command.contains('/') => {
+            std::path::absolute(cwd.join(&server.command))?.into_os_string()
+        }
+        _ => OsString::from(&server.command),
     };
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
     let mut command = Command::new(program);
@@ -244,6 +251,7 @@ impl Process {
         let _gone_already = rustix::process::kill_process_group(self.id, Signal::KILL);
         let status = child.as_mut()?.try_wait().ok()??;
         *child = None;
+        guardian::forget(self.id);
         Some(status)
     }
 

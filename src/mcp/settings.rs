@@ -79,8 +79,7 @@ pub enum McpTransport {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StdioTransport {
-    /// The program: a name that is looked up in `PATH`, or a path relative to this process's
-    /// working directory.
+    /// The program: a name that is looked up in `PATH`, or a path. A relative path is seen from `cwd`.
     pub command: String,
     /// Its arguments, passed unchanged.
     pub args: Vec<String>,

@@ -267,6 +267,9 @@ async fn finish(process: &Process, mut drained: JoinHandle<()>) -> ConnectionEnd
 fn not_started(name: &str, config: &StdioTransport, error: &std::io::Error) -> ToolError {
     let command = &config.command;
     let hint = match (error.kind(), &config.cwd) {
+        (std::io::ErrorKind::NotFound, Some(cwd)) if command.contains('/') && !command.starts_with('/') => {
+            format!("; a relative path is seen from its `cwd`, `{}`", cwd.display())
+        }
         (std::io::ErrorKind::NotFound, Some(cwd)) => {
             format!("; is it installed, and is `{}` a directory?", cwd.display())
         }

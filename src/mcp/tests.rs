@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::{McpServer, McpServers, ServerState};
+use super::{McpServer, McpServers, McpTransport, ServerState};
 use crate::tools::ToolErrorCode::{
     self, Cancelled, InvalidArguments, ResultTooLarge, ToolNotFound, ToolTimeout, UpstreamProtocol,
     UpstreamUnavailable,
@@ -204,6 +204,8 @@ async fn servers_that_do_not_start_say_why() {
     check(McpServer::stdio("fault", "no/such/program"), &["`no/such/program`", "paths are seen from"]).await;
     check(McpServer::stdio("fault", "/etc/passwd"), &["`/etc/passwd`", "is it executable"]).await;
     check(McpServer::stdio("fault", "sh").cwd("/no/such/place"), &["/no/such/place"]).await;
+    let elsewhere = McpServer::stdio("fault", "no/such/program").cwd("/usr");
+    check(elsewhere, &["`no/such/program`", "seen from its `cwd`, `/usr`"]).await;
     check(fault("exit_at_once", here), &["exit status 0", "handshake"]).await;
     check(fault("dies_in_handshake", here), &["exit status 3", "no such database"]).await;
     check(fault("refuse", here), &["refused the handshake", "not today"]).await;
@@ -640,6 +642,25 @@ async fn a_server_gets_the_listed_environment_and_no_shell() {
     // Cargo sets this variable for tests; it is an example of all that are not listed.
     assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_MANIFEST_DIR"));
     assert!(seen["env"].get("CARGO_MANIFEST_DIR").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relative_program_is_looked_up_in_the_servers_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = directory.path().join("bin/server");
+    std::fs::create_dir(directory.path().join("bin")).unwrap();
+    std::fs::write(&server, "#!/bin/sh\nexec python3 \"$@\"\n").unwrap();
+    std::fs::set_permissions(&server, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for program in ["./bin/server", "bin/server"] {
+        let upstream = Upstream::with("well", |mut server| {
+            if let McpTransport::Stdio(stdio) = &mut server.transport {
+                program.clone_into(&mut stdio.command);
+            }
+            server.cwd(directory.path())
+        });
+        let seen = upstream.call("environment", json!({})).await.unwrap().structured.unwrap();
+        assert_eq!(seen["cwd"], directory.path().canonicalize().unwrap().to_str().unwrap());
+    }
 }
 
 #[test]

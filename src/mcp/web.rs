@@ -1,11 +1,12 @@
 //! The HTTP client below the transports and the sign-in, and the bounds of every response.
 
 use std::error::Error as _;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::header;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
+use url::Url;
 
 use super::errors::unavailable;
 use crate::tools::ToolError;
@@ -47,6 +48,17 @@ pub(crate) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
     })
 }
 
+/// Refuses a request over TLS while the machine's clock is before 1970. rustls compares certificates
+/// with the time since then, and panics.
+pub(crate) fn check_clock(url: &Url, now: SystemTime) -> Result<(), &'static str> {
+    if url.scheme() == "https" && now < SystemTime::UNIX_EPOCH {
+        return Err(
+            "the clock of this machine is before 1970, so no certificate can be checked; set the clock",
+        );
+    }
+    Ok(())
+}
+
 /// Whether a body is compressed. No encoding was offered, and decoding could expand a megabyte to ten
 /// gigabytes.
 pub(crate) fn is_compressed(response: &Response) -> bool {
@@ -78,3 +90,6 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
     }
     text.unwrap_or_else(|| if error.is_timeout() { "timed out".to_owned() } else { "failed".to_owned() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,8 +49,13 @@ impl From<StateError> for ToolError {
                 busy.retry_after = Some(RETRY_AFTER);
                 busy
             }
-            StateError::Newer | StateError::Foreign => unavailable(error.to_string()),
-            StateError::Damaged(_) | StateError::Files(_) | StateError::Database(_) => {
+            StateError::Newer | StateError::Foreign | StateError::DamagedValue(_) => {
+                unavailable(error.to_string())
+            }
+            StateError::Damaged(_)
+            | StateError::NoSharedMemory(_)
+            | StateError::Files(_)
+            | StateError::Database(_) => {
                 tracing::warn!(%error, "the state of scripts cannot be used");
                 unavailable("the state file cannot be used; `cx state list` says why".to_owned())
             }

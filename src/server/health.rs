@@ -21,6 +21,10 @@ const MAX_ERROR_CHARACTERS: usize = 200;
 #[cfg(feature = "mcp")]
 const MAX_CONFIG_CHARACTERS: usize = 1_000;
 
+/// What the user should know of the scripts' state. Names no path, because any client may read it.
+const DAMAGED_STATE: &str = "the state file was damaged and set aside, and scripts started anew: \
+    `cx state list` names the file, `cx state clear --all` removes it";
+
 /// The answer of the tool `health`.
 pub(crate) fn report(shared: &Shared) -> Value {
     let executor = &shared.executor;
@@ -58,6 +62,9 @@ pub(crate) fn report(shared: &Shared) -> Value {
     #[cfg(feature = "mcp")]
     if let Some(config) = config_report(executor) {
         report["config"] = config;
+    }
+    if executor.has_damaged_state_file() {
+        report["state"] = DAMAGED_STATE.into();
     }
     if let Some(hint) = executor.untrusted_hint() {
         report["hint"] = (*hint).into();

@@ -5,6 +5,8 @@ mod error;
 mod scope;
 
 #[cfg(feature = "state")]
+mod days;
+#[cfg(feature = "state")]
 mod entries;
 #[cfg(feature = "state")]
 mod file;

@@ -74,6 +74,7 @@ impl ListCache {
     /// because this process still has the list.
     pub(crate) fn save(&self, identity: &str, server: &str, list: &ToolList, fetched_at: SystemTime) {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let now_ms = milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         let document = Document {
             server: server.to_owned(),
             fetched_at_ms: milliseconds(fetched_at.duration_since(UNIX_EPOCH).unwrap_or_default()),
@@ -82,8 +83,8 @@ impl ListCache {
             problem: list.problem.clone(),
         };
         let newer = |old: Option<Document>| match old {
-            // Another process has stored a newer list.
-            Some(old) if old.fetched_at_ms > document.fetched_at_ms => (old, ()),
+            // Another process has stored a newer list. One from the future is that of a wrong clock.
+            Some(old) if (document.fetched_at_ms + 1..=now_ms).contains(&old.fetched_at_ms) => (old, ()),
             _ => (document, ()),
         };
         if let Err(error) = self.store.update(&file_name(identity), VERSION, newer) {

@@ -36,8 +36,11 @@ pub(crate) fn builder(config: Config) -> ExecutorBuilder {
     let directories = Directories::from_environment();
     let mut builder = Executor::builder();
     let cache = config.cache_directory.clone().or_else(|| Some(directories.as_ref()?.cache.clone()));
-    if let Some(cache) = cache.filter(|_| config.cache_enabled) {
-        builder = builder.cache_directory(cache.join("servers"));
+    if config.cache_enabled {
+        if let Some(cache) = cache {
+            builder = builder.cache_directory(cache.join("servers"));
+        }
+        builder = builder.fallback_cache_directory(temporary_cache());
     }
     if let Some(directories) = directories {
         if let Ok(workspace) = env::current_dir() {
@@ -46,6 +49,12 @@ pub(crate) fn builder(config: Config) -> ExecutorBuilder {
         builder = builder.state_directory(directories.state);
     }
     builder.config(config)
+}
+
+/// Where Python's machine code is kept if the cache directory cannot be used, or if there is none
+/// because `HOME` is not set. The name has the user, because all users share the directory.
+fn temporary_cache() -> PathBuf {
+    env::temp_dir().join(format!("cx-{}", rustix::process::geteuid().as_raw()))
 }
 
 /// The store of the state that scripts keep between runs.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::StateCommand;
 use crate::confirm::confirm;
+use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup;
@@ -24,6 +25,13 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
     match command {
         StateCommand::List { json } => {
             let usage = store.usage().with_context(used)?;
+            if let Some(file) = store.damaged_file() {
+                diagnostic::print_warning(&format!(
+                    "the state file was damaged and set aside, and scripts started anew: {}; \
+                     `cx state clear --all` removes it",
+                    file.display()
+                ));
+            }
             if json {
                 print_json(&usage.iter().map(usage_json).collect::<Value>().to_string())?;
             } else {
@@ -56,9 +64,13 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
 fn render(store: &StateStore, usage: &[StateUsage]) -> String {
     let mut text = format!("{}\n", store.path().display());
     for usage in usage {
-        let StateUsage { scope, keys, bytes, unused_days, .. } = usage;
+        let StateUsage { scope, keys, bytes, unused_days, damaged_keys, .. } = usage;
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {scope}: {keys} keys, {bytes} bytes, last used {unused_days} days ago");
+        let _ = writeln!(text, "  {scope}: {keys} keys, {bytes} bytes, unused for {unused_days} days of use");
+        for key in damaged_keys {
+            // A key is a script's text.
+            let _ = writeln!(text, "    damaged: {key:?}: set or delete it in a script, or clear the scope");
+        }
     }
     if usage.is_empty() {
         text.push_str("  no state\n");
@@ -74,5 +86,6 @@ fn usage_json(usage: &StateUsage) -> Value {
         "keys": usage.keys,
         "bytes": usage.bytes,
         "unusedDays": usage.unused_days,
+        "damagedKeys": usage.damaged_keys,
     })
 }

@@ -14,11 +14,12 @@
 //! wasmtime also checks that this processor has what the code was compiled for, and that the code was
 //! compiled with this engine's settings.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::OFlags;
@@ -139,8 +140,8 @@ struct Compiled {
     image: Vec<u8>,
 }
 
-/// Loads the code of `source` from `cache`, or makes and stores it: unpacks what is in the program, or
-/// else compiles.
+/// Loads the code of `source` from one of `caches`, or makes it and stores it in the first of them that
+/// can be used: unpacks what is in the program, or else compiles.
 ///
 /// # Errors
 ///
@@ -150,18 +151,22 @@ pub(super) fn load(
     engine: &Engine,
     source: &Source<'_>,
     compiler: Option<Compiler>,
-    cache: Option<&Path>,
+    caches: &[&Path],
     on_progress: &dyn Fn(CompileProgress),
 ) -> Result<Runnable, CompileError> {
-    let directory = cache.and_then(|cache| match Directory::open(cache) {
-        Ok(directory) => Some(directory),
-        Err(error) => {
-            tracing::warn!(%error, "Python's machine code is not kept: it will be made again each time");
-            on_progress(CompileProgress::NotKept(error.to_string()));
-            None
+    let mut loader = Loader {
+        engine,
+        directories: Vec::new(),
+        problems: RefCell::default(),
+        version: version(source),
+        on_progress,
+    };
+    for cache in caches {
+        match Directory::open(cache) {
+            Ok(directory) => loader.directories.push(directory),
+            Err(error) => loader.problem(cache, &error),
         }
-    });
-    let loader = Loader { engine, directory, version: version(source), on_progress };
+    }
     let compiled_here = compiler.map(|compiler| {
         let name = loader.name(&hexadecimal(&(compiler.fingerprint)(engine)));
         (compiler, name)
@@ -191,7 +196,10 @@ pub(super) fn load(
 /// What loads code under one name or another.
 struct Loader<'a> {
     engine: &'a Engine,
-    directory: Option<Directory>,
+    /// The caches that exist and that only this user can write to, best first.
+    directories: Vec<Directory>,
+    /// Why code could not be stored in a cache.
+    problems: RefCell<Vec<String>>,
     version: String,
     on_progress: &'a dyn Fn(CompileProgress),
 }
@@ -204,13 +212,13 @@ impl Loader<'_> {
         format!("{}{digest}{SUFFIX}", self.version)
     }
 
-    /// Loads the code from the cache.
+    /// Loads the code from a cache.
     fn stored(&self, name: &str) -> Option<Runnable> {
-        self.directory.as_ref()?.load(self.engine, name)
+        self.directories.iter().find_map(|directory| directory.load(self.engine, name))
     }
 
-    /// Loads the code from the cache, or makes it and stores it there. The inner error is wasmtime's
-    /// reason why it does not run this code, although it is whole.
+    /// Loads the code from a cache, or makes it and stores it. The inner error is wasmtime's reason why
+    /// it does not run this code, although it is whole.
     fn load_or_make(
         &self,
         name: &str,
@@ -219,28 +227,56 @@ impl Loader<'_> {
         if let Some(runnable) = self.stored(name) {
             return Ok(Ok(runnable));
         }
-        let lock = self.directory.as_ref().and_then(|directory| directory.lock(self.on_progress));
-        // Another process that held the lock may have just written it.
-        if lock.is_some()
-            && let Some(runnable) = self.stored(name)
-        {
-            return Ok(Ok(runnable));
-        }
-        let made = make()?;
-        if let (Some(directory), Some(_)) = (&self.directory, &lock) {
-            match directory.write(name, &made) {
-                Ok(()) => directory.remove_unused(name),
-                Err(error) => tracing::warn!(%error, "Python's machine code cannot be kept"),
+        let mut made = None;
+        let mut make = Some(make);
+        for directory in &self.directories {
+            let lock = directory.lock(self.on_progress);
+            let Ok(_lock) = lock.inspect_err(|error| self.problem(&directory.path, error)) else { continue };
+            // Another process that held the lock may have just written it.
+            if let Some(runnable) = directory.load(self.engine, name) {
+                return Ok(Ok(runnable));
             }
+            if let Some(make) = make.take() {
+                made = Some(make()?);
+            }
+            let Some(made) = &made else { break };
+            if let Err(error) = directory.write(name, made) {
+                self.problem(&directory.path, &error);
+                continue;
+            }
+            directory.remove_unused(name);
             if let Some(runnable) = directory.load(self.engine, name) {
                 return Ok(Ok(runnable));
             }
             // wasmtime does not run it, and it takes 55 MB.
-            let _ = directory.0.remove(name);
+            let _ = directory.directory.remove(name);
+            return adopt(self.engine, made);
         }
-        adopt(self.engine, &made)
+        let problems = self.problems.take();
+        if !problems.is_empty() {
+            (self.on_progress)(CompileProgress::NotKept(format!("{}: {ADVICE}", problems.join("; "))));
+        }
+        match (made, make) {
+            (Some(made), _) => adopt(self.engine, &made),
+            (None, Some(make)) => adopt(self.engine, &make()?),
+            // One of the two is there.
+            (None, None) => Err(CompileError::Engine("the code was made and lost".into())),
+        }
+    }
+
+    fn problem(&self, cache: &Path, error: &io::Error) {
+        let cache = cache.display();
+        tracing::warn!(%error, %cache, "Python's machine code cannot be kept; {ADVICE}");
+        let text = error.to_string();
+        // Most errors of the system name no path.
+        let named = text.contains(&*cache.to_string());
+        self.problems.borrow_mut().push(if named { text } else { format!("{cache}: {text}") });
     }
 }
+
+/// What a user can do about a cache that cannot be used.
+const ADVICE: &str = "set `cache.directory` in cx's configuration, or XDG_CACHE_HOME, to a directory \
+    that only you can write to, with 100 MB of space";
 
 /// Removes all compiled code from `cache` and returns the number of files removed. Processes that
 /// have mapped the code keep it.
@@ -333,18 +369,17 @@ fn adopt(engine: &Engine, compiled: &Compiled) -> Result<wasmtime::Result<Runnab
 }
 
 /// The directory of compiled code.
-struct Directory(PrivateDirectory);
+struct Directory {
+    directory: PrivateDirectory,
+    /// For messages.
+    path: PathBuf,
+}
 
 impl Directory {
     /// Creates the directory if it is missing, and checks it and every directory above it.
     fn open(cache: &Path) -> io::Result<Self> {
-        PrivateDirectory::create_below_trusted(&cache.join(DIRECTORY)).map(Self).map_err(|error| {
-            if error.kind() != ErrorKind::PermissionDenied {
-                return error;
-            }
-            let advice = "set `cache.directory` to a directory that only you can write to";
-            io::Error::new(error.kind(), format!("{error}: {advice}"))
-        })
+        let path = cache.join(DIRECTORY);
+        Ok(Self { directory: PrivateDirectory::create_below_trusted(&path)?, path })
     }
 
     /// Loads the code with this name. Returns `None` if there is none, or none that can be used.
@@ -360,7 +395,7 @@ impl Directory {
     }
 
     fn try_load(&self, engine: &Engine, name: &str) -> io::Result<Runnable> {
-        let file = self.0.open(name, OFlags::RDONLY)?;
+        let file = self.directory.open(name, OFlags::RDONLY)?;
         let lengths = check_file(&file, name)?;
         // Marks the file as used. On a read-only disk this fails, but nothing is removed there
         // either.
@@ -392,7 +427,7 @@ impl Directory {
     fn write(&self, name: &str, compiled: &Compiled) -> io::Result<()> {
         let Compiled { code, image } = compiled;
         let padding = vec![0; code.len().next_multiple_of(PAGE) - code.len()];
-        self.0.replace(name, UNFINISHED, |file| {
+        self.directory.replace(name, UNFINISHED, |file| {
             for part in [code, &padding, image] {
                 file.write_all(part)?;
             }
@@ -405,7 +440,7 @@ impl Directory {
             file.write_all(&digest)
         })?;
         // If the new name is not durable, the code may have to be made again.
-        let _ = self.0.sync();
+        let _ = self.directory.sync();
         Ok(())
     }
 
@@ -413,10 +448,10 @@ impl Directory {
     /// have mapped it keep it.
     fn remove_unused(&self, except: &str) {
         let is_other = |name: &String| name.ends_with(SUFFIX) && name != except;
-        let removed = self.0.names().and_then(|names| {
+        let removed = self.directory.names().and_then(|names| {
             for name in names.iter().filter(|name| is_other(name)) {
                 if self.age(name)? > MAX_UNUSED {
-                    self.0.remove(name)?;
+                    self.directory.remove(name)?;
                 }
             }
             Ok(())
@@ -428,26 +463,22 @@ impl Directory {
 
     /// Time since the file was last loaded or written.
     fn age(&self, name: &str) -> io::Result<Duration> {
-        let modified = self.0.open(name, OFlags::RDONLY)?.metadata()?.modified()?;
+        let modified = self.directory.open(name, OFlags::RDONLY)?.metadata()?.modified()?;
         // A modification time in the future counts as now.
         Ok(modified.elapsed().unwrap_or_default())
     }
 
-    /// Acquires the lock for making code; the kernel releases it when its holder dies. Returns `None`
-    /// after [`MAX_WAIT`], or if the file system has no locks. Then each process makes it for itself
-    /// and stores nothing.
-    fn lock(&self, on_progress: &dyn Fn(CompileProgress)) -> Option<File> {
-        let file = self.0.open(LOCK, OFlags::RDWR | OFlags::CREATE);
+    /// Acquires the lock for making code; the kernel releases it when its holder dies. Fails after
+    /// [`MAX_WAIT`], or if the file system has no locks or cannot be written to.
+    fn lock(&self, on_progress: &dyn Fn(CompileProgress)) -> io::Result<File> {
+        let file = self.directory.open(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         let on_wait = || on_progress(CompileProgress::Waiting);
-        let locked = file.and_then(|file| private::acquire(file, MAX_WAIT, PAUSE, on_wait));
-        locked
-            .inspect_err(|error| match error.kind() {
-                ErrorKind::WouldBlock => {
-                    tracing::warn!("another process has made Python's code for too long");
-                }
-                _ => tracing::warn!(%error, "Python's machine code cannot be kept"),
-            })
-            .ok()
+        private::acquire(file, MAX_WAIT, PAUSE, on_wait).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => {
+                io::Error::new(error.kind(), "another process has made Python's code for too long")
+            }
+            _ => error,
+        })
     }
 }
 

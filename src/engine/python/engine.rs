@@ -62,9 +62,9 @@ impl std::fmt::Debug for PythonEngine {
 }
 
 impl PythonEngine {
-    /// Loads the machine code from the cache directory, or unpacks it into that first. Blocks for some
-    /// milliseconds, for a part of a second when it unpacks, or for seconds if it has to compile.
-    /// Without a cache directory every process does that.
+    /// Loads the machine code from a cache directory, or unpacks it into the first one that can be used.
+    /// Blocks for some milliseconds, for a part of a second when it unpacks, or for seconds if it has to
+    /// compile. Without a cache directory every process does that.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl PythonEngine {
     pub(crate) fn load(
         source: &Source<'_>,
         form: CodeForm,
-        cache: Option<&Path>,
+        caches: &[&Path],
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
         check_machine().map_err(|error| CompileError::Engine(error.into()))?;
@@ -83,7 +83,7 @@ impl PythonEngine {
         let code = source.code.filter(|_| form == CodeForm::Plain);
         let source = Source { code, ..*source };
         let Runnable { component, image } =
-            compiled::load(&engine, &source, compiler::INCLUDED, cache, on_progress)?;
+            compiled::load(&engine, &source, compiler::INCLUDED, caches, on_progress)?;
         if let Some(image) = image {
             memories.set_image(image);
         }
@@ -100,11 +100,11 @@ impl PythonEngine {
     }
 
     /// As [`load`](Self::load), but once per process and form: later calls wait for the first one
-    /// and share its result, even with another cache directory.
+    /// and share its result, even with other cache directories.
     pub(crate) fn shared(
         source: &Source<'_>,
         form: CodeForm,
-        cache: Option<&Path>,
+        caches: &[&Path],
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
         static PLAIN: Mutex<Option<PythonEngine>> = Mutex::new(None);
@@ -116,7 +116,7 @@ impl PythonEngine {
         if let Some(engine) = &*loaded {
             return Ok(engine.clone());
         }
-        let engine = Self::load(source, form, cache, on_progress)?;
+        let engine = Self::load(source, form, caches, on_progress)?;
         Ok(loaded.insert(engine).clone())
     }
 

@@ -54,7 +54,7 @@ pub(crate) struct Interpreters {
 }
 
 impl Interpreters {
-    /// Loads the machine code from the cache directory, or makes it; see [`PythonEngine::shared`].
+    /// Loads the machine code from a cache directory, or makes it; see [`PythonEngine::shared`].
     /// Blocks.
     ///
     /// # Errors
@@ -62,11 +62,11 @@ impl Interpreters {
     /// If there is no memory for the engine, no code for it, or if the component cannot be linked.
     pub(crate) fn load(
         form: CodeForm,
-        cache: Option<&Path>,
+        caches: &[&Path],
         memory_bytes: usize,
         on_progress: &dyn Fn(CompileProgress),
     ) -> Result<Self, CompileError> {
-        let engine = PythonEngine::shared(&COMPONENT, form, cache, on_progress)?;
+        let engine = PythonEngine::shared(&COMPONENT, form, caches, on_progress)?;
         let linked = link(&engine).map_err(CompileError::engine)?;
         Ok(Self { engine, linked, memory_bytes: memory_bytes.max(MIN_TO_START) })
     }

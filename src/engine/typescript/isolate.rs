@@ -85,7 +85,6 @@ const ALLOWED_OPS: &[&str] = &[
     "op_encode_binary_string",
     "op_str_byte_length",
     "op_now",
-    "op_time_origin",
     "op_defer",
     "op_url_reparse",
     "op_url_parse",

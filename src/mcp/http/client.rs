@@ -1,7 +1,7 @@
 //! HTTP exchanges with one server: sets the headers, handles redirects, refuses compressed bodies.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Request, Response};
@@ -11,7 +11,7 @@ use super::failure::{self, RequestFailure};
 use crate::mcp::errors::unavailable;
 use crate::mcp::oauth::Authorization;
 use crate::mcp::settings::HttpTransport;
-use crate::mcp::web::{self, cause, is_compressed};
+use crate::mcp::web::{self, cause, check_clock, is_compressed};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of redirects within the server's origin. More are a loop.
@@ -102,6 +102,9 @@ impl HttpClient {
         let mut refreshed = false;
         let mut reloaded = false;
         loop {
+            check_clock(&url, SystemTime::now()).map_err(|problem| {
+                unavailable(format!("server `{}` cannot be reached: {problem}", self.server))
+            })?;
             let mut request = Request::new(method.clone(), url.clone());
             *request.headers_mut() = self.headers.clone();
             request.headers_mut().extend(headers.clone());

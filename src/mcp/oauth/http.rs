@@ -1,6 +1,6 @@
 //! HTTP for OAuth: discovery, registration and tokens, within the bounds of all HTTP of this crate.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use url::Url;
 use super::issuer::{self, Document, Endpoints};
 use crate::mcp::address::may_send_to;
 use crate::mcp::challenge::challenges;
-use crate::mcp::web::{self, cause, is_compressed, read_up_to};
+use crate::mcp::web::{self, cause, check_clock, is_compressed, read_up_to};
 use crate::tools::ToolError;
 
 /// Maximum time for connecting, and for one exchange. Authorization servers answer in milliseconds,
@@ -163,6 +163,8 @@ impl OAuthHttp {
             headers.insert("mcp-session-id", session);
         }
         *request.body_mut() = Some(body.into());
+        check_clock(request.url(), SystemTime::now())
+            .map_err(|problem| Refused::Failed(problem.to_owned()))?;
         self.client.execute(request).await.map_err(|error| Refused::Failed(cause(&error)))
     }
 
@@ -205,6 +207,7 @@ impl OAuthHttp {
         let is_get = request.method() == Method::GET;
         let asked_first = self.admit(&url, is_get)?;
         let sent = reqwest::Request::try_from(request).map_err(|error| Refused::Failed(cause(&error)))?;
+        check_clock(sent.url(), SystemTime::now()).map_err(|problem| Refused::Failed(problem.to_owned()))?;
         let response = self.client.execute(sent).await.map_err(|error| Refused::Failed(cause(&error)))?;
         let response = collect(response).await?;
         if is_get {

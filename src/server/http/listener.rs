@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use hyper::body::{Body as _, Incoming};
@@ -46,7 +46,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// busy machine.
 const MAX_EVICTION_WAIT: Duration = Duration::from_secs(5);
 
-/// The answer on a connection beyond the maximum.
+/// The answer on a connection beyond the maximum, and on every one while there is no date.
 const NO_CONNECTION: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
@@ -113,6 +113,12 @@ async fn serve_after_eviction(
 }
 
 async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConnection) {
+    if !has_http_date(SystemTime::now()) {
+        tracing::warn!(
+            "a connection is refused: the clock of this machine is before 1970 or after 9999; set it"
+        );
+        return refuse(stream).await;
+    }
     let Endpoint { router, closing, .. } = endpoint;
     let this = &open.connection;
     // Small answers must not wait for more data.
@@ -160,7 +166,14 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     }
 }
 
-/// Tells a client that there are too many connections.
+/// Whether the header `Date` can say this time. With a clock before 1970 or after 9999 hyper panics on
+/// every connection, even if it is to write no such header.
+pub(super) fn has_http_date(now: SystemTime) -> bool {
+    const YEAR_10000: u64 = 253_402_300_800;
+    now.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|time| time.as_secs() < YEAR_10000)
+}
+
+/// Tells a client that this connection cannot be served now.
 async fn refuse(mut stream: TcpStream) {
     let _gone = timeout(ACCEPT_PAUSE, stream.write_all(NO_CONNECTION)).await;
 }

@@ -1,7 +1,7 @@
 //! Behaviour that only a test inside the process can provoke.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::HttpOptions;
+use super::listener::has_http_date;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
@@ -160,4 +161,15 @@ fn a_token_is_not_shown() {
     assert!(options.validate(mapped).is_err());
     let mapped: std::net::IpAddr = "::ffff:127.0.0.1".parse().unwrap();
     assert!(HttpOptions::default().validate(mapped).is_ok());
+}
+
+#[test]
+fn a_time_that_http_cannot_say_is_recognized() {
+    let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    for (now, is_said) in
+        [(0, true), (4_000_000_000, true), (253_402_300_799, true), (253_402_300_800, false)]
+    {
+        assert_eq!(has_http_date(at(now)), is_said, "{now}");
+    }
+    assert!(!has_http_date(SystemTime::UNIX_EPOCH - Duration::from_nanos(1)));
 }

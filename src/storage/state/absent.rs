@@ -17,6 +17,10 @@ impl StateStore {
     pub(crate) fn clear(&self, _scope: &StateScope) -> Result<u64, Error> {
         Ok(0)
     }
+
+    pub(crate) fn damaged_file(&self) -> Option<std::path::PathBuf> {
+        None
+    }
 }
 
 pub(crate) struct RunState(());

@@ -1,7 +1,11 @@
 //! The tables: reads and writes of single calls, and the bounds of a scope. Each change is one
-//! transaction.
+//! transaction. `today` is the number of days that are counted in the file.
 
+use std::collections::HashMap;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use serde::de::IgnoredAny;
 
 use super::error::StateError;
 use super::scope::{StateScope, StateUsage};
@@ -50,7 +54,7 @@ fn find(connection: &Connection, scope: &StateScope) -> Result<Option<Row>, Stat
     Ok(row.optional()?)
 }
 
-/// Finds a scope for reading, and marks it as used today.
+/// Finds a scope for reading, and marks it as used.
 fn find_used(connection: &Connection, scope: &StateScope, today: i64) -> Result<Option<Row>, StateError> {
     let found = find(connection, scope)?;
     if let Some(row) = &found
@@ -59,16 +63,40 @@ fn find_used(connection: &Connection, scope: &StateScope, today: i64) -> Result<
         // it, the read does not fail.
         && let Err(error) = connection.execute("UPDATE scopes SET used = ?2 WHERE id = ?1", [row.id, today])
     {
-        tracing::debug!(%error, "the day of use is not written down");
+        tracing::debug!(%error, "the use of a scope is not noted");
     }
     Ok(found)
 }
 
-fn value(connection: &Connection, row: &Row, key: &str) -> Result<Option<Entry>, StateError> {
+/// A value as it is in the file.
+struct Stored {
+    /// Bytes that it counts.
+    bytes: usize,
+    /// `None` if it is damaged.
+    entry: Option<Entry>,
+}
+
+impl Stored {
+    fn new(column: ValueRef<'_>) -> Self {
+        let bytes = match column {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => &[],
+        };
+        let text = std::str::from_utf8(bytes).ok();
+        let valid = text.filter(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+        Self { bytes: bytes.len(), entry: valid.map(|text| Entry(text.to_owned())) }
+    }
+
+    fn entry(self, key: &str) -> Result<Entry, StateError> {
+        self.entry.ok_or_else(|| StateError::DamagedValue(key.to_owned()))
+    }
+}
+
+fn value(connection: &Connection, row: &Row, key: &str) -> Result<Option<Stored>, StateError> {
     let value = connection.query_row(
         "SELECT value FROM entries WHERE scope = ?1 AND key = ?2",
         params![row.id, key],
-        |row| row.get(0).map(Entry),
+        |row| row.get_ref(0).map(Stored::new),
     );
     Ok(value.optional()?)
 }
@@ -79,8 +107,8 @@ pub(crate) fn get(
     key: &str,
     today: i64,
 ) -> Result<Option<Entry>, StateError> {
-    let row = find_used(connection, scope, today)?;
-    row.map_or(Ok(None), |row| value(connection, &row, key))
+    let Some(row) = find_used(connection, scope, today)? else { return Ok(None) };
+    value(connection, &row, key)?.map(|stored| stored.entry(key)).transpose()
 }
 
 /// The keys that start with `prefix`, sorted by characters.
@@ -92,10 +120,19 @@ pub(crate) fn keys(
 ) -> Result<Vec<String>, StateError> {
     let Some(row) = find_used(connection, scope, today)? else { return Ok(Vec::new()) };
     let mut statement = connection.prepare("SELECT key FROM entries WHERE scope = ?1 ORDER BY key")?;
-    let keys = statement.query_map([row.id], |row| row.get::<_, String>(0))?;
-    let mut found = keys.collect::<Result<Vec<_>, _>>()?;
+    let keys = statement.query_map([row.id], |row| Ok(key_text(row.get_ref(0)?)))?;
+    let found = keys.collect::<Result<Vec<_>, _>>()?;
+    // A damaged key is in the list that a user reads. A script could do nothing with it.
+    let mut found: Vec<String> = found.into_iter().filter_map(Result::ok).collect();
     found.retain(|key| key.starts_with(prefix));
     Ok(found)
+}
+
+/// A key, or what can be shown of a damaged one.
+fn key_text(column: ValueRef<'_>) -> Result<String, String> {
+    let bytes = column.as_bytes_or_null().ok().flatten().unwrap_or_default();
+    let lossy = |_| String::from_utf8_lossy(bytes).into_owned();
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(lossy)
 }
 
 /// Stores `value` if the current entry has the tag `expected`. An empty tag means no entry, `None`
@@ -114,14 +151,24 @@ pub(crate) fn set(
         Some(row) => self::value(&transaction, row, key)?,
         None => None,
     };
-    if let Some(expected) = expected
-        && old.as_ref().map(Entry::tag).unwrap_or_default() != expected
-    {
-        return Ok(Written::Differs(old));
+    let old_bytes = old.as_ref().map(|old| length(key, old.bytes));
+    if let Some(expected) = expected {
+        let old = old.map(|old| old.entry(key)).transpose()?;
+        if old.as_ref().map(Entry::tag).unwrap_or_default() != expected {
+            return Ok(Written::Differs(old));
+        }
     }
-    let (keys, bytes) = row.as_ref().map_or((0, 0), |row| (row.keys, row.bytes));
-    let keys = keys + i64::from(old.is_none());
-    let bytes = bytes + length(key, value) - old.map_or(0, |old| length(key, &old.0));
+    let after = |(keys, bytes): (i64, i64)| {
+        let keys = keys.saturating_add(i64::from(old_bytes.is_none()));
+        (keys, bytes.saturating_add(length(key, value.len())).saturating_sub(old_bytes.unwrap_or(0)))
+    };
+    let (mut keys, mut bytes) = after(row.as_ref().map_or((0, 0), |row| (row.keys, row.bytes)));
+    if let Some(row) = &row
+        && !((1..=MAX_KEYS).contains(&keys) && (0..=MAX_BYTES).contains(&bytes))
+    {
+        // A sum in a damaged file may be any number.
+        (keys, bytes) = after(sums(&transaction, row.id)?);
+    }
     if keys > MAX_KEYS {
         return Err(StateError::Full(format!(
             "there are {MAX_KEYS} keys already; delete some with `state.delete`, or keep several values under one key"
@@ -140,7 +187,10 @@ pub(crate) fn set(
             )?;
             row.id
         }
-        None => insert_scope(&transaction, scope, today, keys, bytes)?,
+        None => {
+            let (kind, name) = scope.columns();
+            insert_scope(&transaction, kind, name, [today, keys, bytes])?
+        }
     };
     transaction.execute(
         "INSERT INTO entries (scope, key, value) VALUES (?1, ?2, ?3)
@@ -151,24 +201,34 @@ pub(crate) fn set(
     Ok(Written::Yes)
 }
 
+/// Inserts a scope with `used`, `keys` and `bytes`.
 fn insert_scope(
     transaction: &Transaction<'_>,
-    scope: &StateScope,
-    today: i64,
-    keys: i64,
-    bytes: i64,
+    kind: i64,
+    name: &[u8],
+    [used, keys, bytes]: [i64; 3],
 ) -> Result<i64, StateError> {
-    let (kind, name) = scope.columns();
     transaction.execute(
         "INSERT INTO scopes (kind, name, used, keys, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![kind, name, today, keys, bytes],
+        params![kind, name, used, keys, bytes],
     )?;
     Ok(transaction.last_insert_rowid())
 }
 
 /// Bytes that an entry counts.
-fn length(key: &str, value: &str) -> i64 {
-    i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX)
+fn length(key: &str, value_bytes: usize) -> i64 {
+    i64::try_from(key.len() + value_bytes).unwrap_or(i64::MAX)
+}
+
+/// The number of keys and the bytes of a scope, by its entries.
+fn sums(connection: &Connection, id: i64) -> Result<(i64, i64), StateError> {
+    let sums = connection.query_row(
+        "SELECT count(*), coalesce(sum(octet_length(key) + octet_length(value)), 0)
+         FROM entries WHERE scope = ?1",
+        [id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    );
+    Ok(sums?)
 }
 
 /// Deletes a key. Returns whether it existed.
@@ -181,29 +241,30 @@ pub(crate) fn delete(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let Some(row) = find(&transaction, scope)? else { return Ok(false) };
     let Some(old) = value(&transaction, &row, key)? else { return Ok(false) };
-    if row.keys <= 1 {
-        // Deletes the scope and its last entry: a scope has at least one entry.
+    transaction.execute("DELETE FROM entries WHERE scope = ?1 AND key = ?2", params![row.id, key])?;
+    let is_last: bool = transaction.query_row(
+        "SELECT NOT EXISTS (SELECT 1 FROM entries WHERE scope = ?1)",
+        [row.id],
+        |row| row.get(0),
+    )?;
+    if is_last {
+        // A scope has at least one entry.
         transaction.execute("DELETE FROM scopes WHERE id = ?1", [row.id])?;
     } else {
-        transaction.execute("DELETE FROM entries WHERE scope = ?1 AND key = ?2", params![row.id, key])?;
-        let bytes = row.bytes - length(key, &old.0);
         transaction.execute(
-            "UPDATE scopes SET used = ?2, keys = keys - 1, bytes = ?3 WHERE id = ?1",
-            [row.id, today, bytes],
+            "UPDATE scopes SET used = ?2, keys = ?3, bytes = ?4 WHERE id = ?1",
+            [row.id, today, row.keys.saturating_sub(1), row.bytes.saturating_sub(length(key, old.bytes))],
         )?;
     }
     transaction.commit()?;
     Ok(true)
 }
 
-/// Deletes the scopes that no script has used since that day.
-pub(crate) fn delete_unused(connection: &mut Connection, since: i64) -> Result<(), StateError> {
-    let is_any: bool =
-        connection
-            .query_row("SELECT EXISTS (SELECT 1 FROM scopes WHERE used < ?1)", [since], |row| row.get(0))?;
-    if is_any {
-        let deleted = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
-        tracing::info!(scopes = deleted, "state that was unused for 90 days is deleted");
+/// Deletes the scopes that no script has used since that many days were counted.
+pub(crate) fn delete_unused(connection: &Connection, since: i64) -> Result<(), StateError> {
+    let deleted = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
+    if deleted > 0 {
+        tracing::info!(scopes = deleted, "state that was unused on 90 days of use is deleted");
     }
     Ok(())
 }
@@ -218,8 +279,7 @@ pub(crate) fn clear(connection: &mut Connection, scope: Option<&StateScope>) -> 
             row.keys
         }
         None => {
-            let keys =
-                transaction.query_row("SELECT coalesce(sum(keys), 0) FROM scopes", [], |row| row.get(0))?;
+            let keys = count_all(&transaction)?;
             transaction.execute("DELETE FROM scopes", [])?;
             keys
         }
@@ -231,41 +291,110 @@ pub(crate) fn clear(connection: &mut Connection, scope: Option<&StateScope>) -> 
     Ok(u64::try_from(keys).unwrap_or(0))
 }
 
-/// The usage of all scopes, most recently used first.
+/// The number of keys in all scopes.
+pub(crate) fn count_keys(connection: &Connection) -> Result<u64, StateError> {
+    count_all(connection).map(|keys| u64::try_from(keys).unwrap_or(0))
+}
+
+fn count_all(connection: &Connection) -> Result<i64, StateError> {
+    Ok(connection.query_row("SELECT count(*) FROM entries", [], |row| row.get(0))?)
+}
+
+/// The usage of all scopes, most recently used first. Reads all of the file.
 pub(crate) fn usage(connection: &mut Connection, today: i64) -> Result<Vec<StateUsage>, StateError> {
+    let mut damaged = damaged_keys(connection)?;
     let mut statement = connection
-        .prepare("SELECT kind, name, keys, bytes, used FROM scopes ORDER BY used DESC, kind, name")?;
+        .prepare("SELECT kind, name, keys, bytes, used, id FROM scopes ORDER BY used DESC, kind, name")?;
     let usage = statement.query_map([], |row| {
         let count = |number: i64| u64::try_from(number).unwrap_or(0);
         Ok(StateUsage {
             scope: StateScope::from_columns(row.get(0)?, row.get(1)?),
             keys: count(row.get(2)?),
             bytes: count(row.get(3)?),
-            unused_days: count(today - row.get::<_, i64>(4)?),
+            unused_days: count(today.saturating_sub(row.get(4)?)),
+            damaged_keys: damaged.remove(&row.get::<_, i64>(5)?).unwrap_or_default(),
         })
     })?;
     Ok(usage.collect::<Result<Vec<_>, _>>()?)
 }
 
+/// The keys of damaged values, and damaged keys, by the id of the scope.
+fn damaged_keys(connection: &Connection) -> Result<HashMap<i64, Vec<String>>, StateError> {
+    let mut damaged: HashMap<i64, Vec<String>> = HashMap::new();
+    let mut statement = connection.prepare("SELECT scope, key, value FROM entries ORDER BY scope, key")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let key = key_text(row.get_ref(1)?);
+        if key.is_err() || Stored::new(row.get_ref(2)?).entry.is_none() {
+            let (Ok(key) | Err(key)) = key;
+            damaged.entry(row.get(0)?).or_default().push(key);
+        }
+    }
+    Ok(damaged)
+}
+
 /// Copies a scope into a separate database.
-pub(crate) fn copy(
-    from: &mut Connection,
-    to: &mut Connection,
-    scope: &StateScope,
-    today: i64,
-) -> Result<(), StateError> {
+pub(crate) fn copy(from: &mut Connection, to: &mut Connection, scope: &StateScope) -> Result<(), StateError> {
     // In one transaction, so that the sums match the entries.
     let from = from.transaction()?;
     let Some(row) = find(&from, scope)? else { return Ok(()) };
     let to = to.transaction()?;
-    let id = insert_scope(&to, scope, today, row.keys, row.bytes)?;
+    let (kind, name) = scope.columns();
+    copy_scope(&from, &to, &row, kind, name)?;
+    Ok(to.commit()?)
+}
+
+/// Copies all scopes but one into a separate database, with the count of days. Returns the number of
+/// keys of the one.
+pub(crate) fn copy_others(
+    from: &mut Connection,
+    to: &mut Connection,
+    scope: Option<&StateScope>,
+) -> Result<u64, StateError> {
+    let (from, to) = (from.transaction()?, to.transaction()?);
+    to.execute("DELETE FROM meta", [])?;
+    for (select, insert) in [
+        ("SELECT version, day FROM meta", "INSERT INTO meta (version, day) VALUES (?1, ?2)"),
+        ("SELECT number, day FROM days ORDER BY number", "INSERT INTO days (number, day) VALUES (?1, ?2)"),
+    ] {
+        let mut statement = from.prepare(select)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            to.execute(insert, [row.get::<_, i64>(0)?, row.get(1)?])?;
+        }
+    }
+    let left_out = scope.map(StateScope::columns);
+    let mut cleared = 0;
+    let mut statement = from.prepare("SELECT id, used, keys, bytes, kind, name FROM scopes")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (kind, name): (i64, Vec<u8>) = (row.get(4)?, row.get(5)?);
+        let row = Row { id: row.get(0)?, used: row.get(1)?, keys: row.get(2)?, bytes: row.get(3)? };
+        if left_out == Some((kind, &name)) {
+            cleared = u64::try_from(row.keys).unwrap_or(0);
+        } else {
+            copy_scope(&from, &to, &row, kind, &name)?;
+        }
+    }
+    to.commit()?;
+    Ok(cleared)
+}
+
+/// Copies a scope with its entries as they are, even if they are damaged.
+fn copy_scope(
+    from: &Connection,
+    to: &Transaction<'_>,
+    row: &Row,
+    kind: i64,
+    name: &[u8],
+) -> Result<(), StateError> {
+    let id = insert_scope(to, kind, name, [row.used, row.keys, row.bytes])?;
     let mut entries = from.prepare("SELECT key, value FROM entries WHERE scope = ?1")?;
     let mut rows = entries.query([row.id])?;
+    let mut insert = to.prepare("INSERT INTO entries (scope, key, value) VALUES (?1, ?2, ?3)")?;
     while let Some(entry) = rows.next()? {
-        to.execute(
-            "INSERT INTO entries (scope, key, value) VALUES (?1, ?2, ?3)",
-            params![id, entry.get::<_, String>(0)?, entry.get::<_, String>(1)?],
-        )?;
+        let column = |index| Ok::<_, StateError>(ToSqlOutput::Borrowed(entry.get_ref(index)?));
+        insert.execute(params![id, column(0)?, column(1)?])?;
     }
-    Ok(to.commit()?)
+    Ok(())
 }

@@ -24,6 +24,15 @@ pub(crate) enum StateError {
     /// The file is not a database, or is damaged.
     #[error("the state file is damaged: {0}")]
     Damaged(Box<dyn Error + Send + Sync>),
+    /// One value is damaged, and the file otherwise good.
+    #[error(
+        "the value of `{0}` is damaged; `state.set` replaces it, `state.delete` removes it, and \
+         `cx state list` names every damaged one"
+    )]
+    DamagedValue(String),
+    /// There is no space for the memory that processes share. Reading without others is possible.
+    #[error("the state file cannot be used, because the disk is full: {0}")]
+    NoSharedMemory(Box<dyn Error + Send + Sync>),
     /// The executor has ended.
     #[error("the run is over")]
     Ended,

@@ -42,8 +42,11 @@ pub struct StateUsage {
     pub keys: u64,
     /// Bytes of the keys, and of the values as JSON.
     pub bytes: u64,
-    /// Number of days since a script last used it.
+    /// Number of days since a script last used it, of which only those count on which any state was
+    /// used.
     pub unused_days: u64,
+    /// The keys whose values are damaged. A script that reads one fails; it can replace or delete it.
+    pub damaged_keys: Vec<String>,
 }
 
 impl StateScope {

@@ -58,7 +58,8 @@ impl StateStore {
         self.file.path()
     }
 
-    /// The usage of all scopes, most recently used first. Blocks for at most about two seconds.
+    /// The usage of all scopes, most recently used first. Reads all of the state, at most 256 MB, and
+    /// waits for other processes for at most two seconds.
     ///
     /// # Errors
     ///
@@ -71,32 +72,53 @@ impl StateStore {
         usage.map_err(for_people)
     }
 
-    /// Deletes all state of one scope and returns the number of keys deleted. Blocks for at most
-    /// about two seconds.
+    /// Deletes all state of one scope and returns the number of keys deleted. Works on a full disk too,
+    /// unless another process uses the file. Blocks for at most about two seconds.
     ///
     /// # Errors
     ///
     /// [`Error::Files`] if the file cannot be used.
     pub fn clear(&self, scope: &StateScope) -> Result<u64, Error> {
-        self.clear_some(Some(scope))
+        if !self.path().exists() {
+            return Ok(0);
+        }
+        let work = |connection: &mut Connection, _today| entries::clear(connection, Some(scope));
+        let cleared = match self.file.with(MAX_WAIT, work) {
+            Err(StateError::Full(_)) => self.file.clear_without_space(scope, MAX_WAIT),
+            cleared => cleared,
+        };
+        cleared.map_err(for_people)
     }
 
-    /// Deletes the state of all scopes and returns the number of keys deleted. Blocks for at most
-    /// about two seconds.
+    /// Deletes the state of all scopes, and a damaged file that was set aside. Returns the number of
+    /// keys deleted. Works on a full disk too. Blocks for at most about two seconds.
     ///
     /// # Errors
     ///
     /// [`Error::Files`] if the file cannot be used.
     pub fn clear_all(&self) -> Result<u64, Error> {
-        self.clear_some(None)
-    }
-
-    fn clear_some(&self, scope: Option<&StateScope>) -> Result<u64, Error> {
+        self.file.remove_damaged().map_err(|error| for_people(error.into()))?;
         if !self.path().exists() {
             return Ok(0);
         }
-        let cleared = self.file.with(MAX_WAIT, |connection, _today| entries::clear(connection, scope));
+        let cleared = match self.file.with(MAX_WAIT, |connection, _today| entries::clear(connection, None)) {
+            Err(StateError::Full(_)) => self.remove_file(),
+            cleared => cleared,
+        };
         cleared.map_err(for_people)
+    }
+
+    /// Removes the file, for which a full disk has space enough.
+    fn remove_file(&self) -> Result<u64, StateError> {
+        let keys = self.file.with(MAX_WAIT, |connection, _today| entries::count_keys(connection))?;
+        self.file.remove()?;
+        Ok(keys)
+    }
+
+    /// The damaged file that was set aside last, until [`clear_all`](Self::clear_all) removes it.
+    /// What was in it is lost to scripts.
+    pub fn damaged_file(&self) -> Option<PathBuf> {
+        self.file.damaged_file()
     }
 }
 
@@ -190,10 +212,11 @@ impl RunState {
             };
             let mut trial = trial.lock();
             if trial.is_none() && call.writes() {
-                *trial = Some(file.with(wait, |connection, today| file::trial(connection, &scope, today))?);
+                *trial = Some(file.with(wait, |connection, _today| file::trial(connection, &scope))?);
             }
             match &mut *trial {
-                Some(connection) => perform(call, connection, &scope, file.today()),
+                // In the copy no scope ages.
+                Some(connection) => perform(call, connection, &scope, 0),
                 None => file.with(wait, |connection, today| perform(call.clone(), connection, &scope, today)),
             }
         };

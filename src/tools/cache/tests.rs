@@ -56,3 +56,16 @@ fn a_process_that_asked_earlier_does_not_overwrite_one_that_asked_later() {
     cache.save("id", "server", &list("old", None), now - Duration::from_secs(1));
     assert_eq!(cache.load("id").unwrap().list.tools[0].name, "new");
 }
+
+#[test]
+fn a_list_of_a_process_whose_clock_was_wrong_is_replaced() {
+    let (_directory, cache) = cache();
+    let now = SystemTime::now();
+    cache.save("id", "server", &list("2090", None), now + Duration::from_hours(24 * 365 * 64));
+    cache.save("id", "server", &list("now", None), now);
+    let loaded = cache.load("id").unwrap();
+    assert_eq!(loaded.list.tools[0].name, "now");
+    assert!(loaded.is_fresh(now));
+    cache.save("id", "server", &list("1960", None), UNIX_EPOCH - Duration::from_hours(24 * 3_650));
+    assert_eq!(cache.load("id").unwrap().list.tools[0].name, "now");
+}

@@ -6,6 +6,8 @@ mod cli;
 mod config;
 /// The demo.
 mod examples;
+/// What differs between machines: language, time zone, directories, disks.
+mod machine;
 /// What is printed, and what becomes of it.
 mod output;
 /// How clients are told about the server.

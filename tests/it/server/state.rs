@@ -199,7 +199,10 @@ fn a_person_sees_and_clears_what_is_kept() {
     let workspace = client.directory().canonicalize().unwrap();
     let list = String::from_utf8(cx(&client, &["state", "list"]).stdout).unwrap();
     assert!(
-        list.contains(&format!("workspace {}: 1 keys, 2 bytes, last used 0 days ago", workspace.display())),
+        list.contains(&format!(
+            "workspace {}: 1 keys, 2 bytes, unused for 0 days of use",
+            workspace.display()
+        )),
         "{list}"
     );
     assert!(list.contains("session a: 1 keys, 8 bytes"), "{list}");

@@ -258,6 +258,36 @@ async fn a_server_dies_with_a_command_that_is_killed() {
     crate::support::wait_until(|| !runs(&process)).await;
 }
 
+/// As `npx` and its `node`: a server's child that is not told to end, and holds the pipes open.
+#[tokio::test]
+async fn what_a_server_has_started_dies_with_a_command_that_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (config, path) = (directory.path().join("mcp.json"), directory.path().join("notes"));
+    let server = json!({ "command": crate::support::chaos::program(), "args": ["stdio", "grandchild", "--notes", path] });
+    std::fs::write(&config, json!({ "mcpServers": { "faulty": server } }).to_string()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args([
+            "run",
+            "-e",
+            "await tools.faulty.echo({}); await new Promise(() => setTimeout(() => {}, 60_000))",
+        ])
+        .arg("--mcp-config")
+        .arg(config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let notes = || std::fs::read_to_string(&path).unwrap_or_default();
+    crate::support::wait_until(|| notes().contains("executed echo")).await;
+    let notes = notes();
+    let grandchild = notes.lines().find_map(|line| line.strip_prefix("grandchild ")).unwrap();
+    assert!(runs(grandchild));
+    command.kill().unwrap();
+    command.wait().unwrap();
+    crate::support::wait_until(|| !runs(grandchild)).await;
+}
+
 #[tokio::test]
 async fn a_configuration_file_gives_servers() {
     let directory = tempfile::tempdir().unwrap();

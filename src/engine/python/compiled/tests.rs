@@ -48,7 +48,7 @@ fn loads_with(sha256: &str, engine: &Engine, cache: Option<&Path>) -> usize {
 fn compilations(engine: &Engine, source: &Source<'_>, cache: Option<&Path>) -> usize {
     let started = RefCell::new(0);
     let count = |progress| *started.borrow_mut() += usize::from(progress == CompileProgress::Started);
-    load(engine, source, INCLUDED, cache, &count).unwrap();
+    load(engine, source, INCLUDED, cache.as_slice(), &count).unwrap();
     started.into_inner()
 }
 
@@ -206,17 +206,60 @@ fn a_directory_that_others_can_write_is_not_used() {
     }
 }
 
+/// Loads the component with several caches. Returns how often it was compiled, and why it is not kept.
+fn loads_from(caches: &[&Path]) -> (usize, Vec<String>) {
+    let source = Source { compressed: &compressed(), sha256: "abc", code: None };
+    let (started, reasons) = (RefCell::new(0), RefCell::new(Vec::new()));
+    let note = |progress| match progress {
+        CompileProgress::Started => *started.borrow_mut() += 1,
+        CompileProgress::NotKept(reason) => reasons.borrow_mut().push(reason),
+        _ => {}
+    };
+    load(&engine(), &source, INCLUDED, caches, &note).unwrap();
+    (started.into_inner(), reasons.into_inner())
+}
+
 #[test]
 fn a_refusal_says_what_to_do() {
     let cache = cache();
     fs::set_permissions(cache.path(), Permissions::from_mode(0o777)).unwrap();
-    let error = Directory::open(cache.path()).err().unwrap().to_string();
-    assert!(error.contains(cache.path().canonicalize().unwrap().to_str().unwrap()), "{error}");
-    assert!(
-        error.contains("can be written by other users") && error.contains("`cache.directory`"),
-        "{error}"
-    );
-    assert!(!error.contains("chmod"), "of /tmp that advice would be dangerous: {error}");
+    let (compiled, reasons) = loads_from(&[cache.path()]);
+    let [reason] = &reasons[..] else { panic!("one warning: {reasons:?}") };
+    assert_eq!(compiled, 1);
+    assert!(reason.contains(cache.path().canonicalize().unwrap().to_str().unwrap()), "{reason}");
+    for part in ["can be written by other users", "`cache.directory`", "XDG_CACHE_HOME"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    assert!(!reason.contains("chmod"), "of /tmp that advice would be dangerous: {reason}");
+}
+
+#[test]
+fn if_one_cache_cannot_be_used_the_next_one_is() {
+    let (first, second) = (cache(), cache());
+    let both = [first.path(), second.path()];
+    // Refused, no directory, and one in which nothing can be created.
+    let spoil: [fn(&Path); 3] = [
+        |cache| fs::set_permissions(cache, Permissions::from_mode(0o777)).unwrap(),
+        |cache| fs::write(cache.join(DIRECTORY), "a file").unwrap(),
+        |cache| fs::create_dir_all(cache.join(DIRECTORY).join(UNFINISHED)).unwrap(),
+    ];
+    for (index, spoil) in spoil.into_iter().enumerate() {
+        let (first, second) = (cache(), cache());
+        let both = [first.path(), second.path()];
+        spoil(first.path());
+        fs::set_permissions(first.path().join(DIRECTORY), Permissions::from_mode(0o700)).ok();
+        assert_eq!(loads_from(&both), (1, Vec::new()), "{index}");
+        assert_eq!(files(&second).len(), 1, "{index}");
+        assert_eq!(loads_from(&both), (0, Vec::new()), "{index}");
+        // Neither of the two.
+        let (compiled, reasons) = loads_from(&[first.path()]);
+        assert_eq!((compiled, reasons.len()), (1, 1), "{index}: {reasons:?}");
+        assert!(reasons[0].contains(first.path().to_str().unwrap()), "{index}: {reasons:?}");
+        assert!(reasons[0].contains("`cache.directory`"), "{index}: {reasons:?}");
+    }
+    // The first one is used if it can be.
+    assert_eq!(loads_from(&both), (1, Vec::new()));
+    assert_eq!((files(&first).len(), second.path().join(DIRECTORY).read_dir().unwrap().count()), (1, 0));
 }
 
 #[test]
@@ -285,7 +328,7 @@ fn clearing_removes_the_code_and_is_no_error_without() {
 fn a_damaged_component_is_an_error() {
     let load = |compressed: &[u8]| {
         let source = Source { compressed, sha256: "abc", code: None };
-        super::load(&engine(), &source, INCLUDED, None, &|_| ()).err().unwrap()
+        super::load(&engine(), &source, INCLUDED, &[], &|_| ()).err().unwrap()
     };
     let mut cut = compressed();
     cut.truncate(cut.len() - 3);
@@ -345,7 +388,7 @@ fn without_a_compiler_the_reason_is_told() {
     let component = compressed();
     let load = |code| {
         let source = Source { compressed: &component, sha256: "abc", code };
-        load(&engine(), &source, None, Some(cache.path()), &|_| ()).err().unwrap()
+        load(&engine(), &source, None, &[cache.path()], &|_| ()).err().unwrap()
     };
     let none = load(None).to_string();
     assert!(none.contains("none for this kind of processor") && none.contains("`compile`"), "{none}");
@@ -370,7 +413,7 @@ fn load_real(has: fn(&str) -> Option<bool>) -> Result<Runnable, CompileError> {
     let code = PackedCode { compressed: cx_python_component::CODE, sha256: cx_python_component::CODE_SHA256 };
     let component = (cx_python_component::COMPRESSED, cx_python_component::SHA256);
     let source = Source { compressed: component.0, sha256: component.1, code: Some(code) };
-    load(&Engine::new(&config).unwrap(), &source, None, None, &|_| ())
+    load(&Engine::new(&config).unwrap(), &source, None, &[], &|_| ())
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,16 +1,21 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::sync::atomic::AtomicI64;
 use std::time::{Duration, SystemTime};
 
 use super::*;
+use crate::storage::state::days::Clock;
 use crate::tools::{ToolError, ToolErrorCode};
 
 const WAIT: Duration = Duration::from_secs(2);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A store in a directory of its own, and the simulated current day.
 struct Stage {
     directory: tempfile::TempDir,
-    day: Arc<AtomicU64>,
+    /// Days since 1970 on the wall clock, and since the start of the test on the monotonic one.
+    day: Arc<AtomicI64>,
+    passed: Arc<AtomicI64>,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -18,9 +23,16 @@ impl Stage {
     fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
-            day: Arc::new(AtomicU64::new(20_000)),
+            day: Arc::new(AtomicI64::new(20_000)),
+            passed: Arc::default(),
             runtime: tokio::runtime::Runtime::new().unwrap(),
         }
+    }
+
+    /// In memory, where the system has a file system for that: for tests that write much.
+    fn in_memory() -> Self {
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Self { directory, ..Self::new() }
     }
 
     fn path(&self) -> PathBuf {
@@ -29,10 +41,49 @@ impl Stage {
 
     /// A separate store, as in another process: only the file is shared.
     fn store(&self) -> StateStore {
-        let day = Arc::clone(&self.day);
-        let clock =
-            move || SystemTime::UNIX_EPOCH + Duration::from_secs(day.load(Ordering::Relaxed) * 86_400);
-        StateStore::of(StateFile::with_clock(self.path(), Box::new(clock)))
+        let (day, passed) = (Arc::clone(&self.day), Arc::clone(&self.passed));
+        let started = Instant::now();
+        let days = |days: i64| DAY * u32::try_from(days).unwrap();
+        let wall = move || match day.load(Ordering::Relaxed) {
+            before @ ..0 => SystemTime::UNIX_EPOCH - days(-before) + DAY / 2,
+            day => SystemTime::UNIX_EPOCH + days(day) + DAY / 2,
+        };
+        let monotonic = move || started + days(passed.load(Ordering::Relaxed));
+        let clock = Clock { wall: Box::new(wall), monotonic: Box::new(monotonic) };
+        StateStore::of(StateFile::with_clock(self.path(), clock))
+    }
+
+    /// Lets days pass, on both clocks.
+    fn pass(&self, days: i64) {
+        self.day.fetch_add(days, Ordering::Relaxed);
+        self.passed.fetch_add(days, Ordering::Relaxed);
+    }
+
+    /// A run on another day of the wall clock, in a process of its own, and back.
+    fn run_on(&self, day: i64) {
+        let today = self.day.swap(day, Ordering::Relaxed);
+        let run = self.run(&self.store(), "elsewhen");
+        run.set("k", "1");
+        assert_eq!(run.get("k"), "[1]");
+        self.day.store(today, Ordering::Relaxed);
+    }
+
+    /// The sessions that have state.
+    fn sessions(&self) -> Vec<String> {
+        let usage = self.store().usage().unwrap();
+        usage.iter().filter_map(|usage| usage.scope.as_session().map(str::to_owned)).collect()
+    }
+
+    /// The files of the store, with their contents, when no process has it open.
+    fn bytes(&self) -> Vec<u8> {
+        let connection = Connection::open(self.path()).unwrap();
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        connection.close().unwrap();
+        fs::read(self.path()).unwrap()
+    }
+
+    fn damaged(&self) -> PathBuf {
+        self.path().with_extension("sqlite3.damaged")
     }
 
     fn run(&self, store: &StateStore, session: &str) -> Run<'_> {
@@ -263,7 +314,7 @@ fn no_update_of_several_is_lost() {
 }
 
 #[test]
-fn what_nobody_uses_for_90_days_is_forgotten() {
+fn what_nobody_uses_on_90_days_of_use_is_forgotten() {
     let stage = Stage::new();
     let store = stage.store();
     let (read, written, left) =
@@ -271,11 +322,15 @@ fn what_nobody_uses_for_90_days_is_forgotten() {
     for run in [&read, &written, &left] {
         run.set("k", "1");
     }
-    stage.day.fetch_add(90, Ordering::Relaxed);
-    assert_eq!(read.get("k"), "[1]");
-    written.set("k", "2");
+    // The last day counts when the next one follows.
+    for day in 1..=90 {
+        stage.pass(1);
+        assert_eq!(read.get("k"), "[1]");
+        written.set("k", &day.to_string());
+    }
     assert_eq!(store.usage().unwrap().last().unwrap().unused_days, 90);
-    stage.day.fetch_add(1, Ordering::Relaxed);
+    assert_eq!(stage.sessions(), ["read", "written", "left"]);
+    stage.pass(1);
     // Both in the process that has the file open, and in the next one.
     for store in [store, stage.store()] {
         let usage = store.usage().unwrap();
@@ -283,6 +338,123 @@ fn what_nobody_uses_for_90_days_is_forgotten() {
         assert_eq!(left, ["read", "written"]);
     }
     assert_eq!(left.get("k"), "[]");
+}
+
+#[test]
+fn days_without_any_run_do_not_count() {
+    let stage = Stage::new();
+    stage.run(&stage.store(), "a").set("k", "1");
+    for _ in 0..5 {
+        stage.pass(1_000);
+        stage.run(&stage.store(), "b").set("k", "1");
+    }
+    assert_eq!(stage.sessions(), ["a", "b"]);
+    let usage = stage.store().usage().unwrap();
+    assert!(usage.iter().all(|usage| usage.unused_days == 0), "{usage:?}");
+}
+
+#[test]
+fn a_run_with_a_wrong_clock_forgets_nothing_that_a_right_one_keeps() {
+    let stage = Stage::new();
+    stage.run(&stage.store(), "a").set("k", "1");
+    let other = stage.store();
+    let daily = stage.run(&other, "daily");
+    for _ in 0..90 {
+        stage.pass(1);
+        daily.set("k", "1");
+    }
+    let today = stage.day.load(Ordering::Relaxed);
+    let state = || {
+        let usage = stage.store().usage().unwrap();
+        let age = |name: &str| {
+            let scope = usage.iter().find(|usage| usage.scope.as_session() == Some(name));
+            scope.map(|usage| usage.unused_days)
+        };
+        (age("a"), age("daily"))
+    };
+    assert_eq!(state(), (Some(90), Some(0)), "the last day on which it is kept");
+    // 2090, 1990, 1901, the first days of 1970, and days around today.
+    for day in [43_829, 7_305, -25_202, 0, 1, -1, today - 1, today - 40, today + 40, today + 5_000_000] {
+        for _ in 0..3 {
+            stage.run_on(day);
+            assert_eq!(state(), (Some(90), Some(0)), "after a run on day {day}");
+        }
+    }
+    // A machine whose clock starts in 1970, again and again.
+    for _ in 0..200 {
+        stage.run_on(0);
+        stage.run(&stage.store(), "daily").set("k", "1");
+    }
+    assert_eq!(state().0, Some(90));
+    // Time goes on where it was.
+    stage.pass(1);
+    daily.set("k", "1");
+    assert_eq!(state().0, None);
+}
+
+#[test]
+fn days_do_not_pass_faster_in_a_process_whose_clock_races() {
+    let stage = Stage::new();
+    let store = stage.store();
+    stage.run(&store, "a").set("k", "1");
+    let run = stage.run(&store, "b");
+    for _ in 0..200 {
+        stage.day.fetch_add(1, Ordering::Relaxed);
+        run.set("k", "1");
+    }
+    assert_eq!(stage.sessions(), ["a", "b"]);
+}
+
+/// A file as version 1 made it: days since 1970.
+fn version_1(stage: &Stage, scopes: &[(&str, i64)]) {
+    fs::create_dir(stage.path().parent().unwrap()).unwrap();
+    let old = Connection::open(stage.path()).unwrap();
+    old.execute_batch(
+        "
+    CREATE TABLE scopes (
+        id INTEGER PRIMARY KEY,
+        kind INTEGER NOT NULL,
+        name BLOB NOT NULL,
+        used INTEGER NOT NULL,
+        keys INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        UNIQUE (kind, name)
+    ) STRICT;
+    CREATE TABLE entries (
+        scope INTEGER NOT NULL REFERENCES scopes (id) ON DELETE CASCADE,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        UNIQUE (scope, key)
+    ) STRICT;
+    PRAGMA application_id = 1668838260;
+    PRAGMA user_version = 1;
+    PRAGMA journal_mode = WAL;
+",
+    )
+    .unwrap();
+    for (name, used) in scopes {
+        let insert = "INSERT INTO scopes (kind, name, used, keys, bytes) VALUES (1, ?1, ?2, 1, 2)";
+        old.execute(insert, rusqlite::params![name.as_bytes(), used]).unwrap();
+        old.execute("INSERT INTO entries VALUES (?1, 'k', '1')", [old.last_insert_rowid()]).unwrap();
+    }
+    fs::set_permissions(stage.path(), Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_file_of_the_first_version_is_migrated() {
+    let stage = Stage::new();
+    // One was used under a wrong clock, and one a year ago, which the first version would delete.
+    version_1(&stage, &[("today", 20_000), ("2090", 43_829), ("old", 19_635), ("same", 19_635)]);
+    let store = stage.store();
+    let usage = store.usage().unwrap();
+    let ages: Vec<_> =
+        usage.iter().map(|usage| (usage.scope.as_session().unwrap(), usage.unused_days)).collect();
+    assert_eq!(ages, [("2090", 0), ("today", 1), ("old", 2), ("same", 2)]);
+    assert_eq!(stage.run(&store, "old").get("k"), "[1]");
+    assert!(!stage.damaged().exists());
+    // It is the same file as a new one from now on.
+    assert_eq!(stage.run(&stage.store(), "today").get("k"), "[1]");
+    assert!(!stage.damaged().exists());
 }
 
 #[test]
@@ -349,25 +521,145 @@ fn a_file_of_a_later_version_is_left_alone() {
     let stage = Stage::new();
     stage.run(&stage.store(), "a").set("k", "1");
     let newer = Connection::open(stage.path()).unwrap();
-    newer.pragma_update(None, "user_version", 2).unwrap();
+    let set_version = |version: i64| {
+        newer.pragma_update(None, "user_version", version).unwrap();
+        newer.execute("UPDATE meta SET version = ?1", [version]).unwrap();
+    };
+    set_version(3);
     let error = stage.run(&stage.store(), "a").try_set("k", "2").unwrap_err();
     assert_eq!(error.code, ToolErrorCode::StateUnavailable);
     assert!(error.message.contains("newer version of cx"), "{error}");
-    newer.pragma_update(None, "user_version", 1).unwrap();
+    set_version(2);
     assert_eq!(stage.run(&stage.store(), "a").get("k"), "[1]");
 }
 
 #[test]
-fn a_damaged_file_is_moved_aside() {
+fn a_damaged_file_is_set_aside_and_told() {
     let stage = Stage::new();
     fs::create_dir(stage.path().parent().unwrap()).unwrap();
     fs::write(stage.path(), "x".repeat(10_000)).unwrap();
     fs::set_permissions(stage.path(), Permissions::from_mode(0o600)).unwrap();
-    let run = stage.run(&stage.store(), "a");
+    let store = stage.store();
+    assert_eq!(store.damaged_file(), None);
+    let run = stage.run(&store, "a");
     run.set("k", "1");
-    let damaged = stage.path().with_extension("sqlite3.damaged");
-    assert_eq!(fs::read(&damaged).unwrap().len(), 10_000);
+    assert_eq!(store.damaged_file(), Some(stage.damaged()));
+    assert_eq!(fs::read(stage.damaged()).unwrap().len(), 10_000);
     assert_eq!(stage.run(&stage.store(), "a").get("k"), "[1]");
+    assert_eq!(store.clear_all().unwrap(), 1);
+    assert_eq!(store.damaged_file(), None, "what is private in it goes too");
+}
+
+/// Whatever is done to a file: it works, or is set aside.
+#[test]
+fn every_damaged_byte_is_survived() {
+    let stage = Stage::in_memory();
+    let store = stage.store();
+    for session in ["first session", "second session"] {
+        let run = stage.run(&store, session);
+        for index in 0..12 {
+            run.set(&format!("key {index}"), &format!("\"{}\"", index.to_string().repeat(500)));
+        }
+    }
+    drop(store);
+    let whole = stage.bytes();
+    // Set aside, damaged values, and good files.
+    let mut outcomes = (0, 0, 0);
+    let header = (0..100).flat_map(|at| [(at, 0x01), (at, 0xFF)]);
+    let spread = (100..whole.len()).step_by(257).map(|at| (at, 0x80));
+    // The texts of the schema, and the beginning of each page.
+    let schema = (100..4096).step_by(61).filter(|at| whole[*at] != 0).map(|at| (at, 0x01));
+    let pages = (4096..whole.len()).filter(|at| at % 4096 < 12).map(|at| (at, 0xFF));
+    for (at, flip) in header.chain(spread).chain(schema).chain(pages) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= flip;
+        fs::remove_dir_all(stage.path().parent().unwrap()).unwrap();
+        fs::create_dir(stage.path().parent().unwrap()).unwrap();
+        fs::write(stage.path(), &bytes).unwrap();
+        fs::set_permissions(stage.path(), Permissions::from_mode(0o600)).unwrap();
+        let store = stage.store();
+        let run = stage.run(&store, "first session");
+        let context = format!("byte {at} ^ {flip:#x}");
+        let mut damaged = Vec::new();
+        for index in 0..12 {
+            let key = format!("key {index}");
+            let got = run.call(StateCall::Get { key: key.clone(), tagged: false });
+            if let Err(error) = got {
+                assert!(error.message.contains(&format!("`{key}` is damaged")), "{context}: {error}");
+                damaged.push(key);
+            }
+        }
+        let listed = store.usage().unwrap_or_else(|error| panic!("{context}: {error:?}"));
+        for key in damaged {
+            outcomes.1 += 1;
+            assert!(listed.iter().any(|usage| usage.damaged_keys.contains(&key)), "{context}: {key}");
+            run.set(&key, "1");
+            assert_eq!(run.get(&key), "[1]", "{context}");
+        }
+        run.call(StateCall::Keys { prefix: String::new() })
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        run.try_set("new", "1").unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_eq!(run.get("new"), "[1]", "{context}");
+        // The next process finds a good file.
+        let next = stage.store();
+        assert_eq!(stage.run(&next, "first session").get("new"), "[1]", "{context}");
+        if next.damaged_file().is_some() {
+            outcomes.0 += 1;
+        } else {
+            outcomes.2 += 1;
+        }
+        next.clear_all().unwrap_or_else(|error| panic!("{context}: {error:?}"));
+    }
+    assert!(outcomes.0 > 50 && outcomes.1 > 5 && outcomes.2 > 50, "{outcomes:?}");
+}
+
+#[test]
+fn a_damaged_value_is_named_and_can_be_replaced() {
+    let stage = Stage::new();
+    let store = stage.store();
+    let run = stage.run(&store, "a");
+    for key in ["text", "bytes", "good"] {
+        run.set(key, "[1,2,3]");
+    }
+    let hand = Connection::open(stage.path()).unwrap();
+    hand.execute("UPDATE entries SET value = '[1,2' WHERE key = 'text'", []).unwrap();
+    hand.execute("UPDATE entries SET value = CAST(x'22ff22' AS TEXT) WHERE key = 'bytes'", []).unwrap();
+    for key in ["text", "bytes"] {
+        let get = |tagged| run.call(StateCall::Get { key: key.to_owned(), tagged });
+        for error in [get(false).unwrap_err(), get(true).unwrap_err()] {
+            assert_eq!(error.code, ToolErrorCode::StateUnavailable);
+            assert!(error.message.contains(&format!("the value of `{key}` is damaged")), "{error}");
+            assert!(error.message.contains("`cx state list`"), "{error}");
+        }
+    }
+    assert_eq!(run.get("good"), "[[1,2,3]]");
+    assert_eq!(store.usage().unwrap()[0].damaged_keys, ["bytes", "text"]);
+    run.set("text", "4");
+    assert!(run.delete("bytes"));
+    assert_eq!((run.get("text"), run.get("bytes")), ("[4]".to_owned(), "[]".to_owned()));
+    assert!(store.usage().unwrap()[0].damaged_keys.is_empty());
+}
+
+#[test]
+fn wrong_sums_are_computed_anew() {
+    let stage = Stage::new();
+    let store = stage.store();
+    let run = stage.run(&store, "a");
+    for key in ["a", "b", "c"] {
+        run.set(key, "1");
+    }
+    let hand = Connection::open(stage.path()).unwrap();
+    for wrong in [i64::MAX, i64::MIN, -5, 1_000_000_000] {
+        hand.execute("UPDATE scopes SET keys = ?1, bytes = ?1", [wrong]).unwrap();
+        run.set("d", "1");
+        let usage = &store.usage().unwrap()[0];
+        assert_eq!((usage.keys, usage.bytes), (4, 8), "{wrong}");
+        assert!(run.delete("d"));
+    }
+    // Deleting one of several keys keeps the others.
+    hand.execute("UPDATE scopes SET keys = 1", []).unwrap();
+    assert!(run.delete("c"));
+    assert_eq!(run.keys(""), r#"["a","b"]"#);
 }
 
 #[test]
