@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::time::sleep_until;
 
 use super::connect::Process;
+use crate::machine::probe;
 
 /// For how long nothing may happen at the end of the time for connecting. Downloads pause for less.
 const MAX_QUIET: Duration = Duration::from_secs(5);
@@ -153,7 +155,11 @@ impl ConnectTime {
 async fn activity(process: &Arc<Process>) -> Activity {
     let process = Arc::clone(process);
     // Reading `/proc` takes some microseconds, but it can wait for a lock of the process.
-    tokio::task::spawn_blocking(move || process.activity()).await.unwrap_or_default()
+    match probe::spawn_blocking(&Handle::current(), move || process.activity()) {
+        Ok(looking) => looking.await.unwrap_or_default(),
+        // No thread is to be had: nothing is known, which is no sign of life.
+        Err(_) => Activity::default(),
+    }
 }
 
 #[cfg(test)]

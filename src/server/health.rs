@@ -63,11 +63,11 @@ pub(crate) fn report(shared: &Shared) -> Value {
     if let Some(config) = config_report(executor) {
         report["config"] = config;
     }
-    if executor.has_damaged_state_file() {
-        report["state"] = DAMAGED_STATE.into();
-    }
-    if let Some(hint) = executor.untrusted_hint() {
-        report["hint"] = (*hint).into();
+    let damaged_state = executor.has_damaged_state_file().then(|| DAMAGED_STATE.to_owned());
+    let hints: Vec<String> =
+        executor.untrusted_hint().map(|hint| hint.to_string()).into_iter().chain(damaged_state).collect();
+    if !hints.is_empty() {
+        report["hint"] = hints.join("; ").into();
     }
     report
 }

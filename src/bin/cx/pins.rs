@@ -112,7 +112,7 @@ pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyho
             None => executor.accept_tools(name, None)?,
         };
         if pinned == 0 && damaged.iter().any(|damaged| damaged.server == *name) {
-            print_text(&format!("the definitions that {name} lists next are pinned"));
+            print_text(&format!("the definitions that {name} lists next are pinned"))?;
             continue;
         }
         if pinned == 0 {

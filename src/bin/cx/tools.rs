@@ -51,7 +51,7 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
     let failed = refreshed.iter().filter_map(|(name, result)| Some((&**name, result.as_ref().err()?)));
     let failed: HashMap<&str, &ToolError> = failed.collect();
     let status = if !failed.is_empty() && failed.len() == refreshed.len() {
-        ExitStatus::ScriptFailed
+        ExitStatus::Failed
     } else {
         ExitStatus::Success
     };

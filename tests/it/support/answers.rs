@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::serve::Start;
 
 /// Fields whose content the schemas leave open: values of scripts, and maps and lists.
-const OPEN: [&str; 10] = [
+const OPEN: [&str; 11] = [
     "auditLog",
     "config",
     "connectionPool",
