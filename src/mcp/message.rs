@@ -34,6 +34,55 @@ pub(crate) struct ProgressNotification {
     pub(crate) params: ProgressNotificationParam,
 }
 
+impl<'a> IncomingMessage<'a> {
+    /// Parses a message. `mended` receives its text if that has numbers which JSON does not have.
+    ///
+    /// # Errors
+    ///
+    /// If it is not JSON, or not a message.
+    pub(crate) fn parse(text: &'a [u8], mended: &'a mut Option<Vec<u8>>) -> Result<Self, serde_json::Error> {
+        let parsed = serde_json::from_slice(text);
+        if parsed.is_err() {
+            *mended = without_odd_numbers(text);
+            if let Some(text) = mended {
+                return serde_json::from_slice(text);
+            }
+        }
+        parsed
+    }
+}
+
+/// The text with null in place of `NaN`, `Infinity` and `-Infinity`, which Python's `json` writes by
+/// default and JSON does not have. `None` if there are none. At most a third longer.
+fn without_odd_numbers(text: &[u8]) -> Option<Vec<u8>> {
+    const ODD: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
+    let mut mended: Option<Vec<u8>> = None;
+    // Everything before `at` is in `mended` once there is one.
+    let (mut at, mut copied, mut in_string) = (0, 0, false);
+    while let Some(&byte) = text.get(at) {
+        let odd = if in_string { None } else { ODD.iter().find(|odd| text[at..].starts_with(odd)) };
+        if let Some(odd) = odd {
+            let mended = mended.get_or_insert_default();
+            mended.extend_from_slice(&text[copied..at]);
+            mended.extend_from_slice(b"null");
+            at += odd.len();
+            copied = at;
+            continue;
+        }
+        match byte {
+            b'"' => in_string = !in_string,
+            // The next character is no end of the string, whatever it is.
+            b'\\' if in_string => at += 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    if let Some(mended) = &mut mended {
+        mended.extend_from_slice(&text[copied..]);
+    }
+    mended
+}
+
 /// Answers a request of the server that nothing else answers: `ping` gets a result, everything else an
 /// error, because no capability is offered for it. `None` if the request's id is not one that can be echoed.
 pub(crate) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {

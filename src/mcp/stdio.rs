@@ -137,7 +137,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         if line.is_empty() {
             return Read::Nothing;
         }
-        let message = match serde_json::from_slice::<IncomingMessage<'_>>(line) {
+        let mut mended = None;
+        let message = match IncomingMessage::parse(line, &mut mended) {
             Ok(message) => message,
             Err(error) => return self.unreadable(line, &error),
         };

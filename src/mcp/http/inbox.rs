@@ -114,7 +114,8 @@ impl Inbox {
     }
 
     async fn receive_one(&self, text: &[u8], request: Option<i64>) -> Received {
-        let message = match serde_json::from_slice::<IncomingMessage<'_>>(text) {
+        let mut mended = None;
+        let message = match IncomingMessage::parse(text, &mut mended) {
             Ok(message) => message,
             Err(error) => {
                 // The answer to the request with this id, or, without an id, to the request of this

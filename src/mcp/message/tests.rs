@@ -12,3 +12,19 @@ fn tl_160_no_server_speaks_for_the_transport() {
     let error = r#"{"code":-32602,"message":"x"}"#.to_owned();
     assert_eq!(read_error(&RawValue::from_string(error).unwrap()).unwrap().code, ErrorCode::INVALID_PARAMS);
 }
+
+#[test]
+fn numbers_that_json_does_not_have_are_null() {
+    let mended =
+        |text: &str| without_odd_numbers(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
+    let text = r#"{"a":NaN,"b":[Infinity,-Infinity],"c":"NaN \" Infinity","d":-1}"#;
+    let expected = r#"{"a":null,"b":[null,null],"c":"NaN \" Infinity","d":-1}"#;
+    assert_eq!(mended(text).as_deref(), Some(expected));
+    assert_eq!(mended(r#"{"a":"NaN"}"#), None);
+    assert_eq!(mended("\"\\"), None, "the end of the text is the end");
+    let text = br#"{"id":1,"result":{"x":NaN}}"#;
+    let mut mended = None;
+    let message = IncomingMessage::parse(text, &mut mended).unwrap();
+    assert_eq!(message.result.unwrap().get(), r#"{"x":null}"#);
+    assert!(IncomingMessage::parse(b"{NaN", &mut None).is_err());
+}
