@@ -6,7 +6,9 @@
 //! not compiled ([`ArgumentCheck::compile`] returns the reason). Arguments for which a recursive
 //! schema could take too long are passed on unchecked.
 //!
-//! Supports drafts 4 to 2020-12, selected by `$schema`; the default is 2020-12. Nothing is coerced.
+//! Supports drafts 4 to 2020-12, selected by `$schema`; the default is 2020-12. Nothing is coerced,
+//! but a null that a field does not allow is left out if the field is optional: scripts pass `None`
+//! and `null` for what they do not give.
 //! `format` is not asserted: servers use it as an annotation and disagree on its meaning.
 //! `pattern`s are matched in linear time; a pattern that needs look-around or back-references is
 //! skipped. Nothing is ever fetched.
@@ -16,6 +18,8 @@ mod explain;
 mod render;
 mod unchecked;
 mod values;
+
+use std::collections::HashSet;
 
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::{Map, Value};
@@ -88,9 +92,10 @@ impl ArgumentCheck {
     ///
     /// `InvalidArguments` with up to three reasons, always the same ones for the same arguments.
     pub(crate) fn check(&self, arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
-        let arguments = Value::Object(arguments);
+        let mut arguments = Value::Object(arguments);
         if self.bounds.allow(&arguments)
             && !self.validator.is_valid(&arguments)
+            && !self.leave_out_nulls(&mut arguments)
             && let Some(message) = self.explain(&arguments)
         {
             return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
@@ -99,6 +104,36 @@ impl ArgumentCheck {
             Value::Object(arguments) => Ok(arguments),
             _ => Ok(Map::new()),
         }
+    }
+
+    /// Leaves out the optional fields that are null and may not be. Returns whether the arguments are
+    /// valid then; otherwise they are unchanged.
+    fn leave_out_nulls(&self, arguments: &mut Value) -> bool {
+        let Value::Object(fields) = &*arguments else { return false };
+        if !fields.values().any(Value::is_null) || count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_none()
+        {
+            return false;
+        }
+        let schema = self.schema.to_value();
+        let required: HashSet<&str> = SchemaView::root(&schema).required().collect();
+        let mut without = fields.clone();
+        for error in self.validator.iter_errors(arguments) {
+            let path = error.instance_path().as_str();
+            let Some(name) = path.strip_prefix('/').map(|name| name.replace("~1", "/").replace("~0", "~"))
+            else {
+                return false;
+            };
+            if required.contains(&*name) || !fields.get(&name).is_some_and(Value::is_null) {
+                return false;
+            }
+            without.remove(&name);
+        }
+        let without = Value::Object(without);
+        let is_valid = self.validator.is_valid(&without);
+        if is_valid {
+            *arguments = without;
+        }
+        is_valid
     }
 
     fn explain(&self, arguments: &Value) -> Option<String> {

@@ -377,3 +377,28 @@ fn the_same_arguments_give_the_same_message() {
         );
     }
 }
+
+/// Scripts pass `None` for what they do not give.
+#[test]
+fn an_optional_null_that_is_not_allowed_is_left_out() {
+    let check = compile(json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string" },
+            "size": { "type": "integer" },
+            "a/b": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+            "clear": { "type": ["string", "null"] },
+        },
+        "required": ["name"],
+    }))
+    .unwrap();
+    let checked = |arguments: Value| {
+        let Value::Object(map) = arguments else { panic!("arguments are an object") };
+        check.check(map).map(Value::Object).map_err(|error| error.message)
+    };
+    let given = json!({ "name": "x", "size": null, "a/b": null, "clear": null, "other": null });
+    assert_eq!(checked(given), Ok(json!({ "name": "x", "clear": null, "other": null })));
+    assert!(checked(json!({ "name": null, "size": null })).unwrap_err().contains("`name`"));
+    let wrong = checked(json!({ "name": 1, "size": null })).unwrap_err();
+    assert!(wrong.contains("`name`") && wrong.contains("`size`"), "all that is wrong is said: {wrong}");
+}
