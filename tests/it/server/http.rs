@@ -118,6 +118,8 @@ fn a_client_without_a_session_sets_nothing_for_the_others() {
     let refused = server.stateless("logging/setLevel", json!({ "level": "debug" }));
     assert_eq!(refused.status, 404, "the stateless revision has removed it");
     assert_eq!(refused.message()["error"]["code"], -32601);
+    let offered = server.stateless("server/discover", json!({})).result();
+    assert_eq!(offered["capabilities"]["tools"], json!({}), "it is told of no changes");
     let reply = server.stateless("tools/call", run_params("console.log('secret'); return 1"));
     assert_eq!(reply.header("content-type"), Some("application/json"), "nothing comes before the answer");
     assert_eq!(reply.result()["structuredContent"]["output"], "secret");
