@@ -9,7 +9,7 @@ use crate::machine;
 const WORKERS: usize = 2;
 
 /// File descriptors that such a runtime and the first instance of an engine open.
-const DESCRIPTORS: usize = 16;
+const DESCRIPTORS: usize = 20;
 
 /// A runtime of the executor's own. Dropping it does not wait for its tasks, because that is not
 /// possible on a worker thread of a runtime, where an executor may be dropped.

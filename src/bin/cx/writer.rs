@@ -105,6 +105,8 @@ pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Wr
     std::thread::Builder::new()
         .name("cx-output".to_owned())
         .spawn(move || writer.run(&out, &err))
+        // The check says which limit to raise.
+        .map_err(|error| cx::check_machine(1, 0, 0).err().unwrap_or(error))
         .context("failed to start the thread of the output")?;
     // Only one run starts it.
     Ok(*WRITER.get_or_init(|| writer))

@@ -129,7 +129,7 @@ fn on_a_full_disk_state_can_be_read_and_cleared() {
             $CX state clear
             $CX run -e 'console.log(\"cleared\", await state.keys())'
             $CX run --session other -e 'console.log(\"other\", await state.keys())'
-            $CX state clear --all
+            $CX state clear --all --yes
             $CX state list"
         );
         let Some(text) = with_disk(2, &script) else { return };

@@ -386,10 +386,10 @@ async fn di_171_names_twice_and_names_that_are_none() {
     let stage = Stage::stdio(&["duplicate-tools"]);
     stage
         .beside(async {
-            let source = "return (await discoverMCPTools({ server: 'faulty' })).filter((tool) => tool.name.endsWith('twice'))";
+            let source = "return (await discoverMCPTools({ server: 'faulty' })).filter((tool) => tool.name.endsWith('twice')).map((tool) => tool.description)";
             let twice = stage.value(source).await;
             assert_eq!(twice.as_array().unwrap().len(), 1, "{twice}");
-            assert_eq!(twice[0]["description"], "The first");
+            assert_eq!(twice[0], "The first");
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         })
         .await;
