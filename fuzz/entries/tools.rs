@@ -35,7 +35,7 @@ pub(crate) fn schema(data: &[u8]) {
         output_schema: Some(Schema::from(value)),
         annotations: None,
     };
-    let tool = ToolTypes { definition: &definition, observed: Some(&shape) };
+    let tool = ToolTypes { definition: &definition, inferred: Some(&shape) };
     let line = signature(tool);
     assert!(!line.contains('\n'), "{line:?} is one line");
     for notation in [Notation::TypeScript, Notation::Python] {

@@ -32,8 +32,8 @@ use crate::sync::Semaphore;
 use crate::tools::approval::Approver;
 use crate::tools::cache::ListCache;
 use crate::tools::catalog::CatalogOptions;
+use crate::tools::inferred::InferredSchemas;
 use crate::tools::native::{self, NativeTools};
-use crate::tools::observed::Observed;
 use crate::tools::pins::Pins;
 use crate::tools::policy::Policy;
 use crate::tools::{
@@ -457,7 +457,7 @@ impl ExecutorBuilder {
         CatalogOptions {
             cache: cache.clone().map(ListCache::new),
             pins: self.state_directory.clone().map(|directory| Pins::new(Store::new(directory))),
-            observed: Arc::new(Observed::new(cache)),
+            inferred: Arc::new(InferredSchemas::new(cache)),
             checks: Arc::default(),
             strict: self.own.strict || self.config.strict,
             missing_server_hint: settings.untrusted_hint.clone(),

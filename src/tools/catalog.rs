@@ -255,12 +255,12 @@ impl Catalog {
         let tools: Vec<(&Arc<str>, Vec<&ResolvedTool>)> =
             known.iter().map(|(server, tools)| (server, tools.iter().flatten().collect())).collect();
         let shapes: Vec<Vec<Option<Shape>>> =
-            tools.iter().map(|(_, tools)| tools.iter().map(|tool| tool.observed()).collect()).collect();
+            tools.iter().map(|(_, tools)| tools.iter().map(|tool| tool.inferred()).collect()).collect();
         declarations::typescript(tools.iter().zip(&shapes).map(|((name, tools), shapes)| {
             let types = tools
                 .iter()
                 .zip(shapes)
-                .map(|(tool, shape)| ToolTypes { definition: tool.definition(), observed: shape.as_ref() });
+                .map(|(tool, shape)| ToolTypes { definition: tool.definition(), inferred: shape.as_ref() });
             declarations::ServerTools { name, tools: types.collect() }
         }))
     }
@@ -291,13 +291,13 @@ impl Catalog {
 
     /// Writes unsaved data to disk. Blocks.
     pub(crate) fn save(&self) {
-        self.options.observed.save();
+        self.options.inferred.save();
     }
 
     /// Deletes the cached lists and the inferred output schemas.
     pub(crate) fn clear_cache(&self) -> std::io::Result<usize> {
         let lists = self.options.cache.as_ref().map_or(Ok(0), ListCache::clear)?;
-        Ok(lists + self.options.observed.clear()?)
+        Ok(lists + self.options.inferred.clear()?)
     }
 
     /// The names of all servers, each with the names of its tools as last listed.

@@ -40,7 +40,7 @@ pub(crate) struct ToolTypes<'a> {
     /// The tool's definition.
     pub(crate) definition: &'a ToolDefinition,
     /// The inferred output schema. Used if the server declares none.
-    pub(crate) observed: Option<&'a Shape>,
+    pub(crate) inferred: Option<&'a Shape>,
 }
 
 /// The declarations of everything that scripts see of `servers`: the global `tools`, and one module
@@ -137,7 +137,7 @@ fn member(tool: ToolTypes<'_>, shown: &str) -> String {
     let mut remarks = tool.definition.description.clone().unwrap_or_default();
     if let Some(shape) = tool.used_shape() {
         let calls = shape.calls();
-        let _ = write!(remarks, "\n@returns observed in {calls} call{}", if calls == 1 { "" } else { "s" });
+        let _ = write!(remarks, "\n@returns inferred in {calls} call{}", if calls == 1 { "" } else { "s" });
     }
     let head = comment(&remarks, 2);
     let body = parameters_and_result(tool, Layout::Block { indent: 2 });
@@ -151,7 +151,7 @@ fn member(tool: ToolTypes<'_>, shown: &str) -> String {
 impl<'a> ToolTypes<'a> {
     /// The inferred output schema, if it is the one that counts.
     fn used_shape(self) -> Option<&'a Shape> {
-        self.observed.filter(|shape| self.definition.output_schema.is_none() && shape.calls() > 0)
+        self.inferred.filter(|shape| self.definition.output_schema.is_none() && shape.calls() > 0)
     }
 
     /// The schema of what scripts receive: by the declared output schema, or the inferred one. `None`

@@ -81,11 +81,11 @@ impl Shape {
         self.root == other.root
     }
 
-    /// The shape as a JSON Schema, with `"x-observed": {"calls": n}` to distinguish it from a
+    /// The shape as a JSON Schema, with `"x-inferred": {"calls": n}` to distinguish it from a
     /// schema that a server declares.
     pub(crate) fn to_schema(&self) -> Value {
         let mut schema = schema::to_schema(&self.root);
-        schema.insert("x-observed".to_owned(), json!({ "calls": self.calls }));
+        schema.insert("x-inferred".to_owned(), json!({ "calls": self.calls }));
         Value::Object(schema)
     }
 }

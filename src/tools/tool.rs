@@ -18,7 +18,7 @@ pub struct Tool {
     pub definition: ToolDefinition,
     /// The output schema inferred from earlier results, if the tool declares no output schema and
     /// was called before. It contains field names and types, never values.
-    pub observed: Option<Value>,
+    pub inferred_output_schema: Option<Value>,
     /// The tool as a TypeScript function, as a script sees it.
     pub signature: String,
     schema: Json,
@@ -41,7 +41,7 @@ impl Tool {
         Self {
             server: tool.server.to_string(),
             definition: tool.definition().clone(),
-            observed: tool.observed().map(|shape| shape.to_schema()),
+            inferred_output_schema: tool.inferred().map(|shape| shape.to_schema()),
             signature: tool.signature(),
             schema: tool.schema(None),
         }

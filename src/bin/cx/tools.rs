@@ -173,11 +173,11 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
     if let Some(problem) = tool.unchecked() {
         let _ = writeln!(text, "(arguments are not checked before a call: {problem})");
     }
-    match (&tool.definition.output_schema, &tool.observed) {
+    match (&tool.definition.output_schema, &tool.inferred_output_schema) {
         (Some(schema), _) => section(&mut text, "result", &schema.to_value()),
-        (None, Some(observed)) => {
-            let calls = observed["x-observed"]["calls"].as_u64().unwrap_or(0);
-            section(&mut text, &format!("result, inferred from {calls} calls"), observed);
+        (None, Some(inferred)) => {
+            let calls = inferred["x-inferred"]["calls"].as_u64().unwrap_or(0);
+            section(&mut text, &format!("result, inferred from {calls} calls"), inferred);
         }
         (None, None) => text.push_str("\nresult: no output schema was declared or inferred yet\n"),
     }

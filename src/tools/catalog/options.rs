@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use super::checks::ArgumentChecks;
 use crate::tools::cache::ListCache;
-use crate::tools::observed::Observed;
+use crate::tools::inferred::InferredSchemas;
 use crate::tools::pins::Pins;
 
 /// The stores and options of a catalog.
@@ -17,7 +17,7 @@ pub(crate) struct CatalogOptions {
     /// The pinned definitions. Without them, changed definitions are not detected.
     pub(crate) pins: Option<Pins>,
     /// The inferred output schemas.
-    pub(crate) observed: Arc<Observed>,
+    pub(crate) inferred: Arc<InferredSchemas>,
     /// The compiled argument schemas.
     pub(crate) checks: Arc<ArgumentChecks>,
     /// Strict mode: tools whose definition differs from the pinned one are refused.

@@ -60,10 +60,10 @@ impl ResolvedTool {
     }
 
     /// The inferred output schema, if the server declares none.
-    pub(crate) fn observed(&self) -> Option<Shape> {
+    pub(crate) fn inferred(&self) -> Option<Shape> {
         let is_unknown = self.definition().output_schema.is_none();
         let shape = || {
-            self.listed_by.options.observed.shape(
+            self.listed_by.options.inferred.shape(
                 &self.server,
                 self.listed_by.identity.as_deref(),
                 &self.tool,
@@ -78,23 +78,23 @@ impl ResolvedTool {
         if self.definition().output_schema.is_some() {
             return None;
         }
-        let observed = &self.listed_by.options.observed;
+        let inferred = &self.listed_by.options.inferred;
         let identity = self.listed_by.identity.as_deref();
-        if !observed.wants(&self.server, identity, &self.tool) {
+        if !inferred.wants(&self.server, identity, &self.tool) {
             return None;
         }
         // The result is parsed outside the lock, so that other callers do not wait.
         let shape = Shape::from_text(result);
-        if observed.record(&self.server, identity, &self.tool, shape.clone()) {
-            observed.save_soon(self.listed_by.options.runtime.as_ref());
+        if inferred.record(&self.server, identity, &self.tool, shape.clone()) {
+            inferred.save_soon(self.listed_by.options.runtime.as_ref());
         }
         Some(shape)
     }
 
     /// The tool as a TypeScript function, on one line.
     pub(crate) fn signature(&self) -> String {
-        let observed = self.observed();
-        declarations::signature(ToolTypes { definition: self.definition(), observed: observed.as_ref() })
+        let inferred = self.inferred();
+        declarations::signature(ToolTypes { definition: self.definition(), inferred: inferred.as_ref() })
     }
 
     /// How the tool is called in a language and what it does, on one line: see [`usage`].
@@ -112,8 +112,8 @@ impl ResolvedTool {
 
     /// Parameters and result on one line: see [`usage::signature`].
     pub(crate) fn line(&self, notation: Notation) -> String {
-        let observed = self.observed();
-        let types = ToolTypes { definition: self.definition(), observed: observed.as_ref() };
+        let inferred = self.inferred();
+        let types = ToolTypes { definition: self.definition(), inferred: inferred.as_ref() };
         usage::signature(types, notation)
     }
 
@@ -169,7 +169,7 @@ impl ResolvedTool {
             Some(schema) => {
                 ToolResult::structured(sample::from_schema(Some(&schema.to_value()))).into_value(Some(schema))
             }
-            None => Ok(sample::from_schema(self.observed().map(|shape| shape.to_schema()).as_ref()).into()),
+            None => Ok(sample::from_schema(self.inferred().map(|shape| shape.to_schema()).as_ref()).into()),
         }
     }
 
@@ -188,13 +188,13 @@ impl ResolvedTool {
             #[serde(skip_serializing_if = "Option::is_none")]
             output_schema: Option<Schema>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            observed: Option<Value>,
+            inferred_output_schema: Option<Value>,
             #[serde(skip_serializing_if = "Option::is_none")]
             annotations: Option<&'a Value>,
         }
         let definition = self.definition();
         let output_schema = definition.output_schema.as_ref().map(Schema::unwrapped);
-        let observed = if output_schema.is_none() { self.observed() } else { None };
+        let inferred = if output_schema.is_none() { self.inferred() } else { None };
         let schema = ToolSchema {
             usage: usage.map(|notation| self.usage(notation)),
             name: full_name(&self.server, &self.tool),
@@ -202,7 +202,7 @@ impl ResolvedTool {
             description: definition.description.as_deref().unwrap_or_default(),
             parameters: &definition.input_schema,
             output_schema,
-            observed: observed.map(|shape| shape.to_schema()),
+            inferred_output_schema: inferred.map(|shape| shape.to_schema()),
             annotations: definition.annotations.as_ref(),
         };
         // Strings, and schemas that are JSON, can always be serialized.

@@ -16,7 +16,7 @@ fn tool(name: &str, input: Value) -> ToolDefinition {
 }
 
 fn types(definition: &ToolDefinition) -> ToolTypes<'_> {
-    ToolTypes { definition, observed: None }
+    ToolTypes { definition, inferred: None }
 }
 
 fn declared(server: &str, tools: &[ToolDefinition]) -> String {
@@ -202,22 +202,22 @@ fn what_was_observed_is_the_result_where_the_server_says_nothing() {
     let mut definition = tool("list", json!({"type": "object"}));
     let mut shape = Shape::from_value(&json!([{"id": 1, "title": "secret"}]));
     shape.merge(Shape::from_value(&json!([{"id": 2}])));
-    let observed = ToolTypes { definition: &definition, observed: Some(&shape) };
+    let inferred = ToolTypes { definition: &definition, inferred: Some(&shape) };
     assert_eq!(
-        signature(observed),
+        signature(inferred),
         "list(args?: { [key: string]: unknown }): Promise<{ id: number; title?: string }[]>"
     );
-    let text = typescript([ServerTools { name: "s", tools: vec![observed] }].into_iter());
+    let text = typescript([ServerTools { name: "s", tools: vec![inferred] }].into_iter());
     assert_only_declarations(&text);
-    assert!(text.contains("observed in 2 calls"), "{text}");
+    assert!(text.contains("inferred in 2 calls"), "{text}");
     assert!(!text.contains("secret"));
     // An inferred object with a single field `result` is not the wrapper that servers declare.
     let lone = Shape::from_value(&json!({"result": 1}));
-    let line = signature(ToolTypes { definition: &definition, observed: Some(&lone) });
+    let line = signature(ToolTypes { definition: &definition, inferred: Some(&lone) });
     assert!(line.ends_with("Promise<{ result: number }>"), "{line}");
     // The declared schema has precedence.
     definition.output_schema = Some(json!({"type": "object", "properties": {"a": {"type": "null"}}}).into());
-    let line = signature(ToolTypes { definition: &definition, observed: Some(&shape) });
+    let line = signature(ToolTypes { definition: &definition, inferred: Some(&shape) });
     assert!(line.ends_with("Promise<{ a?: null }>"), "{line}");
 }
 

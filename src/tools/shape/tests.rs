@@ -14,7 +14,7 @@ fn shape(results: &[Value]) -> Shape {
 
 #[track_caller]
 fn check(results: &[Value], mut expected: Value) {
-    expected["x-observed"] = json!({"calls": results.len()});
+    expected["x-inferred"] = json!({"calls": results.len()});
     assert_eq!(shape(results).to_schema(), expected);
 }
 

@@ -12,7 +12,7 @@ fn definition(input: Value, output: Option<Value>) -> ToolDefinition {
 
 fn both(input: Value, output: Option<Value>) -> [String; 2] {
     let definition = definition(input, output);
-    let tool = ToolTypes { definition: &definition, observed: None };
+    let tool = ToolTypes { definition: &definition, inferred: None };
     [Notation::TypeScript, Notation::Python].map(|notation| signature(tool, notation))
 }
 

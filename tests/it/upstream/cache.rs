@@ -169,9 +169,9 @@ impl Directories {
             return;
         }
         let tool = tools.iter().find(|tool| tool.definition.name == "tool_1").unwrap();
-        let observed = tool.observed.as_ref().expect("a shape that was written is there");
+        let inferred = tool.inferred_output_schema.as_ref().expect("a shape that was written is there");
         for field in &self.fields {
-            assert_eq!(observed["properties"][field]["type"], "boolean", "{field} in {observed}");
+            assert_eq!(inferred["properties"][field]["type"], "boolean", "{field} in {inferred}");
         }
     }
 
@@ -360,7 +360,7 @@ async fn scripts_know_tools_without_starting_the_server() {
 #[tokio::test]
 async fn shapes_of_results_are_seen_at_once_and_later() {
     let used = Used::new(&["well"]);
-    let read = "return (await getToolSchema('mcp__faulty__echo')).observed ?? null";
+    let read = "return (await getToolSchema('mcp__faulty__echo')).inferredOutputSchema ?? null";
     let first = used.executor(false);
     assert_eq!(value(&first, read).await, Value::Null);
     value(&first, "return tools.faulty.echo({ secretary: 'Ada Lovelace', age: 36 })").await;
@@ -376,8 +376,8 @@ async fn shapes_of_results_are_seen_at_once_and_later() {
     let second = used.executor(false);
     assert_eq!(value(&second, read).await, shape);
     let tool = known(&second).unwrap().into_iter().find(|tool| tool.definition.name == "echo").unwrap();
-    assert_eq!(tool.observed.as_ref(), Some(&shape));
-    assert_eq!(tool.to_json()["observed"], shape);
+    assert_eq!(tool.inferred_output_schema.as_ref(), Some(&shape));
+    assert_eq!(tool.to_json()["inferredOutputSchema"], shape);
     assert!(tool.signature.contains("secretary: string"), "{}", tool.signature);
     second.close().await;
 }

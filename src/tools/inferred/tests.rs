@@ -2,15 +2,15 @@ use serde_json::json;
 
 use super::*;
 
-fn observed(directory: &tempfile::TempDir) -> Observed {
-    Observed::new(Some(Store::new(directory.path())))
+fn inferred(directory: &tempfile::TempDir) -> InferredSchemas {
+    InferredSchemas::new(Some(Store::new(directory.path())))
 }
 
 #[test]
 fn shapes_are_remembered_by_later_processes_without_a_value() {
     let directory = tempfile::tempdir().unwrap();
     let server: Arc<str> = "s".into();
-    let first = observed(&directory);
+    let first = inferred(&directory);
     assert_eq!(first.shape(&server, Some("id"), "find"), None);
     assert!(first.record(
         &server,
@@ -21,7 +21,7 @@ fn shapes_are_remembered_by_later_processes_without_a_value() {
     assert!(!first.record(&server, Some("id"), "find", Shape::from_value(&json!({ "name": "x", "age": 2 }))));
     assert!(first.record(&server, Some("id"), "find", Shape::from_value(&json!({ "name": null }))));
     first.save();
-    let second = observed(&directory);
+    let second = inferred(&directory);
     let shape = second.shape(&server, Some("id"), "find").unwrap();
     assert_eq!(shape.calls(), 3);
     assert!(shape.is_same_as(&first.shape(&server, Some("id"), "find").unwrap()));
@@ -30,14 +30,14 @@ fn shapes_are_remembered_by_later_processes_without_a_value() {
         assert!(!text.contains("hunter2") && !text.contains("48151623"), "{text}");
     }
     assert_eq!(second.clear().unwrap(), 1);
-    assert_eq!(observed(&directory).shape(&server, Some("id"), "find"), None);
+    assert_eq!(inferred(&directory).shape(&server, Some("id"), "find"), None);
 }
 
 #[test]
 fn processes_add_to_what_others_have_seen() {
     let directory = tempfile::tempdir().unwrap();
     let server: Arc<str> = "s".into();
-    let processes = [observed(&directory), observed(&directory)];
+    let processes = [inferred(&directory), inferred(&directory)];
     for (position, process) in processes.iter().enumerate() {
         assert_eq!(process.shape(&server, Some("id"), "t"), None);
         process.record(
@@ -47,10 +47,10 @@ fn processes_add_to_what_others_have_seen() {
             Shape::from_value(&json!({ (format!("field{position}")): 1 })),
         );
     }
-    processes.iter().for_each(Observed::save);
+    processes.iter().for_each(InferredSchemas::save);
     // A second save counts nothing twice.
-    processes.iter().for_each(Observed::save);
-    let shape = observed(&directory).shape(&server, Some("id"), "t").unwrap();
+    processes.iter().for_each(InferredSchemas::save);
+    let shape = inferred(&directory).shape(&server, Some("id"), "t").unwrap();
     assert_eq!(shape.calls(), 2);
     let schema = shape.to_schema();
     let fields: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();

@@ -25,7 +25,7 @@ const SAVE_PAUSE: Duration = Duration::from_secs(2);
 /// The shapes of one executor's tools, shared with other processes through a directory if there is
 /// one.
 #[derive(Debug, Default)]
-pub(crate) struct Observed {
+pub(crate) struct InferredSchemas {
     store: Option<Store>,
     servers: Mutex<HashMap<Arc<str>, ServerShapes>>,
     /// Whether a save is scheduled.
@@ -48,7 +48,7 @@ struct ToolShapes {
     unsaved: Option<Shape>,
 }
 
-impl Observed {
+impl InferredSchemas {
     pub(crate) fn new(store: Option<Store>) -> Self {
         Self { store, servers: Mutex::default(), is_saving: AtomicBool::new(false) }
     }
@@ -61,7 +61,7 @@ impl Observed {
     }
 
     /// Records the shape of a result. Returns whether that changed anything except a count, so that
-    /// an [`Observed::save`] is worthwhile.
+    /// an [`InferredSchemas::save`] is worthwhile.
     pub(crate) fn record(&self, server: &Arc<str>, identity: Option<&str>, tool: &str, shape: Shape) -> bool {
         let mut servers = self.servers.lock();
         let shapes = self.server(&mut servers, server, identity);
@@ -149,12 +149,12 @@ impl Observed {
         if self.is_saving.swap(true, Ordering::Relaxed) {
             return;
         }
-        let observed = Arc::clone(self);
+        let inferred = Arc::clone(self);
         // The task ends by itself. If the runtime is shut down earlier, closing has already saved.
         runtime.spawn(async move {
             tokio::time::sleep(SAVE_PAUSE).await;
-            observed.is_saving.store(false, Ordering::Relaxed);
-            match probe::spawn_blocking(&Handle::current(), move || observed.save()) {
+            inferred.is_saving.store(false, Ordering::Relaxed);
+            match probe::spawn_blocking(&Handle::current(), move || inferred.save()) {
                 Ok(saving) => {
                     let _runtime_ends = saving.await;
                 }
