@@ -281,9 +281,12 @@ def main():
 
 def document(category, figures, rows):
     """The figures as JSON, an entry a line."""
-    lines = [json.dumps({"id": row["id"], "definitions": row["definitions"], "direct": row["direct"]["tokens"]}
-                        | {f"{language}, {way}": cost(row, language, way) for language in LANGUAGES for way in DISCOVERY})
-             for row in rows]
+    ways = [(language, way) for language in LANGUAGES for way in DISCOVERY]
+    lines = []
+    for row in rows:
+        costs = {f"{language}, {way}": cost(row, language, way) for language, way in ways}
+        entry = {"id": row["id"], "definitions": row["definitions"], "direct": row["direct"]["tokens"]} | costs
+        lines.append(json.dumps(entry))
     summary_text = json.dumps(figures, indent=1, ensure_ascii=False)
     return f'{{"category": "{category}",\n"summary": {summary_text},\n"entries": [\n' + ",\n".join(lines) + "\n]}\n"
 
