@@ -22,6 +22,8 @@ mod json;
 mod lines;
 mod machine;
 mod mcp;
+mod pauses;
+mod queue;
 mod rate;
 mod run {
     pub(crate) mod limits;

@@ -92,3 +92,36 @@ fn the_command_uses_the_public_interface_only() {
         assert!(!code(&path).contains("doc(hidden)"), "{} has something hidden", path.display());
     }
 }
+
+/// The fuzz targets are a workspace of their own, which the other tests do not compile: its root and its dependencies
+/// have what the modules in it name.
+#[test]
+fn fuzz_targets_have_what_their_modules_name() {
+    let read = |file: &str| std::fs::read_to_string(crate::tidy::root().join(file)).unwrap();
+    let (lib, product, fuzz) = (read("src/fuzz_lib.rs"), read("Cargo.toml"), read("fuzz/Cargo.toml"));
+    let top_level = |ending: &str| -> BTreeSet<String> {
+        let name = |line: &str| Some(line.strip_prefix("mod ")?.strip_suffix(ending)?.to_owned());
+        lib.lines().filter_map(name).collect()
+    };
+    // Of some modules the root has a part only.
+    let (whole, parts) = (top_level(";"), top_level(" {"));
+    assert!(whole.len() > 8 && parts.len() > 3, "{whole:?} {parts:?}");
+    let depends = |manifest: &str, name: &str| {
+        let key = |line: &str| line.split([' ', '.']).next().is_some_and(|key| key.replace('-', "_") == name);
+        manifest.lines().any(|line| line.contains('=') && key(line))
+    };
+    let mut wrong = BTreeSet::new();
+    for module in modules("src", ROOTS).iter().filter(|module| whole.contains(&module.path[0])) {
+        for name in module.names.own.iter().filter_map(|path| path.first()) {
+            if !whole.contains(name) && !parts.contains(name) && layer(name).is_some() {
+                wrong.insert(format!("src/fuzz_lib.rs lacks `mod {name}`, which {} names", module.file));
+            }
+        }
+        for name in &module.names.others {
+            if depends(&product, name) && !depends(&fuzz, name) {
+                wrong.insert(format!("fuzz/Cargo.toml lacks `{name}`, which {} names", module.file));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
