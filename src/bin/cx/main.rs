@@ -89,8 +89,10 @@ fn return_usage(error: &clap::Error) -> anyhow::Result<ExitStatus> {
     if error.use_stderr() && wants_json() {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        // What follows is the usage, for people.
-        let message = text.split("\n\nUsage:").next().unwrap_or(text).trim();
+        // What follows is the usage, or where to find it: for people.
+        let end =
+            ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|start| text.find(start)).min();
+        let message = text[..end.unwrap_or(text.len())].trim();
         return Ok(diagnostic::print_failure(diagnostic::INVALID_ARGUMENTS, message, None));
     }
     let render = |stream| match terminal::has_color(stream) {
