@@ -7,18 +7,14 @@ use serde_json::Value;
 /// A parameter of another script executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForeignParameter {
-    Permissions,
-    EnableSampling,
     SkipDangerousPatternCheck,
 }
 
 impl ForeignParameter {
-    const ALL: [Self; 3] = [Self::Permissions, Self::EnableSampling, Self::SkipDangerousPatternCheck];
+    const ALL: [Self; 1] = [Self::SkipDangerousPatternCheck];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Permissions => "permissions",
-            Self::EnableSampling => "enableSampling",
             Self::SkipDangerousPatternCheck => "skipDangerousPatternCheck",
         }
     }
@@ -31,8 +27,6 @@ impl ForeignParameter {
     /// Whether cx does the same with this value as without it.
     pub(super) fn asks_for_nothing(self, value: &Value) -> bool {
         match (self, value) {
-            // Each field is a kind of resource, such as `net: []`.
-            (Self::Permissions, Value::Object(resources)) => resources.values().all(is_neutral),
             // There is no such check, so that there is nothing to skip.
             (Self::SkipDangerousPatternCheck, Value::Bool(true)) => true,
             (_, value) => is_neutral(value),
@@ -42,10 +36,6 @@ impl ForeignParameter {
     /// Why other values are refused.
     pub(super) const fn refusal(self) -> &'static str {
         match self {
-            Self::Permissions => {
-                "a script has neither files nor network, and none can be granted; leave it out"
-            }
-            Self::EnableSampling => "a script cannot ask a language model; leave it out",
             Self::SkipDangerousPatternCheck => "there is no such check; leave it out",
         }
     }
@@ -53,7 +43,7 @@ impl ForeignParameter {
 
 /// Whether a value is the empty one of its type. Strict modes fill in such values where the model has
 /// nothing to say.
-fn is_neutral(value: &Value) -> bool {
+pub(super) fn is_neutral(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::Bool(true) => false,

@@ -31,15 +31,17 @@ pub(crate) struct InvalidArguments {
 pub(super) enum ArgumentProblem {
     #[error("`{}`: expected {}: {received}", .parameter.name(), .parameter.expected())]
     WrongValue { parameter: RunParameter, received: String },
-    /// The handle is a string, but not one that a session can have.
-    #[error("`{}`: {problem}", RunParameter::Session.name())]
-    InvalidSession { problem: String },
+    /// The value has the right type, but is not one that there can be.
+    #[error("`{}`: {problem}", .parameter.name())]
+    Invalid { parameter: RunParameter, problem: String },
     #[error("`{}`: {}", .0.name(), .0.refusal())]
     Unsupported(ForeignParameter),
     #[error("unknown parameter `{name}`{}", suggestion(.name))]
     Unknown { name: String },
     #[error("`{}` is missing: expected the script's source, a string", RunParameter::Code.name())]
     CodeMissing,
+    #[error("`code` and `script` are both given: a call runs one of the two")]
+    CodeAndScript,
 }
 
 impl ArgumentProblem {

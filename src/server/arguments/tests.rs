@@ -17,8 +17,17 @@ fn everything_that_can_be_asked_for() {
         "maxToolCalls": 0,
         "session": "trip to Oslo",
         "dryRun": true,
+        "timeZone": "Asia/Tokyo",
+        "permissions": { "net": ["a.example"] },
+        "yieldAfterMs": 0,
+        "enableSampling": true,
+        "maxSamplingRounds": 5,
+        "maxSamplingTokens": 6000,
+        "samplingSystemPrompt": "be brief",
+        "allowedSamplingModels": ["small"],
     }));
     let expected = RunArguments {
+        script: None,
         code: "return 1".to_owned(),
         input: Some(json!([1]).into()),
         allowed_tools: Some(vec!["fs.*".to_owned()]),
@@ -26,6 +35,16 @@ fn everything_that_can_be_asked_for() {
         max_tool_calls: Some(0),
         session: Some("trip to Oslo".to_owned()),
         is_dry_run: true,
+        time_zone: Some("Asia/Tokyo".to_owned()),
+        permissions: Permissions { net: Some(vec!["a.example".parse().unwrap()]), ..Permissions::default() },
+        yield_after: Some(Duration::ZERO),
+        sampling: SamplingOptions {
+            enabled: Some(true),
+            max_rounds: Some(5),
+            max_tokens: Some(6_000),
+            system_prompt: Some("be brief".to_owned()),
+            allowed_models: Some(vec!["small".to_owned()]),
+        },
     };
     assert_eq!(arguments, Ok(expected));
 }
@@ -120,11 +139,18 @@ fn neutral_values_are_values_that_were_not_given() {
         ("session", json!(null)),
         ("dryRun", json!(false)),
         ("dryRun", json!(null)),
+        ("timeZone", json!("")),
+        ("timeZone", json!(null)),
         ("permissions", json!({})),
         ("permissions", json!(null)),
-        ("permissions", json!({ "read": [], "write": null, "net": false, "env": {}, "run": "" })),
-        ("enableSampling", json!(false)),
+        ("permissions", json!(false)),
+        ("permissions", json!("")),
+        ("permissions", json!({ "read": null, "write": null, "env": {}, "run": "" })),
         ("enableSampling", json!(null)),
+        ("maxSamplingRounds", json!(0)),
+        ("maxSamplingTokens", json!(0)),
+        ("samplingSystemPrompt", json!("")),
+        ("allowedSamplingModels", json!([])),
         ("skipDangerousPatternCheck", json!(false)),
         ("skipDangerousPatternCheck", json!(true)),
         ("skipDangerousPatternCheck", json!(null)),
@@ -146,16 +172,33 @@ fn an_empty_list_of_tools_allows_none() {
 #[test]
 fn what_others_have_is_refused_where_it_asks_for_something() {
     for (name, value, expected) in [
-        ("permissions", json!({ "read": [], "net": ["example.com"] }), "neither files nor network"),
-        ("permissions", json!({ "net": true }), "neither files nor network"),
-        ("permissions", json!("all"), "neither files nor network"),
-        ("enableSampling", json!(true), "cannot ask a language model"),
+        ("permissions", json!({ "run": ["ls"] }), "`run` cannot be granted"),
+        ("permissions", json!({ "net": true }), "expected an array of hosts"),
+        ("permissions", json!({ "net": ["http://a"] }), "expected a host such as"),
+        ("permissions", json!({ "read": ["/data", 1] }), "expected an array of directories"),
+        ("permissions", json!({ "reads": ["/data"] }), "`reads` cannot be granted"),
+        ("permissions", json!("all"), "expected an object with any of `read`"),
         ("skipDangerousPatternCheck", json!("eval"), "there is no such check"),
     ] {
         let problem = read(json!({ "code": "", name: value })).unwrap_err().to_string();
         let start = format!("`{name}`: ");
         assert!(problem.starts_with(&start) && problem.contains(expected), "{problem}");
     }
+}
+
+/// Strict modes fill in every field. A list with nothing in it asks for nothing.
+#[test]
+fn permissions_are_read_as_they_are_written() {
+    let permissions = |value: Value| read(json!({ "code": "", "permissions": value })).unwrap().permissions;
+    let none = Permissions { read: Some(Vec::new()), write: Some(Vec::new()), net: Some(Vec::new()) };
+    assert_eq!(permissions(json!({ "read": [], "write": false, "net": [], "env": [], "run": false })), none);
+    let asked = permissions(json!({ "read": ["/data", "/srv/x"], "net": ["a.example:443"] }));
+    let expected = Permissions {
+        read: Some(vec!["/data".into(), "/srv/x".into()]),
+        write: None,
+        net: Some(vec!["a.example:443".parse().unwrap()]),
+    };
+    assert_eq!(asked, expected);
 }
 
 #[test]

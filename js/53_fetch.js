@@ -1,0 +1,27 @@
+// Gives a script that may reach a host its `fetch`. The code is in js/network/fetch.js and not in the snapshot, because it
+// would make each isolate slower, and most runs have no network: the host compiles it when such a run starts.
+
+import { core, primordials } from "ext:core/mod.js";
+import { abort, late, loadedStreams, streams, textStreams } from "ext:cx/10_web.js";
+import { coded, McpToolError } from "ext:cx/40_errors.js";
+import { query } from "ext:cx/50_tools.js";
+
+// The number that the host has for the file.
+const FETCH = 1;
+
+const parts = {
+  __proto__: null,
+  abort,
+  coded,
+  core,
+  loadedStreams,
+  McpToolError,
+  primordials,
+  query,
+  streams,
+  textStreams,
+};
+
+export function startNetwork() {
+  late(FETCH, parts)();
+}

@@ -1,0 +1,110 @@
+//! Reads and applies the section `grants`: which directories and hosts scripts may reach.
+
+use std::path::{Path, PathBuf};
+
+use super::error::Finding;
+use super::expand::{Role, Scope, Text};
+use super::own::OwnFile;
+use super::parsed::GrantFields;
+use super::reader::{At, Fields};
+use super::resolved::{Config, ConfigWarningCode};
+use crate::run::grants::{Grants, HostPattern, Permissions};
+
+/// Every key of `grants`.
+pub(super) const GRANT_KEYS: &[&str] = &["read", "write", "net"];
+
+/// Reads the section.
+pub(super) fn section(fields: &mut Fields<'_, '_>, grants: &mut GrantFields) {
+    fields.check_names(GRANT_KEYS);
+    grants.read = fields.read(&["read"], At::texts);
+    grants.write = fields.read(&["write"], At::texts);
+    grants.net = fields.read(&["net"], hosts);
+}
+
+fn hosts(at: &At<'_>) -> Result<Vec<HostPattern>, Finding> {
+    let pattern = |text: Text| {
+        text.raw.parse().map_err(|_invalid| {
+            let expected = "a host such as `api.example.com`, `*.example.com:443` or `[2001:db8::1]:8080`";
+            Finding::unexpected(&text.key, text.location, expected, "another text")
+        })
+    };
+    at.texts()?.into_iter().map(pattern).collect()
+}
+
+/// Applies the section of a trusted file: each list replaces an earlier one.
+pub(super) fn apply(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
+    let Permissions { read, write, net } = read(config, path, file, scope);
+    let set =
+        [("grants.read", read.is_some()), ("grants.write", write.is_some()), ("grants.net", net.is_some())];
+    for (key, _) in set.into_iter().filter(|(_, is_set)| *is_set) {
+        config.add_origin(key, path, file.locate(key));
+    }
+    let Grants { read: own_read, write: own_write, net: own_net } = &mut config.grants;
+    *own_read = read.unwrap_or_else(|| std::mem::take(own_read));
+    *own_write = write.unwrap_or_else(|| std::mem::take(own_write));
+    *own_net = net.unwrap_or_else(|| std::mem::take(own_net));
+}
+
+/// Applies the section of a file that is not trusted: of what is granted, only what it names too is left.
+pub(super) fn restrict(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
+    let asked = read(config, path, file, scope);
+    let granted = config.grants.restricted_to(&asked);
+    let lists = [
+        ("grants.read", exceeds(asked.read.as_deref(), &config.grants.read)),
+        ("grants.write", exceeds(asked.write.as_deref(), &config.grants.write)),
+        (
+            "grants.net",
+            asked.net.as_ref().map(|asked| {
+                let names_none = |host: &HostPattern| !granted.net.iter().any(|own| host.covers(own));
+                asked.iter().any(names_none)
+            }),
+        ),
+    ];
+    for (key, exceeds) in lists {
+        let Some(exceeds) = exceeds else { continue };
+        config.add_origin(key, path, file.locate(key));
+        if exceeds {
+            let message = format!(
+                "ignored, because this file is not trusted: what `{key}` names is not granted, or only a part of what is"
+            );
+            config.warn_untrusted(message, path, file.locate(key));
+        }
+    }
+    config.grants = granted;
+}
+
+/// Whether a list of directories has one that is neither a granted one nor around one.
+fn exceeds(asked: Option<&[PathBuf]>, granted: &[PathBuf]) -> Option<bool> {
+    asked.map(|asked| asked.iter().any(|path| !granted.iter().any(|granted| granted.starts_with(path))))
+}
+
+/// The section with its paths expanded. One that cannot be used is left out, and there is a warning.
+fn read(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) -> Permissions {
+    let GrantFields { read, write, net } = &file.settings.grants;
+    let mut findings = Vec::new();
+    let mut directories = |texts: &Option<Vec<Text>>| {
+        let texts = texts.as_ref()?;
+        Some(texts.iter().filter_map(|text| directory(text, scope, &mut findings)).collect())
+    };
+    let permissions = Permissions { read: directories(read), write: directories(write), net: net.clone() };
+    config.warn_ignored(ConfigWarningCode::Unused, path, findings);
+    permissions
+}
+
+fn directory(text: &Text, scope: Scope<'_>, findings: &mut Vec<Finding>) -> Option<PathBuf> {
+    let expanded = match text.expand(Role::Path, scope) {
+        Ok(expanded) => PathBuf::from(expanded),
+        Err(finding) => {
+            findings.push(finding);
+            return None;
+        }
+    };
+    let alone = Grants { read: vec![expanded.clone()], ..Grants::default() };
+    if alone.validate().is_err() {
+        let expected =
+            "an absolute path of a directory, `~/…` or `${workspaceFolder}/…`, without `..`, and not `/tmp`";
+        findings.push(Finding::unexpected(&text.key, text.location, expected, "another text"));
+        return None;
+    }
+    Some(expanded)
+}

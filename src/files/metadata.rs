@@ -1,0 +1,43 @@
+//! What is known of files, and how they are opened.
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+    /// A symbolic link in a granted directory.
+    Link,
+    /// A device, a fifo or a socket.
+    Special,
+}
+
+/// What is known of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    pub(crate) kind: Kind,
+    pub(crate) size: u64,
+    /// Nanoseconds since 1970.
+    pub(crate) modified: u64,
+    /// A number for the file system and one in it, by which files can be told apart.
+    pub(crate) id: (u64, u64),
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OpenMode {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// Every write goes to the end.
+    pub(crate) append: bool,
+    pub(crate) create: bool,
+    /// Fails if the file exists. Only with `create`.
+    pub(crate) exclusive: bool,
+    pub(crate) truncate: bool,
+}
+
+/// What a directory says of one of its entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}

@@ -1,0 +1,561 @@
+//! The files of one run: which path is what, and the operations on them.
+
+use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use super::budget::MemoryBudget;
+use super::clock::Clock;
+use super::error::{FileError, FileErrorCode};
+use super::granted::{self, Access, GrantedDirectory, Mount};
+use super::memory::{MemoryFile, MemoryTree};
+use super::metadata::{Entry, Kind, Metadata, OpenMode};
+use super::path::GuestPath;
+use super::quota::{FileQuota, QuotaUse};
+use crate::machine::probe;
+
+/// The scratch directory.
+pub(crate) const SCRATCH: &str = "/tmp";
+
+/// Its name in the root.
+const SCRATCH_NAME: &str = "tmp";
+
+/// Maximum number of files that a run has open at once.
+const MAX_OPEN: usize = 256;
+
+/// Maximum number of operations on granted directories that one run, and all of the process, have under way
+/// at once. Each has a thread, which a file system that does not answer keeps. One after the other in a run, so
+/// that a file is read after it was written, also where the guest does not wait for the end of a write.
+const MAX_OPERATIONS_OF_RUN: usize = 1;
+const MAX_OPERATIONS: usize = 128;
+
+/// Maximum bytes of one read.
+const MAX_READ: usize = 1 << 20;
+
+const NOT_GRANTED: &str =
+    "scripts have /tmp, and the directories that a person grants with --allow-read or --allow-write";
+const NOT_READABLE: &str = "this directory is granted for writing only: --allow-read grants reading";
+const NOT_WRITABLE: &str = "this directory is granted for reading only: --allow-write grants writing";
+const DRY_RUN: &str = "a dry run writes to /tmp only";
+
+/// What makes the files of a run.
+pub(crate) struct FileOptions<'a> {
+    pub(crate) directories: Vec<GrantedDirectory>,
+    /// Memory limit of the run.
+    pub(crate) memory_bytes: usize,
+    pub(crate) quota: FileQuota,
+    /// The run whose script has called this one, which has its quotas.
+    pub(crate) caller: Option<&'a RunFiles>,
+    pub(crate) clock: Clock,
+    /// Where blocking operations have their threads.
+    pub(crate) runtime: Handle,
+    /// Writes to nothing but the scratch directory.
+    pub(crate) is_dry_run: bool,
+}
+
+/// The files of one run.
+pub(crate) struct RunFiles {
+    scratch: Mutex<MemoryTree>,
+    mounts: Vec<Arc<Mount>>,
+    system: Arc<System>,
+    budget: Arc<MemoryBudget>,
+    clock: Arc<Clock>,
+    open: Arc<AtomicUsize>,
+    is_dry_run: bool,
+    last_failure: Arc<Mutex<Option<FileError>>>,
+}
+
+/// What operations on granted directories share.
+struct System {
+    quota: Arc<QuotaUse>,
+    runtime: Handle,
+    operations: Arc<Semaphore>,
+}
+
+impl fmt::Debug for RunFiles {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RunFiles").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+/// What a path refers to.
+enum Place {
+    Scratch,
+    Granted(Arc<Mount>),
+    /// A directory that only exists because something below it does.
+    Above,
+}
+
+/// What an operation needs of the place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Whether it exists, and what it is.
+    Know,
+    Read,
+    Write,
+}
+
+impl RunFiles {
+    pub(crate) fn new(options: FileOptions<'_>) -> Self {
+        let budget = Arc::new(MemoryBudget::new(options.memory_bytes));
+        let clock = Arc::new(options.clock);
+        Self {
+            scratch: Mutex::new(MemoryTree::new(Arc::clone(&budget), Arc::clone(&clock))),
+            mounts: options.directories.into_iter().filter_map(Mount::new).map(Arc::new).collect(),
+            system: Arc::new(System {
+                quota: options.caller.map_or_else(
+                    || Arc::new(QuotaUse::new(options.quota)),
+                    |caller| Arc::clone(&caller.system.quota),
+                ),
+                runtime: options.runtime,
+                operations: Arc::new(Semaphore::new(MAX_OPERATIONS_OF_RUN)),
+            }),
+            budget,
+            clock,
+            open: Arc::default(),
+            is_dry_run: options.is_dry_run,
+            last_failure: Arc::default(),
+        }
+    }
+
+    /// The memory of the scratch directory.
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
+    }
+
+    /// Why the last write to an open file has failed. Python hears of it only that it has.
+    pub(crate) fn last_failure(&self) -> Option<FileError> {
+        self.last_failure.lock().clone()
+    }
+
+    /// Whether a file may be read or written to.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(crate) fn check_access(&self, path: &GuestPath, write: bool) -> Result<(), FileError> {
+        match self.place(path, if write { Need::Write } else { Need::Read })? {
+            Place::Above if write => Err(FileErrorCode::Access.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a handle of a directory among the open files.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many.
+    pub(crate) fn open_directory(&self) -> Result<OpenSlot, FileError> {
+        OpenSlot::take(&self.open)
+    }
+
+    /// Determines what a path refers to, by the longest directory that it is in.
+    fn place(&self, path: &GuestPath, need: Need) -> Result<Place, FileError> {
+        let is_scratch = path.names().first().is_some_and(|name| name == SCRATCH_NAME);
+        let least = usize::from(is_scratch);
+        let within = self.mounts.iter().filter(|mount| path.below(&mount.guest).is_some());
+        // A granted directory in `/tmp` is itself, one that has `/tmp` in it is not `/tmp`.
+        let mut within = within.filter(|mount| mount.guest.names().len() > least || !is_scratch).peekable();
+        if within.peek().is_none() {
+            return self.place_without_grant(path, need, is_scratch);
+        }
+        let has_access = |mount: &&Arc<Mount>| match need {
+            Need::Know => true,
+            Need::Read => mount.access == Access::Read,
+            Need::Write => mount.access == Access::Write,
+        };
+        let found = within.filter(has_access).max_by_key(|mount| mount.guest.names().len());
+        match (found, need) {
+            (Some(_), Need::Write) if self.is_dry_run => {
+                Err(FileError::with_hint(FileErrorCode::ReadOnly, DRY_RUN))
+            }
+            (Some(mount), _) => Ok(Place::Granted(Arc::clone(mount))),
+            (None, Need::Write) => Err(FileError::with_hint(FileErrorCode::Access, NOT_WRITABLE)),
+            (None, _) => Err(FileError::with_hint(FileErrorCode::Access, NOT_READABLE)),
+        }
+    }
+
+    fn place_without_grant(
+        &self,
+        path: &GuestPath,
+        need: Need,
+        is_scratch: bool,
+    ) -> Result<Place, FileError> {
+        let is_above =
+            path.names().is_empty() || self.mounts.iter().any(|mount| mount.guest.below(path).is_some());
+        if is_scratch {
+            // A directory that was granted in `/tmp` has the ones above it.
+            let is_granted_below =
+                need != Need::Write && is_above && self.scratch.lock().metadata(&path.names()[1..]).is_err();
+            return Ok(if is_granted_below { Place::Above } else { Place::Scratch });
+        }
+        match need {
+            // What does not exist cannot be read.
+            Need::Know | Need::Read if is_above => Ok(Place::Above),
+            Need::Know | Need::Read => Err(FileError::with_hint(FileErrorCode::NoEntry, NOT_GRANTED)),
+            Need::Write => Err(FileError::with_hint(FileErrorCode::Access, NOT_GRANTED)),
+        }
+    }
+
+    pub(crate) async fn metadata(&self, path: &GuestPath, follow: bool) -> Result<Metadata, FileError> {
+        let metadata = match self.place(path, Need::Know)? {
+            Place::Scratch => self.scratch.lock().metadata(&path.names()[1..])?,
+            Place::Above => Metadata { kind: Kind::Directory, size: 0, modified: 0, id: above(path) },
+            Place::Granted(mount) => {
+                let names = below(path, &mount);
+                self.system.blocking(move || mount.metadata(&names, follow)).await?
+            }
+        };
+        if path.must_be_directory && !matches!(metadata.kind, Kind::Directory | Kind::Link) {
+            return Err(FileErrorCode::NotDirectory.into());
+        }
+        Ok(metadata)
+    }
+
+    /// All entries of a directory, in the order of their names.
+    pub(crate) async fn entries(&self, path: &GuestPath) -> Result<Vec<Entry>, FileError> {
+        match self.place(path, Need::Read)? {
+            Place::Scratch => self.scratch.lock().entries(&path.names()[1..]),
+            Place::Above => Ok(self.entries_above(path)),
+            Place::Granted(mount) => {
+                let names = below(path, &mount);
+                self.system.blocking(move || mount.entries(&names)).await
+            }
+        }
+    }
+
+    /// The next entry of a directory in the scratch directory; `None` for another directory.
+    pub(crate) fn next_in_scratch(
+        &self,
+        path: &GuestPath,
+        after: Option<&str>,
+    ) -> Option<Result<Option<Entry>, FileError>> {
+        let is_scratch = matches!(self.place(path, Need::Read), Ok(Place::Scratch));
+        is_scratch.then(|| self.scratch.lock().next_entry(&path.names()[1..], after))
+    }
+
+    fn entries_above(&self, path: &GuestPath) -> Vec<Entry> {
+        let mut names: Vec<&str> = self
+            .mounts
+            .iter()
+            .filter_map(|mount| mount.guest.below(path)?.first())
+            .map(String::as_str)
+            .collect();
+        names.extend(path.names().is_empty().then_some(SCRATCH_NAME));
+        names.sort_unstable();
+        names.dedup();
+        let entry = |name: &str| Entry { name: name.to_owned(), kind: Kind::Directory };
+        names.into_iter().map(entry).collect()
+    }
+
+    pub(crate) async fn create_directory(&self, path: &GuestPath) -> Result<(), FileError> {
+        match self.changed(path)? {
+            Place::Scratch => self.scratch.lock().create_directory(&path.names()[1..]),
+            Place::Above => Err(FileErrorCode::Exists.into()),
+            Place::Granted(mount) => {
+                let (names, system) = (below(path, &mount), Arc::clone(&self.system));
+                if names.is_empty() {
+                    return Err(FileErrorCode::Exists.into());
+                }
+                self.system.blocking(move || mount.create_directory(&names, &system.quota)).await
+            }
+        }
+    }
+
+    pub(crate) async fn remove_file(&self, path: &GuestPath) -> Result<(), FileError> {
+        match self.removed(path)? {
+            Place::Granted(mount) => {
+                let names = below(path, &mount);
+                self.system.blocking(move || mount.remove_file(&names)).await
+            }
+            _ if path.must_be_directory => Err(FileErrorCode::NotDirectory.into()),
+            _ => self.scratch.lock().remove_file(&path.names()[1..]),
+        }
+    }
+
+    pub(crate) async fn remove_directory(&self, path: &GuestPath) -> Result<(), FileError> {
+        match self.removed(path)? {
+            Place::Granted(mount) => {
+                let names = below(path, &mount);
+                self.system.blocking(move || mount.remove_directory(&names)).await
+            }
+            _ => self.scratch.lock().remove_directory(&path.names()[1..]),
+        }
+    }
+
+    pub(crate) async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<(), FileError> {
+        match (self.removed(from)?, self.removed(to)?) {
+            (Place::Granted(mount), Place::Granted(other)) if Arc::ptr_eq(&mount, &other) => {
+                let (from, to) = (below(from, &mount), below(to, &mount));
+                self.system.blocking(move || mount.rename(&from, &to)).await
+            }
+            (Place::Scratch, Place::Scratch) => {
+                let mut scratch = self.scratch.lock();
+                let must_be_directory = from.must_be_directory || to.must_be_directory;
+                if must_be_directory && scratch.metadata(&from.names()[1..])?.kind != Kind::Directory {
+                    return Err(FileErrorCode::NotDirectory.into());
+                }
+                scratch.rename(&from.names()[1..], &to.names()[1..])
+            }
+            _ => Err(FileErrorCode::CrossDevice.into()),
+        }
+    }
+
+    pub(crate) async fn set_modified(&self, path: &GuestPath, time: Option<u64>) -> Result<(), FileError> {
+        let time = time.unwrap_or_else(|| self.clock.now());
+        match self.changed(path)? {
+            Place::Scratch => self.scratch.lock().set_modified(&path.names()[1..], time),
+            Place::Above => Err(FileErrorCode::Access.into()),
+            Place::Granted(mount) => {
+                let names = below(path, &mount);
+                self.system.blocking(move || mount.set_modified(&names, time)).await
+            }
+        }
+    }
+
+    /// Opens a file.
+    pub(crate) async fn open(&self, path: &GuestPath, mode: OpenMode) -> Result<OpenFile, FileError> {
+        let is_write = mode.write || mode.append || mode.create || mode.truncate;
+        let place = self.place(path, if is_write { Need::Write } else { Need::Read })?;
+        if is_write && mode.read {
+            // Both must be granted.
+            self.place(path, Need::Read)?;
+        }
+        if path.must_be_directory {
+            let kind = self.metadata(path, true).await.map(|metadata| metadata.kind);
+            return Err(kind.map_or_else(|error| error, |_directory| FileErrorCode::IsDirectory.into()));
+        }
+        let slot = OpenSlot::take(&self.open)?;
+        let inner = match place {
+            Place::Scratch => {
+                let mut scratch = self.scratch.lock();
+                let file = scratch.open(&path.names()[1..], mode.create, mode.exclusive)?;
+                drop(scratch);
+                if mode.truncate {
+                    file.set_size(0)?;
+                }
+                Inner::Memory(file)
+            }
+            Place::Above => return Err(FileErrorCode::IsDirectory.into()),
+            Place::Granted(mount) => {
+                let (names, system) = (below(path, &mount), Arc::clone(&self.system));
+                let open = move || mount.open(&names, mode, &system.quota);
+                Inner::Granted(Arc::new(self.system.blocking(open).await?))
+            }
+        };
+        let system = Arc::clone(&self.system);
+        let (clock, last_failure) = (Arc::clone(&self.clock), Arc::clone(&self.last_failure));
+        Ok(OpenFile { inner, mode, system, clock, last_failure, _slot: slot })
+    }
+
+    /// The place of something that is created or changed.
+    fn changed(&self, path: &GuestPath) -> Result<Place, FileError> {
+        match self.place(path, Need::Write) {
+            // What is there already exists, whoever may write there.
+            Err(error) => match self.place(path, Need::Know) {
+                Ok(Place::Above) => Ok(Place::Above),
+                _ => Err(error),
+            },
+            place => place,
+        }
+    }
+
+    /// The place of something that is removed or gets another name: neither a granted directory itself nor
+    /// the scratch directory.
+    fn removed(&self, path: &GuestPath) -> Result<Place, FileError> {
+        let place = self.place(path, Need::Write)?;
+        let is_root = match &place {
+            Place::Scratch => path.names().len() == 1,
+            Place::Above => true,
+            Place::Granted(mount) => below(path, mount).is_empty(),
+        };
+        // Nor one that another granted directory is in: something else could take its place.
+        let is_root = is_root || self.mounts.iter().any(|mount| mount.guest.below(path).is_some());
+        if is_root { Err(FileErrorCode::Busy.into()) } else { Ok(place) }
+    }
+}
+
+/// The number of a directory that only exists because of what is below it.
+fn above(path: &GuestPath) -> (u64, u64) {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+    // Fixed keys: the same path has the same number, also in a replay.
+    let mut hasher = DefaultHasher::new();
+    path.names().hash(&mut hasher);
+    (0, hasher.finish())
+}
+
+fn below(path: &GuestPath, mount: &Mount) -> Vec<String> {
+    path.below(&mount.guest).unwrap_or_default().to_vec()
+}
+
+impl System {
+    /// Runs an operation on a thread that may block. If the file system never answers, the thread stays and
+    /// the run goes on to its deadline: dropping the future does not wait for it.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+    ) -> Result<T, FileError> {
+        static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_OPERATIONS)));
+        let closed = |_| FileError::from(FileErrorCode::Io);
+        let of_run = Arc::clone(&self.operations).acquire_owned().await.map_err(closed)?;
+        let of_all = Arc::clone(&ALL).acquire_owned().await.map_err(closed)?;
+        let task = probe::spawn_blocking(&self.runtime, move || {
+            // Until the thread is free again.
+            let _permits = (of_run, of_all);
+            work()
+        });
+        let task = task.map_err(|_no_thread| FileError::from(FileErrorCode::TooManyOpen))?;
+        task.await.unwrap_or_else(|_ended| Err(FileErrorCode::Io.into()))
+    }
+}
+
+/// One of the files that a run has open.
+pub(crate) struct OpenSlot(Arc<AtomicUsize>);
+
+impl OpenSlot {
+    fn take(open: &Arc<AtomicUsize>) -> Result<Self, FileError> {
+        let taken = open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+            (count < MAX_OPEN).then_some(count + 1)
+        });
+        match taken {
+            Ok(_) => Ok(Self(Arc::clone(open))),
+            Err(_) => Err(FileErrorCode::TooManyOpen.into()),
+        }
+    }
+}
+
+impl Drop for OpenSlot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An open file.
+pub(crate) struct OpenFile {
+    inner: Inner,
+    pub(crate) mode: OpenMode,
+    system: Arc<System>,
+    clock: Arc<Clock>,
+    last_failure: Arc<Mutex<Option<FileError>>>,
+    _slot: OpenSlot,
+}
+
+enum Inner {
+    Memory(Arc<MemoryFile>),
+    Granted(Arc<File>),
+}
+
+impl OpenFile {
+    pub(crate) async fn metadata(&self) -> Result<Metadata, FileError> {
+        match &self.inner {
+            Inner::Memory(file) => Ok(file.metadata()),
+            Inner::Granted(file) => {
+                let file = Arc::clone(file);
+                self.system.blocking(move || granted::metadata(&file)).await
+            }
+        }
+    }
+
+    /// At most `length` bytes from `offset` on, and at most 1 MiB. None at the end of the file.
+    pub(crate) async fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+        if !self.mode.read {
+            return Err(FileErrorCode::BadDescriptor.into());
+        }
+        let length = length.min(MAX_READ);
+        match &self.inner {
+            Inner::Memory(file) => Ok(file.read(offset, length)),
+            Inner::Granted(file) => {
+                let file = Arc::clone(file);
+                let read = move || {
+                    let mut bytes = vec![0; length];
+                    let count = file.read_at(&mut bytes, offset)?;
+                    bytes.truncate(count);
+                    Ok(bytes)
+                };
+                self.system.blocking(read).await
+            }
+        }
+    }
+
+    /// Writes all of `bytes` at `offset`, or at the end if the file was opened for that.
+    pub(crate) async fn write(&self, offset: u64, bytes: Vec<u8>) -> Result<(), FileError> {
+        let written = self.try_write(offset, bytes).await;
+        if let Err(error) = &written {
+            *self.last_failure.lock() = Some(error.clone());
+        }
+        written
+    }
+
+    async fn try_write(&self, offset: u64, bytes: Vec<u8>) -> Result<(), FileError> {
+        if !(self.mode.write || self.mode.append) {
+            return Err(FileErrorCode::BadDescriptor.into());
+        }
+        match &self.inner {
+            Inner::Memory(file) => file.write((!self.mode.append).then_some(offset), &bytes),
+            Inner::Granted(file) => {
+                let (file, system, is_append) =
+                    (Arc::clone(file), Arc::clone(&self.system), self.mode.append);
+                let write = move || {
+                    let offset = if is_append { file.metadata()?.len() } else { offset };
+                    system.quota.write(offset, bytes.len() as u64)?;
+                    // With the flag for appending the system ignores the offset.
+                    Ok(file.write_all_at(&bytes, offset)?)
+                };
+                self.system.blocking(write).await
+            }
+        }
+    }
+
+    pub(crate) async fn set_size(&self, size: u64) -> Result<(), FileError> {
+        if !(self.mode.write || self.mode.append) {
+            return Err(FileErrorCode::BadDescriptor.into());
+        }
+        match &self.inner {
+            Inner::Memory(file) => file.set_size(size),
+            Inner::Granted(file) => {
+                let (file, system) = (Arc::clone(file), Arc::clone(&self.system));
+                let resize = move || {
+                    let now = file.metadata()?.len();
+                    system.quota.write(now.min(size), size.saturating_sub(now))?;
+                    Ok(file.set_len(size)?)
+                };
+                self.system.blocking(resize).await
+            }
+        }
+    }
+
+    pub(crate) async fn set_modified(&self, time: Option<u64>) -> Result<(), FileError> {
+        if !(self.mode.write || self.mode.append) {
+            return Err(FileErrorCode::BadDescriptor.into());
+        }
+        let time = time.unwrap_or_else(|| self.clock.now());
+        match &self.inner {
+            Inner::Memory(file) => {
+                file.set_modified(time);
+                Ok(())
+            }
+            Inner::Granted(file) => {
+                let file = Arc::clone(file);
+                self.system.blocking(move || granted::set_modified(&file, time)).await
+            }
+        }
+    }
+
+    /// Waits until what was written is on the disk.
+    pub(crate) async fn sync(&self) -> Result<(), FileError> {
+        match &self.inner {
+            Inner::Memory(_) => Ok(()),
+            Inner::Granted(file) => {
+                let file = Arc::clone(file);
+                self.system.blocking(move || Ok(file.sync_all()?)).await
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The body of a response, within bounds.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use reqwest::Response;
+use tokio::time::{Instant, timeout_at};
+
+use super::connections::cause;
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// How much is put together to one part, if it is there already: enough to make the host call small change,
+/// and small beside a script's memory.
+const PART_BYTES: usize = 64 << 10;
+
+/// A body that is read part by part. It is decompressed as it is read, and only what was asked for is: what a
+/// compressed body becomes never has to fit anywhere, and is counted.
+#[derive(Debug)]
+pub(crate) struct ResponseBody {
+    response: Response,
+    received: usize,
+    max: usize,
+    idle: Duration,
+    ends: Instant,
+    is_over: bool,
+}
+
+/// What came of a body.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether nothing follows.
+    pub(crate) is_last: bool,
+}
+
+impl ResponseBody {
+    pub(crate) fn new(response: Response, max: usize, idle: Duration, ends: Instant) -> Self {
+        Self { response, received: 0, max, idle, ends, is_over: false }
+    }
+
+    /// Whether the server says that there is no body.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.response.content_length() == Some(0)
+    }
+
+    /// Waits for the next part.
+    ///
+    /// # Errors
+    ///
+    /// `ResultTooLarge` beyond the limit, `NetTimeout`, or `NetFailed` if the connection ends before the body.
+    pub(crate) async fn part(&mut self) -> Result<Part, ToolError> {
+        let mut part = Part::default();
+        self.read(&mut part).await?;
+        while !part.is_last && part.bytes.len() < PART_BYTES {
+            // What is there already. An error is for the next part.
+            match self.response.chunk().now_or_never() {
+                Some(Ok(Some(chunk))) => self.take(&mut part, &chunk)?,
+                Some(Ok(None)) => self.end(&mut part),
+                Some(Err(error)) => return Err(broken(&error)),
+                None => break,
+            }
+        }
+        Ok(part)
+    }
+
+    /// Reads for a moment: most bodies are there with the head or right after it, and then need no call of
+    /// their own.
+    ///
+    /// # Errors
+    ///
+    /// As [`part`](Self::part).
+    pub(crate) async fn first(&mut self, patience: Duration) -> Result<Part, ToolError> {
+        let mut part = Part::default();
+        if self.is_empty() {
+            self.end(&mut part);
+        }
+        let by = Instant::now() + patience;
+        while !part.is_last && part.bytes.len() < PART_BYTES {
+            match timeout_at(by, self.response.chunk()).await {
+                Ok(Ok(Some(chunk))) => self.take(&mut part, &chunk)?,
+                Ok(Ok(None)) => self.end(&mut part),
+                Ok(Err(error)) => return Err(broken(&error)),
+                Err(_elapsed) => break,
+            }
+        }
+        Ok(part)
+    }
+
+    async fn read(&mut self, part: &mut Part) -> Result<(), ToolError> {
+        if self.is_over {
+            part.is_last = true;
+            return Ok(());
+        }
+        let by = self.ends.min(Instant::now() + self.idle);
+        match timeout_at(by, self.response.chunk()).await {
+            Ok(Ok(Some(chunk))) => self.take(part, &chunk),
+            Ok(Ok(None)) => {
+                self.end(part);
+                Ok(())
+            }
+            Ok(Err(error)) => Err(broken(&error)),
+            Err(_elapsed) => Err(ToolError::new(
+                ToolErrorCode::NetTimeout,
+                "the rest of the response did not come in time",
+            )),
+        }
+    }
+
+    fn end(&mut self, part: &mut Part) {
+        self.is_over = true;
+        part.is_last = true;
+    }
+
+    fn take(&mut self, part: &mut Part, chunk: &[u8]) -> Result<(), ToolError> {
+        self.received = self.received.saturating_add(chunk.len());
+        if self.received > self.max {
+            let message = format!(
+                "the response has more than {} bytes, which is the limit `resultBytes` of this run",
+                self.max
+            );
+            return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
+        }
+        part.bytes.extend_from_slice(chunk);
+        Ok(())
+    }
+}
+
+fn broken(error: &reqwest::Error) -> ToolError {
+    let message = format!("the response ended before its body did: {}", cause(error));
+    ToolError::new(ToolErrorCode::NetFailed, message)
+}

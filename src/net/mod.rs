@@ -1,0 +1,18 @@
+//! HTTP requests of scripts: what they may ask for, which addresses they may reach, and the connections.
+//!
+//! Nothing here knows runs. `src/run/fetch.rs` decides about a script's calls of `fetch`, and passes in which hosts
+//! a person has granted. A request goes through four steps: [`request`] checks what the script wrote,
+//! [`connections`] checks the host, resolves it once and checks every address, connects to exactly those
+//! addresses, and [`body`] bounds what comes back. A redirect goes through all of them again.
+
+#[cfg(any(feature = "mcp", feature = "fetch", fuzzing))]
+pub(crate) mod address;
+#[cfg(feature = "fetch")]
+pub(crate) mod body;
+pub(crate) mod call;
+#[cfg(feature = "fetch")]
+pub(crate) mod connections;
+#[cfg(feature = "fetch")]
+pub(crate) mod head;
+#[cfg(feature = "fetch")]
+pub(crate) mod request;

@@ -1,0 +1,229 @@
+//! The requests of a run that have not ended: those on their way, and responses whose body is not read to its end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::net::body::ResponseBody;
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// How often a request that waits for its turn looks whether anything happens to the others, and how many times
+/// in a row nothing may have happened.
+const LOOK: Duration = Duration::from_millis(500);
+const MAX_IDLE_LOOKS: u32 = 4;
+
+/// The requests that have not ended, by the guest's numbers for them.
+pub(in crate::run) struct Responses {
+    entries: Mutex<HashMap<u64, Entry>>,
+    activity: Mutex<Activity>,
+    /// Bounds the requests that have connections at once. One keeps its permit until the end of its body, so that
+    /// a script which sends thousands of requests at once has that many connections and not thousands.
+    permits: Arc<Semaphore>,
+    max: usize,
+}
+
+/// What happens to the requests that have a permit.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Activity {
+    changes: u64,
+    /// Those that wait for their server now. The others wait for the script.
+    busy: usize,
+}
+
+enum Entry {
+    /// It waits for its response, or for a part of the body.
+    Busy(CancellationToken),
+    /// The script has not asked for more of the body yet.
+    Open(Box<Opened>),
+}
+
+struct Opened {
+    body: ResponseBody,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A request that has begun. Dropped, it is forgotten, unless its body is kept.
+pub(in crate::run) struct Begun<'a> {
+    responses: &'a Responses,
+    id: u64,
+    /// Cancelled when the script ends the request.
+    pub(in crate::run) token: CancellationToken,
+}
+
+/// A request's turn: it may have a connection.
+pub(in crate::run) struct Turn<'a> {
+    permit: OwnedSemaphorePermit,
+    _busy: Busy<'a>,
+}
+
+/// A body of which a part is read. Dropped, it is closed, unless it is kept.
+pub(in crate::run) struct Reading<'a> {
+    opened: Box<Opened>,
+    begun: Begun<'a>,
+    _busy: Busy<'a>,
+}
+
+/// While it exists, a request waits for its server.
+struct Busy<'a>(&'a Responses);
+
+impl Responses {
+    /// No requests, of which `max` may have connections at once.
+    pub(in crate::run) fn new(max: usize) -> Self {
+        Self {
+            entries: Mutex::default(),
+            activity: Mutex::default(),
+            permits: Arc::new(Semaphore::new(max)),
+            max,
+        }
+    }
+
+    /// Begins a request with the guest's number for it.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArguments` if the number is in use.
+    pub(in crate::run) fn begin(&self, id: u64) -> Result<Begun<'_>, ToolError> {
+        let mut entries = self.entries.lock();
+        if entries.contains_key(&id) {
+            return Err(invalid("there is a request with this number already"));
+        }
+        let token = CancellationToken::new();
+        entries.insert(id, Entry::Busy(token.clone()));
+        Ok(Begun { responses: self, id, token })
+    }
+
+    /// Takes a response out, for the next part of its body.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArguments` if there is none, or a part is on its way already.
+    pub(in crate::run) fn read(&self, id: u64) -> Result<Reading<'_>, ToolError> {
+        let mut entries = self.entries.lock();
+        let entry = entries.get_mut(&id).ok_or_else(|| invalid("there is no such response"))?;
+        let token = CancellationToken::new();
+        match std::mem::replace(entry, Entry::Busy(token.clone())) {
+            Entry::Open(opened) => {
+                Ok(Reading { opened, begun: Begun { responses: self, id, token }, _busy: Busy::new(self) })
+            }
+            busy @ Entry::Busy(_) => {
+                *entry = busy;
+                Err(invalid("the part before this one is still on its way"))
+            }
+        }
+    }
+
+    /// Ends a request that is not wanted any more.
+    pub(in crate::run) fn close(&self, id: u64) {
+        let removed = self.entries.lock().remove(&id);
+        self.activity.lock().changes += 1;
+        if let Some(Entry::Busy(token)) = removed {
+            token.cancel();
+        }
+    }
+
+    /// Ends all of them.
+    pub(in crate::run) fn clear(&self) {
+        let all = std::mem::take(&mut *self.entries.lock());
+        for entry in all.into_values() {
+            if let Entry::Busy(token) = entry {
+                token.cancel();
+            }
+        }
+    }
+}
+
+impl<'a> Begun<'a> {
+    /// Waits until the request may have a connection.
+    ///
+    /// # Errors
+    ///
+    /// `QueueFull` if the script has as many responses as it may, and reads none of them: then nothing would end
+    /// the wait.
+    pub(in crate::run) async fn turn(&self) -> Result<Turn<'a>, ToolError> {
+        let responses = self.responses;
+        let mut acquiring = std::pin::pin!(Arc::clone(&responses.permits).acquire_owned());
+        let (mut seen, mut idle_looks) = (Activity::default(), 0);
+        loop {
+            if let Ok(permit) = timeout(LOOK, &mut acquiring).await {
+                // The semaphore is never closed; an error would only mean that the run is over.
+                let permit =
+                    permit.map_err(|_closed| ToolError::new(ToolErrorCode::Cancelled, "the run is over"))?;
+                return Ok(Turn { permit, _busy: Busy::new(responses) });
+            }
+            let now = *responses.activity.lock();
+            idle_looks = if now == seen && now.busy == 0 { idle_looks + 1 } else { 0 };
+            seen = now;
+            if idle_looks >= MAX_IDLE_LOOKS {
+                let message = format!(
+                    "{} responses are open and none of them is read; read their bodies to the end, or cancel them",
+                    responses.max
+                );
+                return Err(ToolError::new(ToolErrorCode::QueueFull, message));
+            }
+        }
+    }
+
+    /// Keeps the body for the script, unless it has ended the request meanwhile.
+    pub(in crate::run) fn keep(&self, body: ResponseBody, turn: Turn<'_>) {
+        self.put(Box::new(Opened { body, _permit: turn.permit }));
+    }
+
+    fn put(&self, opened: Box<Opened>) {
+        if let Some(entry) = self.responses.entries.lock().get_mut(&self.id) {
+            *entry = Entry::Open(opened);
+        }
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        let mut entries = self.responses.entries.lock();
+        if matches!(entries.get(&self.id), Some(Entry::Busy(_))) {
+            entries.remove(&self.id);
+        }
+    }
+}
+
+impl Reading<'_> {
+    pub(in crate::run) fn body(&mut self) -> &mut ResponseBody {
+        &mut self.opened.body
+    }
+
+    /// Cancelled when the script ends the request.
+    pub(in crate::run) fn token(&self) -> CancellationToken {
+        self.begun.token.clone()
+    }
+
+    /// Puts the body back, for the part after this one.
+    pub(in crate::run) fn keep(self) {
+        let Self { opened, begun, .. } = self;
+        begun.put(opened);
+    }
+}
+
+impl<'a> Busy<'a> {
+    fn new(responses: &'a Responses) -> Self {
+        let mut activity = responses.activity.lock();
+        activity.busy += 1;
+        activity.changes += 1;
+        drop(activity);
+        Self(responses)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut activity = self.0.activity.lock();
+        activity.busy -= 1;
+        activity.changes += 1;
+    }
+}
+
+fn invalid(problem: &str) -> ToolError {
+    ToolError::new(ToolErrorCode::InvalidArguments, problem)
+}

@@ -1,0 +1,254 @@
+//! What of the machine scripts may reach: directories and hosts, as a person grants them.
+
+mod host;
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+pub use self::host::{HostPattern, InvalidHostPattern};
+use crate::error::Error;
+pub(crate) use crate::files::Access;
+use crate::files::{GrantedDirectory, SCRATCH};
+use crate::text::visible;
+
+/// Maximum number of directories, and of hosts, in one list.
+const MAX_ITEMS: usize = 100;
+
+/// Maximum number of items that a message shows.
+const MAX_SHOWN: usize = 8;
+
+/// The directories and hosts that scripts may reach. The default is none.
+///
+/// A person grants them: on the command line, in the user's own configuration, or as an embedder with
+/// [`ExecutorBuilder::grants`](crate::ExecutorBuilder::grants). A run can only ask for less, with
+/// [`Script::permissions`](crate::Script::permissions).
+///
+/// ```
+/// # use cx::Grants;
+/// let grants = Grants {
+///     read: vec!["/srv/reports".into()],
+///     write: vec!["/srv/reports/out".into()],
+///     net: vec!["api.example.com:443".parse()?],
+/// };
+/// # Ok::<(), cx::InvalidHostPattern>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Directories whose files scripts may read and list: absolute paths without `..`.
+    pub read: Vec<PathBuf>,
+    /// Directories in which scripts may create, change and delete files. To read there too, a directory
+    /// must be in both lists.
+    pub write: Vec<PathBuf>,
+    /// Hosts that scripts may send requests to.
+    pub net: Vec<HostPattern>,
+}
+
+/// What a run asks for of the [`Grants`]. The default asks for all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// Directories to read, each granted or in a granted one. `None` for all that are granted, an empty
+    /// list for none.
+    pub read: Option<Vec<PathBuf>>,
+    /// Directories to write to, in the same way.
+    pub write: Option<Vec<PathBuf>>,
+    /// Hosts to reach, in the same way.
+    pub net: Option<Vec<HostPattern>>,
+}
+
+/// The grants of one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunGrants {
+    /// The directories, each once for reading and once for writing.
+    pub(crate) directories: Vec<GrantedDirectory>,
+    pub(crate) net: Vec<HostPattern>,
+    /// What a person has granted of `net`: a run that asks for one host of many does not make it a host that
+    /// was granted by its name.
+    pub(crate) granted_net: Vec<HostPattern>,
+}
+
+impl Grants {
+    /// Whether nothing is granted.
+    pub fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty() && self.net.is_empty()
+    }
+
+    /// These grants and others, which the same person has given elsewhere.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        add(&mut self.read, other.read);
+        add(&mut self.write, other.write);
+        add(&mut self.net, other.net);
+        self
+    }
+
+    /// Those of these grants that `other` names too. What `other` names is only compared, and becomes no grant: a
+    /// directory in a granted one could be a link that leaves it, and one host of many a private one. So a part of
+    /// what is granted is left out, and a directory or pattern around it keeps it.
+    #[must_use]
+    pub fn restricted_to(&self, other: &Permissions) -> Self {
+        let directories = |own: &[PathBuf], asked: &Option<Vec<PathBuf>>| match asked {
+            Some(asked) => kept(own, |own| asked.iter().any(|asked| own.starts_with(asked))),
+            None => own.to_vec(),
+        };
+        Self {
+            read: directories(&self.read, &other.read),
+            write: directories(&self.write, &other.write),
+            net: match &other.net {
+                Some(asked) => kept(&self.net, |own| asked.iter().any(|asked| asked.covers(own))),
+                None => self.net.clone(),
+            },
+        }
+    }
+
+    /// Checks the paths.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] names the first path that is relative, has `..` in it or is the scratch
+    /// directory, or the list that is too long.
+    pub fn validate(&self) -> Result<(), Error> {
+        for (option, paths) in [("allow_read", &self.read), ("allow_write", &self.write)] {
+            check_length(option, paths.len())?;
+            for path in paths {
+                if let Err(problem) = check_path(path) {
+                    return Err(Error::InvalidOptions { option, problem });
+                }
+                if path == Path::new(SCRATCH) {
+                    let problem = format!(
+                        "`{SCRATCH}` is the scratch directory of scripts, which is in memory and needs no grant; \
+                         name a directory in it, or another one"
+                    );
+                    return Err(Error::InvalidOptions { option, problem });
+                }
+            }
+        }
+        check_length("allow_net", self.net.len())
+    }
+
+    /// What a run gets that asks for `permissions`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if it asks for more than is granted: it says what is.
+    pub(crate) fn of_run(&self, permissions: &Permissions) -> Result<RunGrants, Error> {
+        let mut directories = Vec::new();
+        let asked = [
+            ("read", &self.read, &permissions.read, Access::Read),
+            ("write", &self.write, &permissions.write, Access::Write),
+        ];
+        for (kind, granted, asked, access) in asked {
+            let Some(asked) = asked else {
+                directories.extend(granted.iter().map(|path| GrantedDirectory {
+                    root: path.clone(),
+                    path: path.clone(),
+                    access,
+                }));
+                continue;
+            };
+            check_length("permissions", asked.len())?;
+            for path in asked {
+                check_path(path)
+                    .map_err(|problem| Error::InvalidOptions { option: "permissions", problem })?;
+                // Of several the narrowest: its links are held to the least.
+                let root = granted.iter().filter(|root| path.starts_with(root));
+                match root.max_by_key(|root| root.as_os_str().len()) {
+                    Some(root) => {
+                        directories.push(GrantedDirectory { root: root.clone(), path: path.clone(), access });
+                    }
+                    // Every run has it.
+                    None if path.starts_with(SCRATCH) => {}
+                    None => {
+                        return Err(exceeds(
+                            kind,
+                            &path.display(),
+                            granted.iter().map(|path| path.display()),
+                        ));
+                    }
+                }
+            }
+        }
+        let net = match &permissions.net {
+            None => self.net.clone(),
+            Some(asked) => {
+                check_length("permissions", asked.len())?;
+                for pattern in asked {
+                    if !self.net.iter().any(|granted| granted.covers(pattern)) {
+                        return Err(exceeds("net", pattern, self.net.iter()));
+                    }
+                }
+                asked.clone()
+            }
+        };
+        Ok(RunGrants { directories, net, granted_net: self.net.clone() })
+    }
+}
+
+impl RunGrants {
+    /// The paths with that access.
+    pub(crate) fn paths(&self, access: Access) -> impl Iterator<Item = &Path> {
+        let granted = self.directories.iter().filter(move |directory| directory.access == access);
+        granted.map(|directory| directory.path.as_path())
+    }
+
+    /// Whether nothing is granted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.directories.is_empty() && self.net.is_empty()
+    }
+}
+
+/// Checks a path that a person or a client has written.
+fn check_path(path: &Path) -> Result<(), String> {
+    let shown = visible(&path.display().to_string());
+    if !path.is_absolute() {
+        return Err(format!("expected an absolute path of a directory: `{shown}`"));
+    }
+    // `.` and doubled slashes are no components.
+    if path.components().any(|component| component == Component::ParentDir) {
+        return Err(format!("expected a path without `..`: `{shown}`"));
+    }
+    Ok(())
+}
+
+fn check_length(option: &'static str, length: usize) -> Result<(), Error> {
+    if length > MAX_ITEMS {
+        let problem = format!("expected at most {MAX_ITEMS} entries in a list: {length}");
+        return Err(Error::InvalidOptions { option, problem });
+    }
+    Ok(())
+}
+
+/// The error of a run that asks for more than is granted.
+fn exceeds(kind: &str, asked: &dyn fmt::Display, granted: impl Iterator<Item = impl fmt::Display>) -> Error {
+    let granted: Vec<String> = granted.map(|item| format!("`{}`", visible(&item.to_string()))).collect();
+    let shown = match granted.len() {
+        0 => "nothing is".to_owned(),
+        count if count > MAX_SHOWN => {
+            format!("{} and {} more are", granted[..MAX_SHOWN].join(", "), count - MAX_SHOWN)
+        }
+        1 => format!("{} is", granted[0]),
+        _ => format!("{} are", granted.join(", ")),
+    };
+    let asked = visible(&asked.to_string());
+    let problem = format!(
+        "`{kind}`: `{asked}` is not granted, {shown}; a person grants more with --allow-{kind}, and `permissions` \
+         only asks for less"
+    );
+    Error::InvalidOptions { option: "permissions", problem }
+}
+
+/// The items for which that holds.
+fn kept<T: Clone>(items: &[T], is_kept: impl Fn(&T) -> bool) -> Vec<T> {
+    items.iter().filter(|item| is_kept(item)).cloned().collect()
+}
+
+/// Adds what is not there yet.
+fn add<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+    for item in more {
+        if !list.contains(&item) {
+            list.push(item);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

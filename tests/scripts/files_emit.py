@@ -1,0 +1,11 @@
+with open("/tmp/report.csv", "w") as file:
+    file.write("a,b\n1,2\n")
+emit({"file": "/tmp/report.csv"})
+with open("/tmp/dot.png", "wb") as file:
+    file.write(bytes([137, 80, 78, 71]))
+emit({"file": "/tmp/dot.png"})
+emit({"file": "dot.png", "mimeType": "application/x-own"})
+try:
+    emit({"file": "/tmp/missing"})
+except McpToolError as error:
+    return str(error)
