@@ -7,6 +7,7 @@
 
 mod cgroup;
 pub(crate) mod probe;
+mod sandbox;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -16,6 +17,7 @@ use std::sync::LazyLock;
 use rustix::process::{Resource, getrlimit};
 
 pub use self::probe::check_machine;
+pub use self::sandbox::{CgroupV2, SandboxFeatures};
 
 /// Maximum bytes read of a file of the kernel's. A machine with ten thousand mounts has 2 MB of
 /// them.
@@ -47,6 +49,35 @@ impl MemorySource {
             Self::DataSegment => "RLIMIT_DATA",
             Self::Machine => "machine",
         }
+    }
+}
+
+/// What this process may use of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Machine {
+    /// Memory in bytes: the least of the machine's and of what restricts the process. Swap space is not
+    /// counted.
+    pub memory_bytes: u64,
+    /// What decides about `memory_bytes`.
+    pub memory_source: MemorySource,
+    /// Processors that it may use at the same time, at least one. The quota of a container counts,
+    /// rounded down.
+    pub processors: usize,
+}
+
+impl Machine {
+    /// What this process may use at this moment. Reads a few files of the kernel's.
+    pub fn of_process() -> Self {
+        let Memory { bytes, source } = memory();
+        Self { memory_bytes: bytes, memory_source: source, processors: processors() }
+    }
+}
+
+impl SandboxFeatures {
+    /// What the kernel has. Reads a few of its files, and changes nothing.
+    pub fn of_kernel() -> Self {
+        Self::of(sandbox::landlock_abi(), &read)
     }
 }
 

@@ -44,6 +44,17 @@ pub(super) fn limit(controller: &Controller, read: Read<'_>) -> Option<u64> {
     limits.min()
 }
 
+/// The directory of the process's group of version 2. `None` if that is not mounted here.
+pub(super) fn directory_of_v2(read: Read<'_>) -> Option<PathBuf> {
+    let groups = read(Path::new("/proc/self/cgroup"))?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mounts = read(Path::new("/proc/self/mountinfo"))?;
+    let mounts = mounts.lines().filter_map(Mount::parse).filter(|mount| mount.controllers.is_none());
+    let shown = mounts.map(|mount| (mount.below_root(Path::new(path)).map(Path::to_owned), mount));
+    let (below, mount) = shown.max_by_key(|(below, _)| below.is_some())?;
+    Some(mount.directory.join(below.unwrap_or_default()))
+}
+
 /// The least limit of the group that a line of `/proc/self/cgroup` names, and of those above it.
 fn limit_of(controller: &Controller, line: &str, mounts: &[Mount], read: Read<'_>) -> Option<u64> {
     let mut parts = line.splitn(3, ':');

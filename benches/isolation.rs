@@ -1,0 +1,123 @@
+//! What the second wall costs: warm runs, tool calls and fresh runs per second, in this process and in worker
+//! processes, both in one run so that they see the same machine. In worker processes with one run each, and with many.
+//!
+//! `cargo bench --bench isolation`
+#![expect(clippy::print_stdout, reason = "a program that reports")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cx::{Executor, Isolation, Language, Limits, Script, WorkerProcesses};
+use futures::executor::block_on;
+use serde_json::{Value, json};
+
+/// Runs one after the other, and those at the start that are not counted.
+const RUNS: usize = 30;
+const UNMEASURED: usize = 3;
+/// Calls of one run.
+const CALLS: u32 = 5_000;
+/// Runs at the same time, and for how long.
+const AT_ONCE: usize = 4;
+const THROUGHPUT: Duration = Duration::from_secs(5);
+/// A pause before each run that is measured as a warm one: an agent thinks for longer.
+const PAUSE: Duration = Duration::from_millis(100);
+
+fn executor(language: Language, isolation: Isolation) -> Executor {
+    let executor = Executor::builder()
+        .languages([language])
+        .warm_instances(AT_ONCE)
+        .isolation(isolation)
+        .limits(Limits { tool_calls: 0, ..Limits::default() })
+        .tool("native.echo", json!({ "type": "object" }), |arguments: Value| async move {
+            Ok::<_, String>(arguments)
+        })
+        .build()
+        .expect("an executor");
+    block_on(executor.warm(language)).expect("a warm engine");
+    executor
+}
+
+fn script(language: Language, typescript: &str, python: &str) -> Script {
+    match language {
+        Language::Python => Script::python(python),
+        _ => Script::typescript(typescript),
+    }
+}
+
+fn run(executor: &Executor, script: Script) -> cx::ExecuteResult {
+    let result = executor.run_blocking(script).expect("a run");
+    assert!(matches!(result.outcome, cx::Outcome::Returned(_)), "{:?}", result.outcome);
+    result
+}
+
+/// The middle and the 99th of a hundred.
+fn distribution(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let at = |part: usize| times.get(times.len() * part / 100).copied().unwrap_or_default();
+    format!("{:>9.3?} {:>9.3?}", at(50), at(99))
+}
+
+fn main() {
+    // This program is its own worker.
+    cx::worker_process();
+    let process = |runs_per_worker| {
+        Isolation::Process(WorkerProcesses { runs_per_worker, ..WorkerProcesses::default() })
+    };
+    let modes = [
+        ("in this process", Isolation::InProcess),
+        ("worker, 1 run", process(1)),
+        ("worker, 1000 runs", process(1000)),
+    ];
+    println!("language    where                warm run: p50     p99   a call   runs/s ({AT_ONCE} at once)");
+    for language in [Language::TypeScript, Language::Python] {
+        for (name, isolation) in &modes {
+            let executor = Arc::new(executor(language, isolation.clone()));
+            let mut times = Vec::new();
+            for number in 0..RUNS + UNMEASURED {
+                std::thread::sleep(PAUSE);
+                let began = Instant::now();
+                run(&executor, script(language, "return 1", "return 1"));
+                if number >= UNMEASURED {
+                    times.push(began.elapsed());
+                }
+            }
+            let calls = run(
+                &executor,
+                script(
+                    language,
+                    &format!(
+                        "const began = Date.now(); for (let i = 0; i < {CALLS}; i++) await tools.native.echo({{ i }}); \
+                         return Date.now() - began"
+                    ),
+                    &format!(
+                        "import time\nbegan = time.monotonic()\nfor i in range({CALLS}): await tools.native.echo({{'i': i}})\n\
+                         return (time.monotonic() - began) * 1000"
+                    ),
+                ),
+            );
+            let milliseconds = calls.value_as::<f64>().unwrap_or(f64::NAN);
+            let began = Instant::now();
+            let threads: Vec<_> = (0..AT_ONCE)
+                .map(|_| {
+                    let executor = Arc::clone(&executor);
+                    std::thread::spawn(move || {
+                        let mut count = 0_u32;
+                        while began.elapsed() < THROUGHPUT {
+                            run(&executor, script(language, "return 1", "return 1"));
+                            count += 1;
+                        }
+                        count
+                    })
+                })
+                .collect();
+            let count: u32 = threads.into_iter().map(|thread| thread.join().expect("a thread")).sum();
+            println!(
+                "{:<11} {name:<20} {}  {:>6.1} µs  {:>7.0}",
+                format!("{language:?}"),
+                distribution(times),
+                milliseconds * 1000.0 / f64::from(CALLS),
+                f64::from(count) / THROUGHPUT.as_secs_f64(),
+            );
+        }
+    }
+}

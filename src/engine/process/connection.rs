@@ -1,0 +1,312 @@
+//! A worker's end of its connection. The script's thread reads and writes it itself, without a thread between: a host
+//! call is two switches of processes and none of threads.
+//!
+//! What is sent is collected until the script's thread has nothing to do, waits for a reply, or until the worker's
+//! other thread looks (every few milliseconds).
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd};
+
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use tokio::sync::oneshot;
+
+use super::frames::{self, Decoder, FrameError, RunNumber};
+use super::wire::{self, FromWorker, Reply, Start, ToWorker};
+use crate::engine::host::Answer;
+use crate::run::limits::Limits;
+use crate::tools::ToolError;
+
+/// Sent at once when it is more than this.
+const MAX_COLLECTED: usize = 64 * 1024;
+
+/// A worker's end of its connection to the executor.
+pub(super) struct Connection {
+    socket: OwnedFd,
+    state: Mutex<State>,
+}
+
+struct State {
+    decoder: Decoder,
+    out: Vec<u8>,
+    run: RunNumber,
+    /// How long messages of the run may be.
+    most: usize,
+    calls: HashMap<u64, Waiter>,
+    last_call: u64,
+    reply: Option<Reply>,
+    /// In the order in which they came: the executor sends the first run before the worker is warm.
+    orders: VecDeque<ToWorker>,
+    /// Messages of the run that have arrived.
+    seen: u64,
+    /// Whether the executor was told that the script waits, and nothing since.
+    said_waiting: bool,
+}
+
+/// Who waits for the answer to a call.
+pub(super) enum Waiter {
+    Answer(oneshot::Sender<Answer>),
+    Names(oneshot::Sender<Result<Vec<String>, ToolError>>),
+}
+
+impl AsRawFd for Connection {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl Connection {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            state: Mutex::new(State {
+                decoder: Decoder::skipping(wire::MAX_START_BYTES),
+                out: Vec::new(),
+                run: RunNumber::NONE,
+                most: wire::message_bytes(&Limits::CEILING),
+                calls: HashMap::new(),
+                last_call: 0,
+                reply: None,
+                orders: VecDeque::new(),
+                seen: 0,
+                said_waiting: false,
+            }),
+        }
+    }
+
+    /// Queues a message.
+    ///
+    /// # Errors
+    ///
+    /// If it is too long.
+    pub(super) fn send(&self, message: &FromWorker) -> Result<(), FrameError> {
+        self.state.lock().queue(&self.socket, message)
+    }
+
+    /// Queues a call, to which `waiter` gets the answer.
+    ///
+    /// # Errors
+    ///
+    /// If it is too long.
+    pub(super) fn begin(
+        &self,
+        waiter: Waiter,
+        message: impl FnOnce(u64) -> FromWorker,
+    ) -> Result<(), FrameError> {
+        let mut state = self.state.lock();
+        state.last_call += 1;
+        let call = state.last_call;
+        state.queue(&self.socket, &message(call))?;
+        state.calls.insert(call, waiter);
+        Ok(())
+    }
+
+    /// Sends what is queued. Blocks while the executor does not read.
+    pub(super) fn flush(&self) {
+        self.state.lock().flush(&self.socket);
+    }
+
+    /// The same, unless another thread uses the connection, which then does it.
+    pub(super) fn try_flush(&self) {
+        if let Some(mut state) = self.state.try_lock() {
+            state.flush(&self.socket);
+        }
+    }
+
+    /// Sends what is queued, and that the script waits.
+    pub(super) fn flush_waiting(&self) {
+        let mut state = self.state.lock();
+        if !state.said_waiting {
+            let seen = state.seen;
+            // It is short.
+            let _fits = state.queue(&self.socket, &FromWorker::Waiting { seen });
+            state.said_waiting = true;
+        }
+        state.flush(&self.socket);
+    }
+
+    /// Queues that the script computes, if the executor believes that it waits.
+    pub(super) fn note_computing(&self) {
+        let mut state = self.state.lock();
+        if state.said_waiting {
+            let _fits = state.queue(&self.socket, &FromWorker::Computing);
+        }
+    }
+
+    /// Asks for something and waits for the reply.
+    pub(super) fn ask(&self, message: &FromWorker) -> Result<Reply, FrameError> {
+        self.send(message)?;
+        Ok(self.await_reply())
+    }
+
+    /// Waits for the next reply.
+    pub(super) fn await_reply(&self) -> Reply {
+        self.flush();
+        loop {
+            if let Some(reply) = self.state.lock().reply.take() {
+                return reply;
+            }
+            self.receive(true);
+        }
+    }
+
+    /// Waits for the next order: a run, or to go on.
+    pub(super) fn await_order(&self) -> ToWorker {
+        self.flush();
+        loop {
+            if let Some(order) = self.state.lock().orders.pop_front() {
+                return order;
+            }
+            self.receive(true);
+        }
+    }
+
+    /// Begins the run of `start`: from now on frames have its number.
+    pub(super) fn enter(&self, run: RunNumber, start: &Start) {
+        let mut state = self.state.lock();
+        state.run = run;
+        state.most = wire::message_bytes(&start.limits.limits());
+        (state.seen, state.last_call, state.said_waiting) = (0, 0, false);
+        state.calls.clear();
+        state.reply = None;
+    }
+
+    /// Ends it: `last` is its last message.
+    ///
+    /// # Errors
+    ///
+    /// If that is too long.
+    pub(super) fn leave(&self, last: &FromWorker) -> Result<(), FrameError> {
+        let mut state = self.state.lock();
+        state.queue(&self.socket, last)?;
+        state.flush(&self.socket);
+        state.run = RunNumber::NONE;
+        state.calls.clear();
+        Ok(())
+    }
+
+    /// The number of the run, for attacks.
+    #[cfg(test)]
+    pub(super) fn run(&self) -> RunNumber {
+        self.state.lock().run
+    }
+
+    /// Sends bytes that are no frame.
+    #[cfg(test)]
+    pub(super) fn send_raw(&self, bytes: &[u8]) {
+        self.flush();
+        send(&self.socket, bytes, SendFlags::NOSIGNAL).unwrap();
+    }
+
+    /// Reads what has arrived, and with `blocks` waits until something has. Returns the number of messages, and
+    /// whether there may be more to read.
+    ///
+    /// Ends the process when the executor has gone: nobody wants anything of it any more.
+    pub(super) fn receive(&self, blocks: bool) -> Received {
+        let mut state = self.state.lock();
+        let flags = if blocks { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        let space = state.decoder.space();
+        let room = space.len();
+        let count = match recv(&self.socket, space, flags) {
+            Ok((0, _)) => end_process(),
+            Ok((count, _)) => count,
+            Err(Errno::AGAIN) => return Received { messages: 0, may_have_more: false },
+            Err(Errno::INTR) => return Received { messages: 0, may_have_more: true },
+            Err(_gone) => end_process(),
+        };
+        state.decoder.filled(count);
+        let mut messages = 0;
+        loop {
+            let run = state.run;
+            match state.decoder.next::<ToWorker>(run) {
+                Ok(Some(message)) => {
+                    messages += 1;
+                    state.dispatch(message);
+                }
+                Ok(None) => break,
+                // The executor is the same program, and it is trusted: there is nothing left to do for it.
+                Err(_broken) => end_process(),
+            }
+        }
+        Received { messages, may_have_more: count == room }
+    }
+}
+
+/// What [`Connection::receive`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) messages: usize,
+    pub(super) may_have_more: bool,
+}
+
+impl State {
+    fn queue(&mut self, socket: &OwnedFd, message: &FromWorker) -> Result<(), FrameError> {
+        self.said_waiting = false;
+        let (run, most) = (self.run, self.most);
+        frames::append(&mut self.out, run, message, most)?;
+        if self.out.len() > MAX_COLLECTED {
+            self.flush(socket);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, socket: &OwnedFd) {
+        let mut sent = 0;
+        while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {
+            match send(socket, rest, SendFlags::NOSIGNAL) {
+                Ok(count) => sent += count,
+                Err(Errno::INTR) => {}
+                Err(_gone) => end_process(),
+            }
+        }
+        self.out.clear();
+        self.out.shrink_to(MAX_COLLECTED * 2);
+    }
+
+    fn dispatch(&mut self, message: ToWorker) {
+        self.seen += 1;
+        match message {
+            // A script that has ended does not wait any more.
+            ToWorker::Answer { call, answer } => {
+                if let Some(Waiter::Answer(waiter)) = self.calls.remove(&call) {
+                    let _gone = waiter.send(answer.map_err(ToolError::from));
+                }
+            }
+            ToWorker::Names { call, names } => {
+                if let Some(Waiter::Names(waiter)) = self.calls.remove(&call) {
+                    let _gone = waiter.send(names.map_err(ToolError::from));
+                }
+            }
+            ToWorker::Reply(reply) => self.reply = Some(reply),
+            order @ (ToWorker::Hello(_) | ToWorker::Start(_) | ToWorker::Proceed) => {
+                self.orders.push_back(order);
+            }
+        }
+    }
+}
+
+/// Ends the worker at once: it has neither an executor nor anything to put in order.
+#[expect(clippy::exit, reason = "a worker without an executor has nothing left to do on any thread")]
+pub(crate) fn end_process() -> ! {
+    std::process::exit(0)
+}
+
+/// The socket over which a worker was started: its standard input. Closes everything that the worker has inherited
+/// beside its standard streams, so call it before anything is opened. Says whether it could.
+///
+/// # Errors
+///
+/// If the standard input is no connection.
+pub(crate) fn own_socket() -> io::Result<(OwnedFd, io::Result<()>)> {
+    const FIRST: libc::c_uint = 3;
+    #[expect(unsafe_code, reason = "no safe crate closes what it has not opened")]
+    // SAFETY: this process has only begun: nothing in it has a descriptor above the standard streams yet.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) };
+    // A kernel before Linux 5.9 cannot.
+    let closed = if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::net::getpeername(&socket)?;
+    Ok((socket, closed))
+}

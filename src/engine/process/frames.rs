@@ -1,0 +1,190 @@
+//! Frames between an executor and a worker process: a length, the number of the run that the frame belongs to, and
+//! a message. Whoever reads one trusts neither the length nor what follows: the length is checked before anything
+//! is allocated for it, and memory is only taken for bytes that have arrived.
+//!
+//! ```text
+//! 0       4          12
+//! | bytes | run      | message (`wire.rs`), `bytes` long
+//! ```
+//!
+//! Both numbers are little-endian. A frame of another run than the one that is under way is refused, so that what a
+//! run leaves behind in a pipe never reaches the next one.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Bytes before the message.
+const HEADER: usize = 12;
+
+/// How many bytes are asked of the system at once. Almost every frame fits.
+const CHUNK: usize = 16 * 1024;
+
+/// A buffer that one large frame has made larger than this is given back when it is empty.
+const MAX_KEPT: usize = 256 * 1024;
+
+/// Identifies one run of a worker. The executor draws it at random, so that it cannot be guessed for a run that has
+/// not begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunNumber(pub(crate) u64);
+
+impl RunNumber {
+    /// That of frames which belong to no run.
+    pub(crate) const NONE: Self = Self(0);
+}
+
+/// Why frames cannot be read on. The connection has no meaning any more then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrameError {
+    /// The frame is longer than it may be.
+    #[error("a frame of {bytes} bytes, at most {most} are accepted")]
+    TooLong {
+        /// Bytes of the message.
+        bytes: usize,
+        /// Bytes that it may have.
+        most: usize,
+    },
+    /// It belongs to another run.
+    #[error("a frame of another run")]
+    OtherRun,
+    /// The message cannot be decoded, or has more bytes than it needs.
+    #[error("a message that cannot be decoded")]
+    Malformed,
+}
+
+/// Appends a frame to `out`.
+///
+/// # Errors
+///
+/// If the message is longer than `most`. Nothing is appended then.
+pub(crate) fn append<M: Serialize>(
+    out: &mut Vec<u8>,
+    run: RunNumber,
+    message: &M,
+    most: usize,
+) -> Result<(), FrameError> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER]);
+    let encoded = postcard::to_extend(message, std::mem::take(out));
+    let Ok(encoded) = encoded else {
+        // Strings and numbers can always be encoded; the buffer is lost with the failure.
+        return Err(FrameError::Malformed);
+    };
+    *out = encoded;
+    let bytes = out.len() - start - HEADER;
+    let length = u32::try_from(bytes).ok().filter(|_| bytes <= most);
+    let Some(length) = length else {
+        out.truncate(start);
+        return Err(FrameError::TooLong { bytes, most });
+    };
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    out[start + 4..start + HEADER].copy_from_slice(&run.0.to_le_bytes());
+    Ok(())
+}
+
+/// Puts the bytes of a connection together to frames.
+pub(crate) struct Decoder {
+    /// What has arrived is in `start..end`; what follows is space to read into.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    most: usize,
+    /// Whether frames of other runs are left out instead of refused.
+    skips_others: bool,
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Decoder").field("pending", &(self.end - self.start)).finish_non_exhaustive()
+    }
+}
+
+impl Decoder {
+    /// A decoder of frames whose messages have at most `most` bytes.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { buffer: Vec::new(), start: 0, end: 0, most, skips_others: false }
+    }
+
+    /// The same for a worker: an answer that the executor has sent before it knew that the run has ended is no
+    /// mistake, and is left out.
+    pub(crate) fn skipping(most: usize) -> Self {
+        Self { skips_others: true, ..Self::new(most) }
+    }
+
+    /// Changes how long messages may be, from the next frame on.
+    pub(crate) fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
+    /// Space for the next bytes of the connection. Say with [`filled`](Self::filled) how many there were.
+    pub(crate) fn space(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.buffer.len() > MAX_KEPT {
+                self.buffer = Vec::new();
+            }
+        } else if self.start > 0 && self.buffer.len() - self.end < CHUNK {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let wanted = self.end + CHUNK;
+        if self.buffer.len() < wanted {
+            // Twice as much as has arrived, so that a long frame is not copied once for each chunk.
+            let grown = wanted.max(self.end.saturating_mul(2));
+            self.buffer.resize(grown.min(self.most.saturating_add(HEADER + 2 * CHUNK)).max(wanted), 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// So many bytes have arrived in the space.
+    pub(crate) fn filled(&mut self, bytes: usize) {
+        self.end = (self.end + bytes).min(self.buffer.len());
+    }
+
+    /// What has arrived after the last message.
+    #[cfg(feature = "http")]
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Whether nothing is left of what has arrived.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// The next message, if all of it has arrived, which has to be one of `run`.
+    ///
+    /// # Errors
+    ///
+    /// If it is none, is too long, or belongs to another run. The connection cannot be used any more.
+    pub(crate) fn next<M: DeserializeOwned>(&mut self, run: RunNumber) -> Result<Option<M>, FrameError> {
+        loop {
+            let arrived = &self.buffer[self.start..self.end];
+            let Some((header, rest)) = arrived.split_first_chunk::<HEADER>() else { return Ok(None) };
+            let (length, number) = header.split_at(4);
+            let bytes = length.iter().rev().fold(0_usize, |all, byte| all << 8 | usize::from(*byte));
+            let number = number.iter().rev().fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
+            if bytes > self.most {
+                return Err(FrameError::TooLong { bytes, most: self.most });
+            }
+            let is_other = RunNumber(number) != run;
+            if is_other && !self.skips_others {
+                return Err(FrameError::OtherRun);
+            }
+            let Some(message) = rest.get(..bytes) else { return Ok(None) };
+            if is_other {
+                self.start += HEADER + bytes;
+                continue;
+            }
+            let Ok((message, [])) = postcard::take_from_bytes(message) else {
+                return Err(FrameError::Malformed);
+            };
+            self.start += HEADER + bytes;
+            return Ok(Some(message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Runs in worker processes: a second wall around an engine, on Linux. `docs/isolation.md` says what it promises.
+//!
+//! The executor's half is an engine of the pool ([`processes::Processes`]) whose instances speak to workers
+//! (`workers.rs`). The worker's half is `worker.rs`, with the host interface of `guest.rs` and the walls of `wall.rs`.
+//! Between them are the frames of `frames.rs` with the messages of `wire.rs`.
+
+mod connection;
+mod frames;
+mod guest;
+#[cfg(feature = "http")]
+pub(crate) mod lent;
+pub(crate) mod processes;
+#[cfg(any(feature = "http", feature = "mcp"))]
+pub(crate) mod refusal;
+mod resources;
+mod surveys;
+mod wall;
+mod wire;
+pub(crate) mod worker;
+pub(crate) mod workers;
+
+pub(crate) use connection::{end_process, own_socket};
+pub(crate) use workers::WorkerProgram;
+
+#[cfg(test)]
+mod tests;

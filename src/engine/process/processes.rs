@@ -1,0 +1,637 @@
+//! Runs in worker processes, as an engine of the pool. An instance is the executor's side of one run: it passes on what
+//! the script asks for to the [`RunHost`], which decides, and kills the worker when the run has to stop.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use super::frames::{self, RunNumber};
+use super::resources::Resources;
+use super::surveys;
+use super::wire::{self, CallError, Done, FromWorker, PROTOCOL, Reply, Start, ToWorker, WireLimits};
+use super::workers::{Tenant, WorkerProcess, Workers, describe};
+use crate::engine::failure;
+use crate::engine::host::{Answer, RunHost};
+use crate::engine::pool::{Engine, Instance};
+use crate::engine::stop::{Stop, StopReason};
+use crate::engine::thread_root::ThreadRoot;
+use crate::json::Json;
+use crate::run::check::survey::Survey;
+use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// Stack of the threads that speak to workers, on which native tools are polled.
+const STACK_BYTES: usize = 2 << 20;
+
+/// While this much is to be sent to a worker, nothing is read from it and no call is polled: it does not read.
+const MAX_UNSENT: usize = 16 << 20;
+
+/// How many calls of a worker may be in flight. Engines have the same bound; this is for a worker that is none any more.
+const MAX_CALLS: usize = 11_000;
+
+/// How often it is looked whether workers are warm.
+const WARM_PAUSE: Duration = Duration::from_millis(5);
+
+/// How many workers a run tries that end before they are ready.
+const MAX_STARTS: u32 = 3;
+
+/// How long the end of a worker that has closed its connection is waited for, to say how it has ended.
+const STATUS_TRIES: u32 = 20;
+const STATUS_PAUSE: Duration = Duration::from_millis(2);
+
+/// Runs scripts of one language in worker processes.
+pub(crate) struct Processes {
+    workers: Arc<Workers>,
+}
+
+impl Processes {
+    pub(crate) fn new(workers: Workers) -> Self {
+        Self { workers: Arc::new(workers) }
+    }
+
+    /// Completes when the workers that are started ahead of time are warm, or cannot be started.
+    pub(crate) async fn warm(&self) {
+        while !self.workers.are_warm() {
+            tokio::time::sleep(WARM_PAUSE).await;
+        }
+    }
+}
+
+impl Engine for Processes {
+    const THREAD: &'static str = "cx-run";
+    type Instance = RemoteRun;
+    type Prepared = ();
+
+    fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        static ROOT: ThreadRoot = ThreadRoot::new("cx-run-root", || Ok(()), STACK_BYTES);
+        ROOT.spawn(name, task)
+    }
+
+    async fn make(&self) -> Result<RemoteRun, String> {
+        Ok(RemoteRun {
+            workers: Arc::clone(&self.workers),
+            stop: Arc::default(),
+            talk: None,
+            unfinished: FuturesUnordered::new(),
+            memory_bytes: 0,
+            fuel: None,
+        })
+    }
+
+    /// The worker does it: no part of a source is looked at in this process.
+    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<(), Box<ScriptError>> {
+        Ok(())
+    }
+}
+
+/// One run in a worker process.
+pub(crate) struct RemoteRun {
+    workers: Arc<Workers>,
+    stop: Arc<Stop>,
+    /// While the run is under way.
+    talk: Option<Talk>,
+    /// Calls that the script has not waited for. They are in flight until the instance is dropped, as those of other
+    /// engines are: what is said about the end of a run depends on it.
+    unfinished: FuturesUnordered<Call>,
+    memory_bytes: usize,
+    fuel: Option<u64>,
+}
+
+impl Instance<Processes> for RemoteRun {
+    fn stop(&self) -> &Arc<Stop> {
+        &self.stop
+    }
+
+    /// The worker is told with the run.
+    fn set_memory_limit(&mut self, _bytes: usize) {}
+
+    async fn survey(
+        &mut self,
+        host: &Arc<dyn RunHost>,
+        source: &str,
+        (): &mut (),
+    ) -> Result<Survey, Outcome> {
+        match self.begin(host, source).await {
+            Ok(survey) => Ok(survey),
+            Err(end) => Err(self.outcome(end, &**host).await),
+        }
+    }
+
+    async fn execute(&mut self, host: &Arc<dyn RunHost>, _source: &str, (): ()) -> Outcome {
+        let end = self.go_on(host).await;
+        self.outcome(end, &**host).await
+    }
+
+    async fn check(&mut self, host: &Arc<dyn RunHost>, _source: &str, (): ()) -> Outcome {
+        let end = self.go_on(host).await;
+        self.outcome(end, &**host).await
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    fn fuel_used(&self) -> Option<u64> {
+        self.fuel
+    }
+}
+
+/// How a run ends, before it is said in words.
+enum End {
+    Done(Done),
+    /// It has to stop, for the reason in its [`Stop`], or because it was cancelled.
+    Stopped,
+    /// The worker has closed its connection.
+    Gone,
+    /// The worker has broken the protocol. It was killed.
+    Broken(String),
+    /// There is no worker.
+    NoWorker(String),
+}
+
+impl RemoteRun {
+    /// Gives the run to a worker, and returns what its script says that it calls.
+    async fn begin(&mut self, host: &Arc<dyn RunHost>, source: &str) -> Result<Survey, End> {
+        let tenant = host.tenant();
+        let mut problem = String::new();
+        for _ in 0..MAX_STARTS {
+            let worker = tokio::select! {
+                biased;
+                () = host.cancelled().cancelled() => return Err(End::Stopped),
+                worker = self.workers.take(&tenant) => worker,
+            };
+            let worker = worker.map_err(|error| End::NoWorker(error.to_string()))?;
+            let mut talk =
+                Talk::new(worker, tenant.clone(), host).map_err(|error| End::NoWorker(error.to_string()))?;
+            talk.watch(&self.stop, host.limits().memory_bytes)
+                .map_err(|error| End::NoWorker(error.to_string()))?;
+            talk.start(host, source).map_err(End::NoWorker)?;
+            let talk = self.talk.insert(talk);
+            match talk.listen(host).await {
+                Event::Surveyed(text, took) => {
+                    host.compute_elsewhere(false);
+                    return Ok(surveys::decode(&text, took, source));
+                }
+                Event::Ended(end) => {
+                    // A worker that has ended before the run began is none of the run's faults.
+                    let was_ready = talk.worker.was_ready;
+                    let is_stopped = self.stop.reason().is_some() || host.cancelled().is_cancelled();
+                    match end {
+                        End::Gone if !was_ready && !is_stopped => {
+                            let status = talk.status().await;
+                            self.workers.note_failed_start();
+                            problem = format!("a worker process {} before it was ready", describe(status));
+                            self.talk = None;
+                        }
+                        End::NoWorker(_) => {
+                            self.workers.note_failed_start();
+                            return Err(end);
+                        }
+                        end => return Err(end),
+                    }
+                }
+            }
+        }
+        Err(End::NoWorker(problem))
+    }
+
+    /// Lets the worker execute the script.
+    async fn go_on(&mut self, host: &Arc<dyn RunHost>) -> End {
+        let Some(talk) = &mut self.talk else { return End::Gone };
+        if let Err(problem) = talk.send(&ToWorker::Proceed) {
+            return End::Broken(problem);
+        }
+        host.compute_elsewhere(true);
+        match talk.listen(host).await {
+            Event::Ended(end) => end,
+            Event::Surveyed(..) => End::Broken("a second survey".to_owned()),
+        }
+    }
+
+    /// Says how the run has ended. Its worker is given back, or killed.
+    async fn outcome(&mut self, end: End, host: &dyn RunHost) -> Outcome {
+        host.compute_elsewhere(false);
+        let Some(mut talk) = self.talk.take() else {
+            return match end {
+                End::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
+                _ => Outcome::Failed(failure::stopped(self.stop.reason(), host)),
+            };
+        };
+        self.unfinished = std::mem::take(&mut talk.calls);
+        self.memory_bytes = talk.resources.peak_bytes();
+        // Whatever the worker says: a run that was stopped has ended by that.
+        if self.stop.reason().is_some() || host.cancelled().is_cancelled() {
+            return Outcome::Failed(failure::stopped(self.stop.reason(), host));
+        }
+        match end {
+            End::Done(done) => {
+                self.fuel = done.fuel.filter(|_| host.limits().fuel.is_some());
+                let used = usize::try_from(done.memory_bytes).unwrap_or(usize::MAX);
+                self.memory_bytes = used.min(host.limits().memory_bytes.saturating_mul(2));
+                match done.outcome(host.limits(), &talk.given) {
+                    // What is left of a run at its limits is not for the next one.
+                    Ok(Outcome::Failed(error)) if error.code.is_limit() => Outcome::Failed(error),
+                    Ok(outcome) => {
+                        // From here on the watchdog must not kill it: it is another run's.
+                        self.stop.detach();
+                        talk.give_back(&self.workers);
+                        outcome
+                    }
+                    Err(problem) => Outcome::Failed(crashed(&format!("is not to be believed: {problem}"))),
+                }
+            }
+            End::Stopped => Outcome::Failed(failure::stopped(None, host)),
+            End::Gone => {
+                let status = talk.status().await;
+                Outcome::Failed(crashed(&describe(status)))
+            }
+            End::Broken(problem) => {
+                Outcome::Failed(crashed(&format!("broke the protocol and was killed: {problem}")))
+            }
+            End::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
+        }
+    }
+}
+
+fn crashed(how: &str) -> ScriptError {
+    ScriptError::new(ErrorCode::EngineCrashed, format!("the worker process of the script {how}"))
+        .with_hint("no other run is affected; calls that were answered have taken effect")
+}
+
+fn no_worker(problem: &str) -> ScriptError {
+    ScriptError::new(
+        ErrorCode::EngineUnavailable,
+        format!("there is no worker process for the script: {problem}"),
+    )
+    .with_hint("try again in some seconds; `cx doctor` says what the machine lacks")
+}
+
+/// What a worker has said that concerns the run as a whole.
+enum Event {
+    Surveyed(String, Duration),
+    Ended(End),
+}
+
+type Call = BoxFuture<'static, (u64, Answered)>;
+
+enum Answered {
+    Text(Answer),
+    Names(Result<Vec<String>, ToolError>),
+}
+
+/// The conversation with a worker about one run.
+struct Talk {
+    worker: WorkerProcess,
+    tenant: Tenant,
+    stream: UnixStream,
+    run: RunNumber,
+    /// How long a message of the run may be.
+    most: usize,
+    has_begun: bool,
+    /// Messages that were sent to the worker.
+    sent: u64,
+    calls: FuturesUnordered<Call>,
+    /// The codes with which calls of the run have failed.
+    given: Vec<ToolErrorCode>,
+    resources: Arc<Resources>,
+}
+
+impl Talk {
+    fn new(mut worker: WorkerProcess, tenant: Tenant, host: &Arc<dyn RunHost>) -> io::Result<Self> {
+        let gone = || io::Error::other("the worker has no connection");
+        let socket = worker.socket.take().ok_or_else(gone)?;
+        let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
+        let mut number = [0; 8];
+        getrandom::fill(&mut number).map_err(io::Error::other)?;
+        let resources = Arc::new(Resources::of(worker.killer()?));
+        Ok(Self {
+            worker,
+            tenant,
+            stream,
+            run: RunNumber(u64::from_le_bytes(number) | 1),
+            most: wire::message_bytes(host.limits()),
+            has_begun: false,
+            sent: 0,
+            calls: FuturesUnordered::new(),
+            given: Vec::new(),
+            resources,
+        })
+    }
+
+    /// Lets the watchdog stop the run, and measure it.
+    fn watch(&self, stop: &Arc<Stop>, memory_bytes: usize) -> io::Result<()> {
+        let killer = self.worker.killer()?;
+        stop.attach(move || killer.kill());
+        let (resources, weak) = (Arc::clone(&self.resources), Arc::downgrade(stop));
+        stop.attach_measure(move || {
+            if resources.exceed(memory_bytes)
+                && let Some(stop) = weak.upgrade()
+            {
+                stop.request(StopReason::Memory);
+            }
+        });
+        let resources = Arc::clone(&self.resources);
+        stop.attach_cpu_time(move || resources.cpu_time());
+        Ok(())
+    }
+
+    fn start(&mut self, host: &Arc<dyn RunHost>, source: &str) -> Result<(), String> {
+        let limits = host.limits();
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let start = ToWorker::Start(Box::new(Start {
+            number: self.run.0,
+            is_check: host.is_check(),
+            source: source.to_owned(),
+            name: host.script_name().to_owned(),
+            input: host.input().map(|input| Json::text(input).to_owned()),
+            servers: host.server_names().iter().map(|name| name.to_string()).collect(),
+            time_zone: host.time_zone().name().to_owned(),
+            clock_resolution_ns: nanoseconds(host.clock_resolution()),
+            has_tape: host.tape().is_some(),
+            has_network: host.has_network(),
+            time_left_ns: nanoseconds(host.deadline().saturating_duration_since(Instant::now())),
+            limits: WireLimits::of(limits),
+        }));
+        frames::append(&mut self.worker.out, RunNumber::NONE, &start, wire::MAX_START_BYTES)
+            .map_err(|error| format!("the script and its input are too long: {error}"))?;
+        host.compute_elsewhere(true);
+        Ok(())
+    }
+
+    /// Queues a message.
+    fn send(&mut self, message: &ToWorker) -> Result<(), String> {
+        self.sent += 1;
+        frames::append(&mut self.worker.out, self.run, message, wire::MAX_START_BYTES)
+            .map_err(|error| format!("an answer cannot be sent: {error}"))
+    }
+
+    fn reply(&mut self, reply: Reply) -> Result<(), String> {
+        self.send(&ToWorker::Reply(reply))
+    }
+
+    /// Serves the worker until it says something about the run as a whole.
+    async fn listen(&mut self, host: &Arc<dyn RunHost>) -> Event {
+        loop {
+            match self.handle_arrived(host) {
+                Ok(None) => {}
+                Ok(Some(event)) => return event,
+                Err(problem) => return Event::Ended(End::Broken(problem)),
+            }
+            if let Err(_gone) = self.write() {
+                return Event::Ended(End::Gone);
+            }
+            let is_full = self.worker.out.len() > MAX_UNSENT;
+            let mut interest = if is_full { Interest::WRITABLE } else { Interest::READABLE };
+            if !self.worker.out.is_empty() {
+                interest |= Interest::WRITABLE;
+            }
+            tokio::select! {
+                biased;
+                () = host.cancelled().cancelled() => return Event::Ended(End::Stopped),
+                Some((call, answered)) = self.calls.next(), if !is_full && !self.calls.is_empty() => {
+                    host.compute_elsewhere(true);
+                    if let Err(problem) = self.answer(call, answered) {
+                        return Event::Ended(End::Broken(problem));
+                    }
+                }
+                ready = self.stream.ready(interest) => match ready {
+                    Ok(ready) if ready.is_readable() && !is_full => match self.read() {
+                        Ok(0) => return Event::Ended(End::Gone),
+                        Ok(_) => {}
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(_gone) => return Event::Ended(End::Gone),
+                    },
+                    // A killed worker does not read; what it has said before is still to be heard.
+                    Ok(ready) if ready.is_write_closed() && !ready.is_readable() => {
+                        return Event::Ended(End::Gone);
+                    }
+                    Ok(_) => {}
+                    Err(_gone) => return Event::Ended(End::Gone),
+                },
+            }
+        }
+    }
+
+    fn read(&mut self) -> io::Result<usize> {
+        let count = self.stream.try_read(self.worker.decoder.space())?;
+        self.worker.decoder.filled(count);
+        Ok(count)
+    }
+
+    /// Sends as much as the worker takes.
+    fn write(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.worker.out.len() {
+            match self.stream.try_write(&self.worker.out[sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.worker.out.drain(..sent);
+        Ok(())
+    }
+
+    /// Handles what has arrived, one message after the other.
+    fn handle_arrived(&mut self, host: &Arc<dyn RunHost>) -> Result<Option<Event>, String> {
+        while self.worker.out.len() <= MAX_UNSENT {
+            let run = if self.worker.is_ready { self.run } else { RunNumber::NONE };
+            let next = self.worker.decoder.next::<FromWorker>(run).map_err(|error| error.to_string())?;
+            let Some(message) = next else { return Ok(None) };
+            if let Some(event) = self.handle(message, host)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    fn handle(&mut self, message: FromWorker, host: &Arc<dyn RunHost>) -> Result<Option<Event>, String> {
+        if !self.worker.is_ready {
+            return self.handle_start(message);
+        }
+        let is_waiting = matches!(message, FromWorker::Waiting { .. });
+        if self.has_begun && !is_waiting {
+            host.compute_elsewhere(true);
+        }
+        match message {
+            FromWorker::Ready { .. } | FromWorker::Failed(_) => Err("it is ready twice".to_owned()),
+            FromWorker::Surveyed { survey, took_ns } => {
+                if std::mem::replace(&mut self.has_begun, true) {
+                    return Err("a second survey".to_owned());
+                }
+                // No survey takes longer than a run may.
+                let took = Duration::from_nanos(took_ns).min(host.limits().wall_time);
+                Ok(Some(Event::Surveyed(survey, took)))
+            }
+            FromWorker::Done(done) => {
+                if !self.worker.decoder.is_empty() {
+                    // The next `Ready` may be there already, if nothing else is.
+                    self.worker.is_ready = false;
+                }
+                Ok(Some(Event::Ended(End::Done(done))))
+            }
+            _ if !self.has_begun => Err("it asks for something before its script may run".to_owned()),
+            FromWorker::Call { call, name, arguments } => {
+                let answer = Arc::clone(host).call(name.into(), arguments);
+                self.begin_call(host, Box::pin(async move { (call, Answered::Text(answer.await)) }), call)
+            }
+            FromWorker::Query { call, text } => {
+                let answer = Arc::clone(host).query(&text);
+                self.begin_call(host, Box::pin(async move { (call, Answered::Text(answer.await)) }), call)
+            }
+            FromWorker::ToolNames { call, server } => {
+                let names = Arc::clone(host).tool_names(server);
+                self.begin_call(host, Box::pin(async move { (call, Answered::Names(names.await)) }), call)
+            }
+            FromWorker::Log { level, text } => {
+                host.log(wire::level(level), text);
+                Ok(None)
+            }
+            FromWorker::Emit(block) => {
+                let emitted = host.emit(&block).map(drop).map_err(|error| self.note(error));
+                self.reply(Reply::Emitted(emitted)).map(|()| None)
+            }
+            FromWorker::Waiting { seen } => {
+                if seen == self.sent && self.worker.out.is_empty() {
+                    host.compute_elsewhere(false);
+                }
+                Ok(None)
+            }
+            FromWorker::Computing => Ok(None),
+            about_tape => self.handle_tape(about_tape, host).map(|()| None),
+        }
+    }
+
+    /// Handles what a worker says before its run.
+    fn handle_start(&mut self, message: FromWorker) -> Result<Option<Event>, String> {
+        match message {
+            FromWorker::Ready { protocol: PROTOCOL, .. } => {
+                (self.worker.is_ready, self.worker.was_ready) = (true, true);
+                self.worker.decoder.set_most(self.most);
+                self.resources.begin();
+                Ok(None)
+            }
+            FromWorker::Ready { protocol, .. } => {
+                let problem = format!("its messages are of version {protocol}, expected {PROTOCOL}");
+                Ok(Some(Event::Ended(End::NoWorker(problem))))
+            }
+            FromWorker::Failed(problem) => Ok(Some(Event::Ended(End::NoWorker(problem)))),
+            _ => Err("it speaks before it is ready".to_owned()),
+        }
+    }
+
+    /// Polls a call for the first time, so that it has begun before anything else is read.
+    fn begin_call(
+        &mut self,
+        host: &Arc<dyn RunHost>,
+        mut future: Call,
+        call: u64,
+    ) -> Result<Option<Event>, String> {
+        if self.calls.len() >= MAX_CALLS {
+            let message = format!("{} calls are under way; await some of them first", self.calls.len());
+            let refused = Err(ToolError::new(ToolErrorCode::QueueFull, message));
+            self.answer(call, Answered::Text(refused))?;
+        } else {
+            let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+            match future.as_mut().poll(&mut task) {
+                Poll::Ready((call, answered)) => self.answer(call, answered)?,
+                // It is polled again with the task's waker, because it is new there.
+                Poll::Pending => self.calls.push(future),
+            }
+        }
+        if host.tape().is_some() {
+            self.reply(Reply::Begun)?;
+        }
+        Ok(None)
+    }
+
+    fn note(&mut self, error: ToolError) -> CallError {
+        if !self.given.contains(&error.code) {
+            self.given.push(error.code);
+        }
+        error.into()
+    }
+
+    fn answer(&mut self, call: u64, answered: Answered) -> Result<(), String> {
+        let message = match answered {
+            Answered::Text(answer) => {
+                ToWorker::Answer { call, answer: answer.map_err(|error| self.note(error)) }
+            }
+            Answered::Names(names) => {
+                ToWorker::Names { call, names: names.map_err(|error| self.note(error)) }
+            }
+        };
+        self.send(&message)
+    }
+
+    fn handle_tape(&mut self, message: FromWorker, host: &Arc<dyn RunHost>) -> Result<(), String> {
+        let tape = host.tape().ok_or("it asks for a tape, which the run has not")?;
+        let reply = match message {
+            FromWorker::OpenTurn => {
+                tape.open_turn();
+                Reply::Done
+            }
+            FromWorker::OpenWait(timeout_ms) => Reply::Wait(tape.open_wait(timeout_ms).into()),
+            FromWorker::CloseWait(has_delivered) => {
+                tape.close_wait(has_delivered);
+                Reply::Done
+            }
+            FromWorker::SetBlocking(is_blocking) => {
+                tape.set_blocking(is_blocking);
+                Reply::Done
+            }
+            FromWorker::ReadClock { is_wall, real } => {
+                Reply::Clock(tape.read_clock(wire::clock(is_wall), real))
+            }
+            FromWorker::Random(count) => {
+                let mut bytes = vec![0; (count as usize).min(wire::MAX_RANDOM)];
+                tape.fill_random(&mut bytes);
+                Reply::Random(bytes)
+            }
+            _ => return Err("a message that is none".to_owned()),
+        };
+        // What is delivered by this is there before the script goes on.
+        let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+        while let Poll::Ready(Some((call, answered))) = self.calls.poll_next_unpin(&mut task) {
+            self.answer(call, answered)?;
+        }
+        self.reply(reply)
+    }
+
+    /// How the process has ended, if it has or does so soon.
+    async fn status(&mut self) -> Option<std::process::ExitStatus> {
+        for _ in 0..STATUS_TRIES {
+            if let Some(status) = self.worker.status() {
+                return Some(status);
+            }
+            tokio::time::sleep(STATUS_PAUSE).await;
+        }
+        None
+    }
+
+    /// Gives the worker back, which has done its run.
+    fn give_back(self, workers: &Workers) {
+        let has_low_priority = self.resources.has_low_priority();
+        let Self { mut worker, stream, tenant, .. } = self;
+        let Ok(socket) = stream.into_std() else { return };
+        worker.socket = Some(OwnedFd::from(socket));
+        worker.decoder.set_most(wire::MAX_READY_BYTES);
+        worker.is_ready = false;
+        worker.runs += 1;
+        if has_low_priority {
+            // It cannot get its priority back.
+            return;
+        }
+        workers.give_back(tenant, worker);
+    }
+}

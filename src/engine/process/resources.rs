@@ -1,0 +1,97 @@
+//! What a worker process uses while it has a run: processor and memory, as the kernel counts them. A script that has
+//! taken over its worker cannot change it.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::workers::Killer;
+use crate::engine::watchdog::CpuMeter;
+
+/// Memory that a worker may use beyond what it had before the run and twice the run's limit: V8 collects late, and
+/// what is collected is not given back at once. The engine in it has the exact limit; this one holds for a worker
+/// that does what it likes.
+const SLACK_BYTES: usize = 128 << 20;
+
+/// CPU time after which a worker gets a lower priority than others, as threads do in one process
+/// (`src/engine/watchdog.rs`), and that priority.
+const SHORT_RUN: Duration = Duration::from_millis(12);
+const LONG_RUN_NICENESS: i32 = 10;
+
+/// The resources of one worker during one run.
+pub(super) struct Resources {
+    killer: Killer,
+    statm: Option<File>,
+    page_bytes: usize,
+    /// `None` until the run begins.
+    cpu: Mutex<Option<CpuMeter>>,
+    /// Resident bytes when the run began.
+    before: AtomicUsize,
+    peak: AtomicUsize,
+    has_low_priority: AtomicBool,
+}
+
+impl Resources {
+    pub(super) fn of(killer: Killer) -> Self {
+        let statm = File::open(format!("/proc/{}/statm", killer.pid.as_raw_nonzero().get())).ok();
+        Self {
+            killer,
+            statm,
+            page_bytes: rustix::param::page_size(),
+            cpu: Mutex::new(None),
+            before: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            has_low_priority: AtomicBool::new(false),
+        }
+    }
+
+    /// The worker is warm: what it has used until now is not the run's.
+    pub(super) fn begin(&self) {
+        self.before.store(self.resident_bytes().unwrap_or(0), Ordering::Relaxed);
+        *self.cpu.lock() = Some(CpuMeter::of_process(self.killer.pid));
+    }
+
+    /// CPU time of all threads of the worker since the run began.
+    pub(super) fn cpu_time(&self) -> Duration {
+        self.cpu.lock().map_or(Duration::ZERO, CpuMeter::elapsed)
+    }
+
+    /// Whether a run with this memory limit has to be stopped. Lowers the priority of a long one.
+    pub(super) fn exceed(&self, memory_bytes: usize) -> bool {
+        let cpu_time = self.cpu_time();
+        if cpu_time > SHORT_RUN && !self.has_low_priority.swap(true, Ordering::Relaxed) {
+            let group = Some(self.killer.pid);
+            if let Err(error) = rustix::process::setpriority_pgrp(group, LONG_RUN_NICENESS) {
+                tracing::debug!(%error, "a worker process keeps its priority");
+            }
+        }
+        if self.cpu.lock().is_none() {
+            return false;
+        }
+        let Some(resident) = self.resident_bytes() else { return false };
+        let used = resident.saturating_sub(self.before.load(Ordering::Relaxed));
+        self.peak.fetch_max(used, Ordering::Relaxed);
+        used > memory_bytes.saturating_mul(2).saturating_add(SLACK_BYTES)
+    }
+
+    /// The most memory that was seen.
+    pub(super) fn peak_bytes(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Whether the worker has a low priority now, which it keeps.
+    pub(super) fn has_low_priority(&self) -> bool {
+        self.has_low_priority.load(Ordering::Relaxed)
+    }
+
+    fn resident_bytes(&self) -> Option<usize> {
+        let mut text = [0; 128];
+        let count = self.statm.as_ref()?.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(text.get(..count)?).ok()?;
+        let pages: usize = text.split_whitespace().nth(1)?.parse().ok()?;
+        pages.checked_mul(self.page_bytes)
+    }
+}

@@ -1,0 +1,49 @@
+//! A survey as JSON text, in which a worker sends it. What comes back is held against the source: the executor cuts
+//! pieces out of that by the spans of a survey.
+
+use std::time::Duration;
+
+use crate::run::check::survey::{Bytes, Literal, MAX_USES, Survey, ToolUse};
+
+/// Maximum bytes of a survey's text. A longer one is left out: the check before a run is a help for the author.
+pub(crate) const MAX_BYTES: usize = 4 << 20;
+
+/// The survey as text; empty if that would be too long.
+pub(crate) fn encode(survey: &Survey) -> String {
+    // Strings and numbers can always be serialized.
+    serde_json::to_string(survey).ok().filter(|text| text.len() <= MAX_BYTES).unwrap_or_default()
+}
+
+/// The survey of `source` that a worker has sent. What does not fit the source is left out: a worker may only
+/// say less of its script than there is to say.
+pub(crate) fn decode(text: &str, took: Duration, source: &str) -> Survey {
+    // serde_json refuses deep nesting.
+    let survey: Survey = match text.len() {
+        1..=MAX_BYTES => serde_json::from_str(text).unwrap_or_default(),
+        _ => Survey::default(),
+    };
+    let program = Some(survey.program).filter(|at| is_span(at, source)).unwrap_or_default();
+    let uses = survey.uses.into_iter().take(MAX_USES).filter(|one| use_fits(one, source)).collect();
+    Survey { uses, program, took }
+}
+
+fn is_span(at: &Bytes, source: &str) -> bool {
+    source.get(at.clone()).is_some()
+}
+
+fn use_fits(one: &ToolUse, source: &str) -> bool {
+    [&one.at, &one.server_at, &one.tool_at].into_iter().all(|at| is_span(at, source))
+        && one.arguments.as_ref().is_none_or(|arguments| literal_fits(arguments, source))
+}
+
+fn literal_fits(literal: &Literal, source: &str) -> bool {
+    match literal {
+        Literal::List(items) => items.iter().all(|item| literal_fits(item, source)),
+        Literal::Object(object) => object.fields.iter().all(|field| {
+            is_span(&field.at, source)
+                && is_span(&field.value_at, source)
+                && literal_fits(&field.value, source)
+        }),
+        _ => true,
+    }
+}

@@ -1,0 +1,264 @@
+//! Workers that crash, and workers that a script has taken over. The worker here is this test program itself, which
+//! does what a script's first line says (`worker/tests.rs`) after all walls are up.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::processes::Processes;
+use super::workers::{WorkerOptions, WorkerProgram, Workers};
+use crate::engine::engines;
+use crate::engine::pool::{Job, Pool};
+use crate::run::context::RunEnvironment;
+use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output};
+use crate::run::script::Script;
+
+/// Each kind of crash, this many times in the gate. `make isolation` sets it to 1,000.
+const CRASHES: usize = 20;
+const CRASHES_VARIABLE: &str = "CX_CRASHES";
+
+/// The name of the test below, which is the worker, and the argument by which it knows that it is one. The test
+/// harness skips what nothing is called.
+const WORKER: &str = "engine::process::tests::worker";
+const MARK: &str = "--skip=this-is-a-worker-process";
+
+/// Not a test: the worker, if this program was started as one.
+#[test]
+fn worker() {
+    if std::env::args().any(|argument| argument == MARK) {
+        engines::work(super::own_socket().unwrap());
+    }
+}
+
+struct Stage {
+    pool: Arc<Pool<Processes>>,
+}
+
+impl Stage {
+    fn new(runs: u32, spare: usize) -> Self {
+        let program = WorkerProgram {
+            program: "/proc/self/exe".into(),
+            arguments: ["--exact", WORKER, "--nocapture", "--test-threads=1", MARK]
+                .map(str::to_owned)
+                .to_vec(),
+            requires_walls: true,
+            runs,
+        };
+        let workers = Workers::new(WorkerOptions {
+            program,
+            spare,
+            is_python: false,
+            counts_fuel: false,
+            memory_bytes: Limits::default().memory_bytes,
+            caches: Vec::new(),
+        });
+        let pool = Pool::new(Processes::new(workers.unwrap()), 1, Duration::from_secs(60)).unwrap();
+        Self { pool: Arc::new(pool) }
+    }
+
+    async fn run_for(&self, client: Option<&str>, source: &str, limits: Limits) -> ExecuteResult {
+        let (reply, answer) = oneshot::channel();
+        let mut script = Script::typescript(source);
+        script.client = client.map(str::to_owned);
+        if source.starts_with("// hostile: kill") {
+            script.on_output = Some(Arc::new(|entry, _cancel| {
+                let Output::Log { text, .. } = entry else { return };
+                let pid = text.parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            }));
+        }
+        let environment = RunEnvironment::empty(limits, tokio::runtime::Handle::current());
+        self.pool.submit(Job { script, environment, reply, permit: Box::new(()) });
+        answer.await.unwrap().unwrap()
+    }
+
+    async fn run(&self, source: &str) -> ExecuteResult {
+        self.run_for(None, source, short()).await
+    }
+}
+
+/// Long enough for a worker of a test build to start beside others.
+fn short() -> Limits {
+    Limits { wall_time: Duration::from_secs(20), ..Limits::default() }
+}
+
+fn code(result: &ExecuteResult) -> Option<ErrorCode> {
+    match &result.outcome {
+        Outcome::Failed(error) => Some(error.code),
+        Outcome::Returned(_) => None,
+    }
+}
+
+#[track_caller]
+fn text(result: &ExecuteResult) -> String {
+    match &result.outcome {
+        Outcome::Returned(value) => value.text().to_owned(),
+        Outcome::Failed(error) => panic!("{error:?}"),
+    }
+}
+
+fn printed(result: &ExecuteResult) -> String {
+    let lines = result.logs.iter().filter_map(|entry| match entry {
+        Output::Log { text, .. } => Some(text.as_str()),
+        Output::Emit(_) => None,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_runs_in_another_process() {
+    let stage = Stage::new(1, 1);
+    let result = stage.run("console.log('there'); return 1 + 1").await;
+    assert_eq!((text(&result).as_str(), printed(&result).as_str()), ("2", "there"));
+}
+
+/// Crashes of every kind between honest runs: each costs its own run `ENGINE_CRASHED`, and no other anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_costs_its_own_run_only() {
+    #[expect(clippy::disallowed_methods, reason = "a test is told how long it may take")]
+    let count = std::env::var(CRASHES_VARIABLE).ok().and_then(|count| count.parse().ok()).unwrap_or(CRASHES);
+    let stage = Arc::new(Stage::new(1, 2));
+    for kind in ["abort", "overflow", "fault", "kill", "corrupt", "oversize", "other-run", "exit", "deaf"] {
+        let mut runs = tokio::task::JoinSet::new();
+        for number in 0..count {
+            let crashing = Arc::clone(&stage);
+            runs.spawn(async move {
+                let limits = match kind {
+                    // It never says anything again: only its deadline ends it.
+                    "deaf" => Limits { wall_time: Duration::from_secs(5), ..short() },
+                    _ => short(),
+                };
+                let result = crashing.run_for(None, &format!("// hostile: {kind}\nreturn 1"), limits).await;
+                let expected = if kind == "deaf" { ErrorCode::Timeout } else { ErrorCode::EngineCrashed };
+                assert_eq!(code(&result), Some(expected), "{kind} {number}: {result:?}");
+            });
+            let honest = Arc::clone(&stage);
+            runs.spawn(async move {
+                let result = honest.run(&format!("return {number} + 1")).await;
+                assert_eq!(text(&result), (number + 1).to_string());
+            });
+            if number % 4 == 3 {
+                while let Some(done) = runs.join_next().await {
+                    done.unwrap();
+                }
+            }
+        }
+        while let Some(done) = runs.join_next().await {
+            done.unwrap();
+        }
+    }
+    assert_eq!(text(&stage.run("return 'after'").await), "\"after\"");
+}
+
+/// What a worker that has been taken over tries, after its walls are up. It reports what it could do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_was_taken_over_reaches_nothing() {
+    let stage = Stage::new(1, 1);
+    for (attack, refused) in [
+        (
+            "open",
+            "open /etc/passwd: refused; create /tmp/cx-escape: refused; stat: refused; readdir /proc: refused",
+        ),
+        ("connect", "socket inet: refused; socket unix: refused; pair: refused"),
+        ("signal", "kill parent: refused; kill 1: refused; pidfd: refused"),
+        ("memory", "process_vm_readv: refused; ptrace: refused; /proc/parent/mem: refused"),
+        ("spawn", "fork: refused; exec: refused; unshare: refused; privileges: refused; bpf: refused"),
+        ("environment", "environment: 0; descriptors: only its own"),
+    ] {
+        let result = stage.run(&format!("// hostile: {attack}\nreturn 1")).await;
+        assert_eq!(printed(&result), refused, "{attack}: {result:?}");
+    }
+}
+
+/// Calls of a worker that floods its executor are bounded, and its run ends by the rules of every run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_ends_with_its_run() {
+    let stage = Stage::new(1, 1);
+    let began = Instant::now();
+    let limits = Limits { wall_time: Duration::from_secs(4), cpu_time: Duration::from_secs(2), ..short() };
+    let result = stage.run_for(None, "// hostile: flood\nreturn 1", limits).await;
+    assert!(
+        matches!(code(&result), Some(ErrorCode::CpuLimit | ErrorCode::Timeout | ErrorCode::EngineCrashed)),
+        "{result:?}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(text(&stage.run("return 1 + 1").await), "2");
+}
+
+/// It can name itself what it likes, and claim what it likes of a run: the executor gives the codes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_end_is_not_believed() {
+    let stage = Stage::new(1, 1);
+    let result = stage.run("// hostile: forge\nreturn 1").await;
+    assert_eq!(code(&result), Some(ErrorCode::RuntimeError), "{result:?}");
+    let Outcome::Failed(error) = &result.outcome else { unreachable!() };
+    assert_eq!(error.tool_code, None);
+}
+
+/// Memory that a worker takes beside its engine is bounded too.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_beside_the_engine_ends_the_run() {
+    let stage = Stage::new(1, 1);
+    let limits = Limits { memory_bytes: 32 << 20, ..short() };
+    let result = stage.run_for(None, "// hostile: memory-bomb\nreturn 1", limits).await;
+    assert_eq!(code(&result), Some(ErrorCode::MemoryLimit), "{result:?}");
+}
+
+/// A worker serves runs of one tenant only, one after the other, and each in an isolate of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn tenants_never_share_a_worker() {
+    let stage = Stage::new(100, 1);
+    let process = "// hostile: pid\nreturn 1";
+    let mut of_tenants: Vec<Vec<String>> = Vec::new();
+    for tenant in [Some("a"), Some("b"), None] {
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let result = stage.run_for(tenant, process, short()).await;
+            seen.push(printed(&result));
+            let left = stage.run_for(
+                tenant,
+                "const had = globalThis.left; globalThis.left = 1; return had ?? null",
+                short(),
+            );
+            assert_eq!(text(&left.await), "null");
+        }
+        of_tenants.push(seen);
+    }
+    for (number, seen) in of_tenants.iter().enumerate() {
+        assert!(seen.windows(2).any(|two| two[0] == two[1]), "no worker was used again: {seen:?}");
+        for other in &of_tenants[number + 1..] {
+            assert!(seen.iter().all(|process| !other.contains(process)), "{of_tenants:?}");
+        }
+    }
+}
+
+/// With one run each, no process is met twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_of_one_run_is_not_met_again() {
+    let stage = Stage::new(1, 1);
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        seen.push(printed(&stage.run("// hostile: pid\nreturn 1").await));
+    }
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 4);
+}
+
+/// Every process ends with its pool.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_worker_outlives_its_pool() {
+    let stage = Stage::new(100, 1);
+    let result = stage.run("// hostile: pid\nreturn 1").await;
+    let pid: u32 = printed(&result).parse().unwrap();
+    let process = std::path::PathBuf::from(format!("/proc/{pid}"));
+    assert!(process.exists());
+    drop(stage);
+    let began = Instant::now();
+    while process.exists() {
+        assert!(began.elapsed() < Duration::from_secs(5), "the worker {pid} is still there");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,50 @@
+//! The system calls that a worker process may make once it is warm, as traces of the scripts of `tests/scripts` in
+//! both engines show them: `make syscalls` traces again and prints what differs. Reviewed by hand: none of them opens,
+//! connects, executes or names anything outside the process. Those with conditions are in `wall.rs`.
+
+/// A call's name and number.
+pub(super) const ALLOWED: &[(&str, i64)] = &[
+    // Memory.
+    ("brk", libc::SYS_brk),
+    ("madvise", libc::SYS_madvise),
+    ("mmap", libc::SYS_mmap),
+    ("mprotect", libc::SYS_mprotect),
+    ("mremap", libc::SYS_mremap),
+    ("munmap", libc::SYS_munmap),
+    ("pkey_mprotect", libc::SYS_pkey_mprotect),
+    ("membarrier", libc::SYS_membarrier),
+    // Threads and their signals.
+    ("exit", libc::SYS_exit),
+    ("exit_group", libc::SYS_exit_group),
+    ("futex", libc::SYS_futex),
+    ("getpid", libc::SYS_getpid),
+    ("getppid", libc::SYS_getppid),
+    ("gettid", libc::SYS_gettid),
+    ("restart_syscall", libc::SYS_restart_syscall),
+    ("rseq", libc::SYS_rseq),
+    ("rt_sigaction", libc::SYS_rt_sigaction),
+    ("rt_sigprocmask", libc::SYS_rt_sigprocmask),
+    ("rt_sigreturn", libc::SYS_rt_sigreturn),
+    ("sched_getaffinity", libc::SYS_sched_getaffinity),
+    ("sched_yield", libc::SYS_sched_yield),
+    ("set_robust_list", libc::SYS_set_robust_list),
+    ("sigaltstack", libc::SYS_sigaltstack),
+    // Time and chance.
+    ("clock_getres", libc::SYS_clock_getres),
+    ("clock_gettime", libc::SYS_clock_gettime),
+    ("clock_nanosleep", libc::SYS_clock_nanosleep),
+    ("getrandom", libc::SYS_getrandom),
+    ("getrusage", libc::SYS_getrusage),
+    // The connection, and the event loop of the runtime.
+    ("close", libc::SYS_close),
+    ("epoll_create1", libc::SYS_epoll_create1),
+    ("epoll_ctl", libc::SYS_epoll_ctl),
+    ("epoll_pwait", libc::SYS_epoll_pwait),
+    #[cfg(target_arch = "x86_64")]
+    ("epoll_wait", libc::SYS_epoll_wait),
+    ("eventfd2", libc::SYS_eventfd2),
+    ("read", libc::SYS_read),
+    ("recvfrom", libc::SYS_recvfrom),
+    ("sendto", libc::SYS_sendto),
+    ("write", libc::SYS_write),
+];

@@ -1,0 +1,442 @@
+//! The messages between an executor and a worker process, and how they become the values of a run. Everything that a
+//! worker says is checked here: it may be the script that speaks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::Json;
+use crate::run::calls::ToolName;
+use crate::run::limits::Limits;
+use crate::run::recording::GuestClock;
+use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
+use crate::run::script::Language;
+use crate::run::tape::Wait;
+use crate::text::preview;
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// The version of these messages. Executor and worker are mostly the same program; another one may be configured.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
+const OVERHEAD: usize = 256 * 1024;
+
+/// The least that a message may have, whatever a run's limits are: a query, or an error with its stack.
+const LEAST: usize = 16 << 20;
+
+/// How long the messages of a run may be, in both directions.
+pub(crate) fn message_bytes(limits: &Limits) -> usize {
+    let most = [limits.argument_bytes, limits.result_bytes, limits.output_bytes, LEAST];
+    most.into_iter().max().unwrap_or(LEAST).saturating_add(OVERHEAD)
+}
+
+/// How long the message may be that begins a run. Sources are small; an input is as large as its caller makes it.
+pub(crate) const MAX_START_BYTES: usize = 256 << 20;
+
+/// How long the message may be with which a worker is ready. Before it has a run it has nothing else to say.
+pub(crate) const MAX_READY_BYTES: usize = 64 << 10;
+
+/// How many random bytes a worker may ask for at once.
+pub(crate) const MAX_RANDOM: usize = 1 << 20;
+
+/// What an executor says to a worker.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum ToWorker {
+    /// The first message of all.
+    Hello(Hello),
+    /// Begins a run.
+    Start(Box<Start>),
+    /// Goes on after the survey.
+    Proceed,
+    /// The answer to a call. Those of a run are numbered by the worker.
+    Answer { call: u64, answer: Result<String, CallError> },
+    /// The names of tools.
+    Names { call: u64, names: Result<Vec<String>, CallError> },
+    /// The reply to a message for which the script's thread waits.
+    Reply(Reply),
+}
+
+/// What a worker is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) protocol: u32,
+    pub(crate) is_python: bool,
+    pub(crate) counts_fuel: bool,
+    /// The memory limit of runs that set none of their own.
+    pub(crate) memory_bytes: u64,
+    /// Cache directories for machine code, best first.
+    pub(crate) caches: Vec<std::path::PathBuf>,
+    /// Whether the worker has to end if it lacks one of its walls.
+    pub(crate) requires_walls: bool,
+    /// The executor's process: the worker ends if it is not its parent any more.
+    pub(crate) parent: i32,
+}
+
+/// A run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Start {
+    /// The number of the run, which its frames have from now on.
+    pub(crate) number: u64,
+    pub(crate) is_check: bool,
+    pub(crate) source: String,
+    pub(crate) name: String,
+    pub(crate) input: Option<String>,
+    pub(crate) servers: Vec<String>,
+    pub(crate) time_zone: String,
+    pub(crate) clock_resolution_ns: u64,
+    pub(crate) has_tape: bool,
+    pub(crate) has_network: bool,
+    /// What is left until the run's deadline.
+    pub(crate) time_left_ns: u64,
+    pub(crate) limits: WireLimits,
+}
+
+/// The limits that an engine looks at.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WireLimits {
+    wall_time_ns: u64,
+    cpu_time_ns: u64,
+    fuel: Option<u64>,
+    memory_bytes: u64,
+    source_bytes: u64,
+    argument_bytes: u64,
+    result_bytes: u64,
+    output_bytes: u64,
+    written_bytes: u64,
+    created_files: u64,
+    file_bytes: u64,
+}
+
+/// The reply to a message for which the script's thread waits.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Done,
+    /// A call has been begun. With a tape, its answer may have been sent before.
+    Begun,
+    Emitted(Result<(), CallError>),
+    Wait(WireWait),
+    Clock(u64),
+    Random(Vec<u8>),
+}
+
+/// See [`Wait`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum WireWait {
+    Real,
+    Empty,
+    Delivers,
+}
+
+/// What a worker says to its executor.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum FromWorker {
+    /// The worker is warm, and this is what confines it.
+    Ready {
+        protocol: u32,
+        walls: Vec<String>,
+        missing: Vec<String>,
+    },
+    /// It cannot work, and why.
+    Failed(String),
+    /// What the script says that it calls, as JSON text.
+    Surveyed {
+        survey: String,
+        took_ns: u64,
+    },
+    /// Calls a tool.
+    Call {
+        call: u64,
+        name: WireName,
+        arguments: String,
+    },
+    /// Answers a query.
+    Query {
+        call: u64,
+        text: String,
+    },
+    /// Wants the names of a server's tools.
+    ToolNames {
+        call: u64,
+        server: String,
+    },
+    /// Prints a line.
+    Log {
+        level: u8,
+        text: String,
+    },
+    /// Emits a block. Replied to.
+    Emit(String),
+    /// These are about the tape. All are replied to.
+    OpenTurn,
+    OpenWait(Option<f64>),
+    CloseWait(bool),
+    SetBlocking(bool),
+    ReadClock {
+        is_wall: bool,
+        real: u64,
+    },
+    Random(u32),
+    /// The script's thread has nothing to do, and has seen so many messages of the run.
+    Waiting {
+        seen: u64,
+    },
+    /// It computes again.
+    Computing,
+    /// The run has ended.
+    Done(Done),
+}
+
+/// How a run has ended, as its worker says.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Done {
+    pub(crate) outcome: Result<String, WireError>,
+    pub(crate) memory_bytes: u64,
+    pub(crate) fuel: Option<u64>,
+}
+
+/// See [`ToolName`].
+#[derive(Serialize, Deserialize)]
+pub(crate) enum WireName {
+    Pair { server: String, tool: String },
+    Full(String),
+}
+
+/// See [`ToolError`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CallError {
+    code: String,
+    message: String,
+    server: Option<String>,
+    tool: Option<String>,
+    content: Option<String>,
+    retry_after_ns: Option<u64>,
+}
+
+/// See [`ScriptError`].
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct WireError {
+    code: String,
+    message: String,
+    name: Option<String>,
+    stack: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+    source_line: Option<String>,
+    hint: Option<String>,
+    tool_code: Option<String>,
+}
+
+/// The codes that a worker can know of. The others are the executor's own to give.
+const WORKER_CODES: [ErrorCode; 8] = [
+    ErrorCode::SyntaxError,
+    ErrorCode::TranspileError,
+    ErrorCode::RuntimeError,
+    ErrorCode::FuelLimit,
+    ErrorCode::MemoryLimit,
+    ErrorCode::MaxToolCallsExceeded,
+    ErrorCode::ResultTooLarge,
+    ErrorCode::Cancelled,
+];
+
+/// Maximum characters of what a worker says about an error beside its message and its stack.
+const MAX_SAID: usize = 1_000;
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+impl WireLimits {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self {
+            wall_time_ns: nanoseconds(limits.wall_time),
+            cpu_time_ns: nanoseconds(limits.cpu_time),
+            fuel: limits.fuel,
+            memory_bytes: limits.memory_bytes as u64,
+            source_bytes: limits.source_bytes as u64,
+            argument_bytes: limits.argument_bytes as u64,
+            result_bytes: limits.result_bytes as u64,
+            output_bytes: limits.output_bytes as u64,
+            written_bytes: limits.written_bytes,
+            created_files: limits.created_files,
+            file_bytes: limits.file_bytes,
+        }
+    }
+
+    /// The limits of the run. Those of calls and prompts are the executor's.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            wall_time: Duration::from_nanos(self.wall_time_ns),
+            cpu_time: Duration::from_nanos(self.cpu_time_ns),
+            fuel: self.fuel,
+            memory_bytes: size(self.memory_bytes),
+            source_bytes: size(self.source_bytes),
+            argument_bytes: size(self.argument_bytes),
+            result_bytes: size(self.result_bytes),
+            output_bytes: size(self.output_bytes),
+            written_bytes: self.written_bytes,
+            created_files: self.created_files,
+            file_bytes: self.file_bytes,
+            ..Limits::default()
+        }
+    }
+}
+
+impl From<ToolName> for WireName {
+    fn from(name: ToolName) -> Self {
+        match name {
+            ToolName::Pair { server, tool } => Self::Pair { server, tool },
+            ToolName::Full(name) => Self::Full(name),
+        }
+    }
+}
+
+impl From<WireName> for ToolName {
+    fn from(name: WireName) -> Self {
+        match name {
+            WireName::Pair { server, tool } => Self::Pair { server, tool },
+            WireName::Full(name) => Self::Full(name),
+        }
+    }
+}
+
+impl From<Wait> for WireWait {
+    fn from(wait: Wait) -> Self {
+        match wait {
+            Wait::Real => Self::Real,
+            Wait::Empty => Self::Empty,
+            Wait::Delivers => Self::Delivers,
+        }
+    }
+}
+
+impl From<WireWait> for Wait {
+    fn from(wait: WireWait) -> Self {
+        match wait {
+            WireWait::Real => Self::Real,
+            WireWait::Empty => Self::Empty,
+            WireWait::Delivers => Self::Delivers,
+        }
+    }
+}
+
+impl From<ToolError> for CallError {
+    fn from(error: ToolError) -> Self {
+        Self {
+            code: error.code.as_str().to_owned(),
+            message: error.message,
+            server: error.server,
+            tool: error.tool,
+            content: error.content.map(Json::into_text),
+            retry_after_ns: error.retry_after.map(nanoseconds),
+        }
+    }
+}
+
+impl From<CallError> for ToolError {
+    fn from(error: CallError) -> Self {
+        let code = tool_code(&error.code).unwrap_or(ToolErrorCode::ToolError);
+        let mut result = Self::new(code, error.message);
+        result.server = error.server;
+        result.tool = error.tool;
+        result.content = error.content.and_then(|text| Json::parse(&text).ok());
+        result.retry_after = error.retry_after_ns.map(Duration::from_nanos);
+        result
+    }
+}
+
+fn tool_code(text: &str) -> Option<ToolErrorCode> {
+    ToolErrorCode::ALL.iter().copied().find(|code| code.as_str() == text)
+}
+
+/// A language, as far as a message says which.
+pub(crate) fn language(is_python: bool) -> Language {
+    if is_python { Language::Python } else { Language::TypeScript }
+}
+
+/// A level as a number, and back. Any other number is an error of the script.
+pub(crate) fn level_number(level: LogLevel) -> u8 {
+    match level {
+        LogLevel::Debug => 0,
+        LogLevel::Info => 1,
+        LogLevel::Warn => 2,
+        LogLevel::Error => 3,
+    }
+}
+
+pub(crate) fn level(number: u8) -> LogLevel {
+    match number {
+        0 => LogLevel::Debug,
+        1 => LogLevel::Info,
+        2 => LogLevel::Warn,
+        _ => LogLevel::Error,
+    }
+}
+
+pub(crate) fn clock(is_wall: bool) -> GuestClock {
+    if is_wall { GuestClock::Wall } else { GuestClock::Monotonic }
+}
+
+impl Done {
+    /// The end of a run, as the worker reports it.
+    pub(crate) fn of(outcome: Outcome, memory_bytes: usize, fuel: Option<u64>) -> Self {
+        let outcome = match outcome {
+            Outcome::Returned(value) => Ok(value.into_text()),
+            Outcome::Failed(error) => Err(WireError {
+                code: error.code.as_str().to_owned(),
+                message: error.message,
+                name: error.name,
+                stack: error.stack,
+                line: error.line,
+                column: error.column,
+                source_line: error.source_line,
+                hint: error.hint,
+                tool_code: error.tool_code.map(|code| code.as_str().to_owned()),
+            }),
+        };
+        Self { outcome, memory_bytes: memory_bytes as u64, fuel }
+    }
+
+    /// The outcome, as far as the executor believes it. `given` are the codes with which calls of the run have
+    /// failed.
+    pub(crate) fn outcome(self, limits: &Limits, given: &[ToolErrorCode]) -> Result<Outcome, String> {
+        let error = match self.outcome {
+            Ok(text) if text.len() > limits.result_bytes => {
+                return Err(format!("its value has {} bytes, more than a script may return", text.len()));
+            }
+            Ok(text) => {
+                let value = Json::parse(&text).map_err(|error| format!("its value is not JSON: {error}"))?;
+                return Ok(Outcome::Returned(value));
+            }
+            Err(error) => error,
+        };
+        let code = WORKER_CODES.into_iter().find(|code| code.as_str() == error.code);
+        let tool_code = error.tool_code.as_deref().and_then(tool_code).filter(|code| given.contains(code));
+        let code = code.unwrap_or_default();
+        // Whoever is beyond the number of calls has been told so by the executor.
+        let is_made_up =
+            code == ErrorCode::MaxToolCallsExceeded && !given.contains(&ToolErrorCode::MaxToolCallsExceeded);
+        let code = if is_made_up { ErrorCode::RuntimeError } else { code };
+        Ok(Outcome::Failed(ScriptError {
+            name: error.name.map(|name| preview(&name, MAX_SAID)),
+            stack: error.stack,
+            line: error.line,
+            column: error.column,
+            source_line: error.source_line.map(|line| preview(&line, MAX_SAID)),
+            hint: error.hint.map(|hint| preview(&hint, MAX_SAID)),
+            tool_code,
+            ..ScriptError::new(code, error.message)
+        }))
+    }
+}
+
+impl Start {
+    /// The servers that the script sees.
+    pub(crate) fn servers(&self) -> Vec<Arc<str>> {
+        self.servers.iter().map(|name| Arc::from(name.as_str())).collect()
+    }
+}

@@ -1,0 +1,150 @@
+//! What a worker does that a script has taken over: for tests, in builds for tests only. The first line of the source
+//! says which: `// hostile: open`.
+#![expect(unsafe_code, reason = "attacks use system calls that no safe crate has")]
+
+use std::sync::Arc;
+
+use crate::engine::process::connection::{Connection, Waiter, end_process};
+use crate::engine::process::frames::{self, RunNumber};
+use crate::engine::process::wire::{Done, FromWorker, WireName};
+use crate::run::result::{ErrorCode, Outcome, ScriptError};
+
+/// Does what the first line says.
+pub(super) fn act(connection: &Arc<Connection>, source: &str) {
+    let Some(kind) = source.lines().next().and_then(|line| line.strip_prefix("// hostile: ")) else { return };
+    let say = |text: String| connection.send(&FromWorker::Log { level: 1, text }).unwrap();
+    match kind {
+        "abort" => std::process::abort(),
+        "overflow" => {
+            std::hint::black_box(overflow(1));
+        }
+        // The test kills the process that it names, as the system does when it has no memory left.
+        "kill" => {
+            say(std::process::id().to_string());
+            connection.flush();
+            loop {
+                std::thread::park();
+            }
+        }
+        // SAFETY: none: this is the crash.
+        "fault" => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
+        "corrupt" => connection.send_raw(&[0xff; 64]),
+        "oversize" => {
+            let mut bytes = u32::MAX.to_le_bytes().to_vec();
+            bytes.extend_from_slice(&connection.run().0.to_le_bytes());
+            connection.send_raw(&bytes);
+        }
+        "other-run" => {
+            let mut bytes = Vec::new();
+            let message = FromWorker::Log { level: 1, text: "of another run".to_owned() };
+            frames::append(&mut bytes, RunNumber(connection.run().0 ^ 2), &message, 1 << 20).unwrap();
+            connection.send_raw(&bytes);
+        }
+        "exit" => end_process(),
+        "deaf" => loop {
+            std::thread::park();
+        },
+        "flood" => loop {
+            let name = WireName::Pair { server: "none".to_owned(), tool: "none".to_owned() };
+            let call = |call| FromWorker::Call { call, name, arguments: "x".repeat(1000) };
+            let (waiter, _answer) = tokio::sync::oneshot::channel();
+            let _sent = connection.begin(Waiter::Answer(waiter), call);
+            let _sent = connection.send(&FromWorker::Log { level: 1, text: "y".repeat(1000) });
+        },
+        "forge" => {
+            let error = ScriptError {
+                tool_code: Some(crate::tools::ToolErrorCode::ToolDenied),
+                ..ScriptError::new(ErrorCode::QueueFull, "I say so")
+            };
+            connection
+                .leave(&FromWorker::Done(Done::of(Outcome::Failed(error), usize::MAX, Some(u64::MAX))))
+                .unwrap();
+            loop {
+                std::thread::park();
+            }
+        }
+        "memory-bomb" => {
+            let mut kept = Vec::new();
+            loop {
+                kept.push(std::hint::black_box(vec![1_u8; 8 << 20]));
+            }
+        }
+        "pid" => say(std::process::id().to_string()),
+        "open" => say([
+            tried("open /etc/passwd", std::fs::File::open("/etc/passwd").is_err()),
+            tried("create /tmp/cx-escape", std::fs::write("/tmp/cx-escape", "x").is_err()),
+            tried("stat", std::fs::metadata("/etc").is_err()),
+            tried("readdir /proc", std::fs::read_dir("/proc").is_err()),
+        ]
+        .join("; ")),
+        "connect" => say([
+            tried(
+                "socket inet",
+                fails(libc::SYS_socket, [libc::AF_INET.into(), libc::SOCK_STREAM.into(), 0, 0]),
+            ),
+            tried(
+                "socket unix",
+                fails(libc::SYS_socket, [libc::AF_UNIX.into(), libc::SOCK_STREAM.into(), 0, 0]),
+            ),
+            tried("pair", std::os::unix::net::UnixStream::pair().is_err()),
+        ]
+        .join("; ")),
+        "signal" => {
+            let parent = i64::from(std::os::unix::process::parent_id());
+            say([
+                tried("kill parent", fails(libc::SYS_kill, [parent, 0, 0, 0])),
+                tried("kill 1", fails(libc::SYS_tgkill, [1, 1, 0, 0])),
+                tried("pidfd", fails(libc::SYS_pidfd_open, [parent, 0, 0, 0])),
+            ]
+            .join("; "));
+        }
+        "memory" => {
+            let parent = i64::from(std::os::unix::process::parent_id());
+            say([
+                tried("process_vm_readv", fails(libc::SYS_process_vm_readv, [parent, 0, 0, 0])),
+                tried("ptrace", fails(libc::SYS_ptrace, [i64::from(libc::PTRACE_ATTACH), parent, 0, 0])),
+                tried("/proc/parent/mem", std::fs::File::open(format!("/proc/{parent}/mem")).is_err()),
+            ]
+            .join("; "));
+        }
+        "spawn" => say([
+            tried("fork", fails(libc::SYS_clone, [libc::SIGCHLD.into(), 0, 0, 0])),
+            tried("exec", fails(libc::SYS_execve, [0, 0, 0, 0])),
+            tried("unshare", fails(libc::SYS_unshare, [libc::CLONE_NEWUSER.into(), 0, 0, 0])),
+            tried("privileges", fails(libc::SYS_setuid, [0, 0, 0, 0])),
+            tried("bpf", fails(libc::SYS_bpf, [0, 0, 0, 0])),
+        ]
+        .join("; ")),
+        "environment" => {
+            // Those of the worker: standard streams, the connection, its event loop, and what V8 has.
+            let open = (0..1000).filter(|descriptor| {
+                // SAFETY: the call reads flags of a number that may be no descriptor.
+                unsafe { libc::fcntl(*descriptor, libc::F_GETFD) >= 0 }
+            });
+            let count = open.count();
+            let shown = if count <= 16 { "only its own".to_owned() } else { format!("{count}") };
+            say(format!("environment: {}; descriptors: {shown}", std::env::vars_os().count()));
+        }
+        other => say(format!("unknown: {other}")),
+    }
+    connection.flush();
+}
+
+fn tried(what: &str, is_refused: bool) -> String {
+    format!("{what}: {}", if is_refused { "refused" } else { "possible" })
+}
+
+/// Whether a call is refused by the walls, and not for its arguments.
+fn fails(number: i64, [a, b, c, d]: [i64; 4]) -> bool {
+    // SAFETY: a refused call has no effect, and none of those that are made here reads memory of this process by an
+    // address that is not null.
+    let result = unsafe { libc::syscall(number, a, b, c, d) };
+    let error = std::io::Error::last_os_error();
+    result < 0 && matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+}
+
+#[expect(unconditional_recursion, reason = "this is what it is for")]
+fn overflow(depth: u64) -> u64 {
+    let kept = std::hint::black_box([depth; 512]);
+    overflow(depth + 1) + kept[0]
+}

@@ -1,0 +1,423 @@
+//! The worker processes of one engine: some are started ahead of time, each serves the runs of one tenant only, and
+//! whatever happens to one, the next run gets another.
+//!
+//! A thread of its own starts, watches and reaps them. It lives as long as they do: the kernel kills a child when the
+//! thread that has started it ends.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socketpair};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::sync::oneshot;
+
+use super::frames::{self, Decoder, RunNumber};
+use super::wire::{self, Hello, PROTOCOL, ToWorker};
+
+/// How often the thread looks after processes that end, while there are some.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How long a worker that has served a tenant waits for the next run of that tenant.
+const KEEP: Duration = Duration::from_secs(10);
+
+/// The pause after a worker that has failed to start, which doubles with each one up to the maximum.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// Whose runs a worker serves. Runs of no client are the embedder's own.
+pub(crate) type Tenant = Option<String>;
+
+/// The program whose processes are workers, and how many runs each serves.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerProgram {
+    /// The program, and its arguments.
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    /// Whether a worker without all walls may run scripts.
+    pub(crate) requires_walls: bool,
+    /// How many runs of a tenant a worker serves, at least one.
+    pub(crate) runs: u32,
+}
+
+/// How worker processes are made.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerOptions {
+    pub(crate) program: WorkerProgram,
+    /// How many workers are started ahead of time.
+    pub(crate) spare: usize,
+    pub(crate) is_python: bool,
+    pub(crate) counts_fuel: bool,
+    pub(crate) memory_bytes: usize,
+    pub(crate) caches: Vec<PathBuf>,
+}
+
+/// A worker process. It is killed when this is dropped.
+pub(crate) struct WorkerProcess {
+    child: Option<Child>,
+    pid: Pid,
+    process: OwnedFd,
+    pub(super) socket: Option<OwnedFd>,
+    pub(super) decoder: Decoder,
+    /// What is still to be sent to it.
+    pub(super) out: Vec<u8>,
+    /// Whether it has said that it is warm, for its next run.
+    pub(super) is_ready: bool,
+    /// Whether it has ever said so.
+    pub(super) was_ready: bool,
+    pub(super) runs: u32,
+    idle_since: Instant,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for WorkerProcess {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("WorkerProcess").field("pid", &self.pid).finish_non_exhaustive()
+    }
+}
+
+/// Kills a process, also from other threads. Knows nothing else of it.
+#[derive(Debug)]
+pub(super) struct Killer {
+    process: OwnedFd,
+    pub(super) pid: Pid,
+}
+
+impl Killer {
+    /// Kills it. A process that has ended is left alone, whatever has its number now.
+    pub(super) fn kill(&self) {
+        let _gone = pidfd_send_signal(&self.process, Signal::KILL);
+    }
+}
+
+impl WorkerProcess {
+    /// # Errors
+    ///
+    /// If there is no descriptor left.
+    pub(super) fn killer(&self) -> io::Result<Killer> {
+        Ok(Killer { process: self.process.as_fd().try_clone_to_owned()?, pid: self.pid })
+    }
+
+    fn kill(&self) {
+        let _gone = pidfd_send_signal(&self.process, Signal::KILL);
+    }
+
+    /// How it has ended, if it has.
+    pub(super) fn status(&mut self) -> Option<ExitStatus> {
+        self.child.as_mut()?.try_wait().ok()?
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        self.kill();
+        let Some(mut child) = self.child.take() else { return };
+        let mut state = self.shared.state.lock();
+        if state.has_thread {
+            state.dying.push(child);
+            self.shared.changed.notify_one();
+        } else {
+            drop(state);
+            // It was killed, so this takes no longer than the kernel needs to free its memory.
+            let _status = child.wait();
+        }
+    }
+}
+
+/// How a process has ended, as the rest of a sentence.
+pub(super) fn describe(status: Option<ExitStatus>) -> String {
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("ended with exit status {code}"),
+        Some((None, Some(signal))) => match signal {
+            libc::SIGKILL => {
+                "was killed (signal 9), which the system does when it has no memory left".to_owned()
+            }
+            libc::SIGSEGV => "crashed (signal 11, SIGSEGV)".to_owned(),
+            libc::SIGABRT => "aborted (signal 6, SIGABRT)".to_owned(),
+            libc::SIGILL | libc::SIGTRAP => format!("aborted (signal {signal})"),
+            _ => format!("was ended by signal {signal}"),
+        },
+        _ => "closed its connection".to_owned(),
+    }
+}
+
+/// The workers of one engine.
+pub(crate) struct Workers {
+    options: WorkerOptions,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Signals the thread.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Have served nobody, oldest first.
+    fresh: VecDeque<WorkerProcess>,
+    /// Have served a run of this tenant.
+    used: Vec<(Tenant, WorkerProcess)>,
+    /// Runs that have found none.
+    wanted: VecDeque<oneshot::Sender<io::Result<WorkerProcess>>>,
+    /// Were killed, and are not reaped yet.
+    dying: Vec<Child>,
+    /// Failures to start in a row.
+    failures: u32,
+    /// No worker is started ahead of time before that.
+    paused_until: Option<Instant>,
+    has_thread: bool,
+    is_closed: bool,
+}
+
+impl Workers {
+    /// Starts the thread, which starts the first workers.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses the thread.
+    pub(crate) fn new(options: WorkerOptions) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        shared.state.lock().has_thread = true;
+        let keeper = Keeper { options: options.clone(), shared: Arc::clone(&shared) };
+        std::thread::Builder::new().name("cx-workers".to_owned()).spawn(move || keeper.work())?;
+        Ok(Self { options, shared })
+    }
+
+    /// A worker for a run of `tenant`: one that has served this tenant before, or one that has served nobody.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be started.
+    pub(super) async fn take(&self, tenant: &Tenant) -> io::Result<WorkerProcess> {
+        let started = {
+            let mut state = self.shared.state.lock();
+            let position = state.used.iter().rposition(|(of, _)| of == tenant);
+            if let Some(position) = position {
+                return Ok(state.used.swap_remove(position).1);
+            }
+            let worker = state.fresh.pop_front();
+            // The thread replaces it, or starts one for this run.
+            self.shared.changed.notify_one();
+            if let Some(worker) = worker {
+                return Ok(worker);
+            }
+            let (sender, started) = oneshot::channel();
+            state.wanted.push_back(sender);
+            started
+        };
+        started.await.unwrap_or_else(|_| Err(io::Error::other("the executor is closed")))
+    }
+
+    /// Takes a worker back whose run has ended as it should. It serves its tenant once more, or ends.
+    pub(super) fn give_back(&self, tenant: Tenant, mut worker: WorkerProcess) {
+        let dropped = {
+            let mut state = self.shared.state.lock();
+            state.failures = 0;
+            state.paused_until = None;
+            if worker.runs >= self.options.program.runs || state.is_closed {
+                Some((tenant, worker))
+            } else {
+                worker.idle_since = Instant::now();
+                state.used.push((tenant, worker));
+                let surplus = state.used.len() > self.options.spare.max(1);
+                self.shared.changed.notify_one();
+                surplus.then(|| state.used.remove(0))
+            }
+        };
+        drop(dropped);
+    }
+
+    /// A worker has ended before it was ready. The next ones are started after a pause.
+    pub(super) fn note_failed_start(&self) {
+        self.shared.state.lock().pause();
+    }
+}
+
+impl Workers {
+    /// Whether all workers that are started ahead of time have said something: that they are warm, or why not. Also if
+    /// they cannot be started.
+    pub(super) fn are_warm(&self) -> bool {
+        let state = self.shared.state.lock();
+        let has_spoken = |worker: &WorkerProcess| {
+            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            let socket = worker.socket.as_ref();
+            socket.is_none_or(|socket| recv(socket, &mut [0; 1][..], flags) != Err(Errno::AGAIN))
+        };
+        let spoken = state.fresh.iter().filter(|worker| has_spoken(worker)).count();
+        spoken >= self.options.spare || state.failures > 0 || state.is_closed
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        let (fresh, used) = {
+            let mut state = self.shared.state.lock();
+            state.is_closed = true;
+            state.wanted.clear();
+            (std::mem::take(&mut state.fresh), std::mem::take(&mut state.used))
+        };
+        drop((fresh, used));
+        self.shared.changed.notify_one();
+    }
+}
+
+impl State {
+    fn pause(&mut self) {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
+        self.failures += 1;
+        self.paused_until = Some(Instant::now() + pause);
+    }
+}
+
+/// The thread that starts, watches and reaps.
+struct Keeper {
+    options: WorkerOptions,
+    shared: Arc<Shared>,
+}
+
+impl Keeper {
+    fn work(&self) {
+        loop {
+            let ended = self.look();
+            drop(ended);
+            let mut state = self.shared.state.lock();
+            if state.is_closed && state.dying.is_empty() {
+                state.has_thread = false;
+                return;
+            }
+            if let Some(wanted) = state.wanted.pop_front() {
+                drop(state);
+                if wanted.is_closed() {
+                    // Whoever wanted it has been cancelled.
+                    continue;
+                }
+                let _gone = wanted.send(start(&self.options, &self.shared));
+                continue;
+            }
+            let is_paused = state.paused_until.is_some_and(|until| Instant::now() < until);
+            if !state.is_closed && !is_paused && state.fresh.len() < self.options.spare {
+                drop(state);
+                let started = start(&self.options, &self.shared);
+                let mut state = self.shared.state.lock();
+                match started {
+                    // The thread that has closed it in the meantime has seen none.
+                    Ok(worker) if state.is_closed => {
+                        drop(state);
+                        drop(worker);
+                    }
+                    Ok(worker) => state.fresh.push_back(worker),
+                    Err(error) => {
+                        tracing::warn!(%error, "a worker process cannot be started");
+                        state.pause();
+                    }
+                }
+                continue;
+            }
+            let is_busy =
+                !state.dying.is_empty() || !state.used.is_empty() || is_paused || !state.fresh.is_empty();
+            // Idle workers are looked at now and then: one may have been killed.
+            let pause = if state.dying.is_empty() { TICK * 25 } else { TICK };
+            if is_busy {
+                self.shared.changed.wait_for(&mut state, pause);
+            } else {
+                self.shared.changed.wait(&mut state);
+            }
+        }
+    }
+
+    /// Reaps what has ended, and returns idle workers that nobody will use.
+    fn look(&self) -> Vec<WorkerProcess> {
+        let mut state = self.shared.state.lock();
+        state.dying.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        let mut ended = Vec::new();
+        let mut kept = VecDeque::new();
+        let mut has_failed = false;
+        for mut worker in std::mem::take(&mut state.fresh) {
+            if worker.status().is_some() {
+                has_failed = true;
+                ended.push(worker);
+            } else {
+                kept.push_back(worker);
+            }
+        }
+        state.fresh = kept;
+        if has_failed {
+            state.pause();
+        }
+        let mut used = Vec::new();
+        for (tenant, mut worker) in std::mem::take(&mut state.used) {
+            if worker.idle_since.elapsed() > KEEP || worker.status().is_some() {
+                ended.push(worker);
+            } else {
+                used.push((tenant, worker));
+            }
+        }
+        state.used = used;
+        ended
+    }
+}
+
+/// Starts a worker. It gets ready by itself.
+fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProcess> {
+    let (own, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(io::Error::from)?;
+    rustix::io::ioctl_fionbio(&own, true)?;
+    #[expect(clippy::disallowed_methods, reason = "this starts this program itself, as a worker")]
+    let mut command = Command::new(&options.program.program);
+    command
+        .arg0("cx-worker")
+        .args(&options.program.arguments)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Its signals are not those of the terminal, and its priority can be lowered with one call.
+        .process_group(0);
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("the new process has no number"))?;
+    // It is not reaped before it is dropped, so the number is its own.
+    let process = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
+        let _killed = child.kill();
+        let _reaped = child.wait();
+    })?;
+    let hello = ToWorker::Hello(Hello {
+        protocol: PROTOCOL,
+        is_python: options.is_python,
+        counts_fuel: options.counts_fuel,
+        requires_walls: options.program.requires_walls,
+        memory_bytes: options.memory_bytes as u64,
+        caches: options.caches.clone(),
+        parent: rustix::process::getpid().as_raw_nonzero().get(),
+    });
+    let mut out = Vec::new();
+    frames::append(&mut out, RunNumber::NONE, &hello, wire::MAX_START_BYTES).map_err(io::Error::other)?;
+    // A new connection has space for it. Whatever has not, is sent with the first run.
+    let sent = rustix::net::send(&own, &out, SendFlags::NOSIGNAL).unwrap_or(0);
+    out.drain(..sent);
+    Ok(WorkerProcess {
+        child: Some(child),
+        pid,
+        process,
+        socket: Some(own),
+        decoder: Decoder::new(wire::MAX_READY_BYTES),
+        out,
+        is_ready: false,
+        was_ready: false,
+        runs: 0,
+        idle_since: Instant::now(),
+        shared: Arc::clone(shared),
+    })
+}

@@ -1,0 +1,150 @@
+//! The program of worker processes: this one, or another.
+
+#[cfg(all(feature = "process", target_os = "linux"))]
+use std::path::PathBuf;
+
+#[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
+use super::remote_worker;
+use crate::engine::engines::WorkerProgram;
+use crate::error::Error;
+use crate::machine::SandboxFeatures;
+use crate::run::isolation::{RemoteWorkers, WorkerProcesses};
+
+/// The program of the workers.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if there is none, or the machine lacks what is required.
+pub(super) fn worker_program(
+    workers: &WorkerProcesses,
+    has: &SandboxFeatures,
+) -> Result<WorkerProgram, Error> {
+    let invalid = |problem: String| Err(Error::InvalidOptions { option: "isolation", problem });
+    if workers.runs_per_worker == 0 {
+        return invalid("a worker must serve at least one run: `runs_per_worker` is 0".to_owned());
+    }
+    let missing: Vec<&str> = [("Landlock", has.landlock_abi.is_some()), ("seccomp", has.seccomp)]
+        .into_iter()
+        .filter_map(|(name, is_there)| (!is_there).then_some(name))
+        .collect();
+    if workers.require && !missing.is_empty() {
+        return invalid(format!("this kernel lacks what confines worker processes: {}", missing.join(", ")));
+    }
+    program(workers)
+}
+
+#[cfg(all(feature = "process", target_os = "linux"))]
+fn program(workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
+    let own = || {
+        // The kernel's name for it: right also when the file was replaced by another version.
+        is_worker_program().then(|| PathBuf::from("/proc/self/exe"))
+    };
+    let Some(program) = workers.program.clone().or_else(own) else {
+        let problem = "no program for worker processes: call `cx::worker_process()` first in `main`, or set \
+                           `WorkerProcesses::program` to a program that does";
+        return Err(Error::InvalidOptions { option: "isolation", problem: problem.to_owned() });
+    };
+    Ok(WorkerProgram {
+        program,
+        arguments: vec![ARGUMENT.to_owned()],
+        requires_walls: workers.require,
+        runs: workers.runs_per_worker,
+    })
+}
+
+#[cfg(not(all(feature = "process", target_os = "linux")))]
+fn program(_workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
+    let problem = "worker processes are for Linux, in builds with the feature `process`";
+    Err(Error::InvalidOptions { option: "isolation", problem: problem.to_owned() })
+}
+
+/// The program that stands for workers of another machine.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if there is none, or the address cannot be used.
+#[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
+pub(super) fn remote_worker_program(workers: &RemoteWorkers) -> Result<WorkerProgram, Error> {
+    let _usable = remote_worker::parse_url(&workers.url, workers.token_file.is_some())?;
+    let mut arguments = vec![remote_worker::ARGUMENT.to_owned(), workers.url.clone()];
+    if let Some(file) = &workers.token_file {
+        // The process runs in another directory.
+        let file = std::path::absolute(file).ok().and_then(|file| file.into_os_string().into_string().ok());
+        arguments.push(file.ok_or_else(|| Error::InvalidOptions {
+            option: "isolation",
+            problem: "the path of the token file for another machine is not UTF-8".to_owned(),
+        })?);
+    }
+    let local = WorkerProcesses { program: workers.program.clone(), ..WorkerProcesses::default() };
+    Ok(WorkerProgram { arguments, ..program(&local)? })
+}
+
+/// The same in a build that has none.
+#[cfg(not(all(feature = "process", feature = "mcp", target_os = "linux")))]
+pub(super) fn remote_worker_program(_workers: &RemoteWorkers) -> Result<WorkerProgram, Error> {
+    let problem = "workers of other machines are for Linux, in builds with the features `process` and `mcp`";
+    Err(Error::InvalidOptions { option: "isolation", problem: problem.to_owned() })
+}
+
+#[cfg(all(feature = "process", target_os = "linux"))]
+mod worker {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::engine::{engines, process};
+    #[cfg(feature = "mcp")]
+    use crate::executor::remote_worker;
+
+    /// The argument with which a program is started as a worker.
+    pub(super) const ARGUMENT: &str = "cx-worker-process";
+
+    /// Whether this program becomes a worker when it is started as one.
+    static IS_WORKER_PROGRAM: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn is_worker_program() -> bool {
+        IS_WORKER_PROGRAM.load(Ordering::Relaxed)
+    }
+
+    /// Makes this process a worker if it was started as one, and does not return then. Otherwise it only notes that
+    /// this program can be started as one, and returns at once.
+    ///
+    /// Call it first in the `main` of a program that uses [`Isolation::Process`](crate::Isolation::Process), before it
+    /// starts threads or opens files:
+    ///
+    /// ```no_run
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), cx::Error> {
+    /// cx::worker_process();
+    /// let executor = cx::Executor::builder().isolation(cx::Isolation::process()).build()?;
+    /// assert_eq!(executor.run_ts("return 1 + 1").await?.value_as::<u32>().ok(), Some(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn worker_process() {
+        IS_WORKER_PROGRAM.store(true, Ordering::Relaxed);
+        let first = std::env::args_os().nth(1);
+        #[cfg(feature = "mcp")]
+        if first.as_ref().is_some_and(|argument| argument == remote_worker::ARGUMENT) {
+            // It is not confined: it speaks to another machine.
+            let Ok((socket, _closed)) = process::own_socket() else { process::end_process() };
+            let arguments = std::env::args_os().skip(2).filter_map(|argument| argument.into_string().ok());
+            remote_worker::run(socket, arguments);
+        }
+        if first.is_none_or(|argument| argument != ARGUMENT) {
+            return;
+        }
+        match process::own_socket() {
+            Ok(socket) => engines::work(socket),
+            // Somebody has started it by hand.
+            Err(_) => process::end_process(),
+        }
+    }
+}
+
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub use self::worker::worker_process;
+#[cfg(all(feature = "process", target_os = "linux"))]
+use self::worker::{ARGUMENT, is_worker_program};
+
+/// Returns at once: this build has no worker processes.
+#[cfg(not(all(feature = "process", target_os = "linux")))]
+pub fn worker_process() {}

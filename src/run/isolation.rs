@@ -1,0 +1,89 @@
+//! Where scripts are executed: in the process of their executor, or in worker processes of it.
+
+use std::path::PathBuf;
+
+/// Where an executor executes its scripts. `docs/isolation.md` says what each promises.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// On threads of this process: the fastest. A script that finds a mistake in V8 is in this process.
+    #[default]
+    InProcess,
+    /// In worker processes, which have no files, no network and a filter of system calls. Linux only.
+    Process(WorkerProcesses),
+    /// In worker processes of a server on another machine, `cx serve --http --compute`. Only the script and what it
+    /// is told cross the network: tools, rules, approvals, limits of calls, state and records stay here. Linux only.
+    Remote(RemoteWorkers),
+}
+
+impl Isolation {
+    /// The names of the modes, as configurations and arguments have them.
+    pub const MODES: [&'static str; 2] = ["in-process", "process"];
+
+    /// The name of the mode that needs an address.
+    pub const REMOTE: &'static str = "remote";
+
+    /// The mode of this name, with its default options.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "in-process" | "none" => Some(Self::InProcess),
+            "process" => Some(Self::process()),
+            _ => None,
+        }
+    }
+
+    /// The name of the mode.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::InProcess => "in-process",
+            Self::Process(_) => "process",
+            Self::Remote(_) => Self::REMOTE,
+        }
+    }
+
+    /// Worker processes with the default options.
+    pub fn process() -> Self {
+        Self::Process(WorkerProcesses::default())
+    }
+}
+
+/// The worker processes of [`Isolation::Process`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerProcesses {
+    /// The program that is started as a worker: one that calls [`worker_process`](crate::worker_process), such as `cx`, of the same version
+    /// as this crate. `None` for this program itself, which then must call it first in its `main`.
+    pub program: Option<PathBuf>,
+    /// How many runs of one client a worker serves, each in an engine of its own. With one, nothing that a script
+    /// leaves behind in a worker can meet another run; each run then costs the start of a process. Workers never
+    /// serve two clients.
+    pub runs_per_worker: u32,
+    /// Whether an executor must not start on a machine that lacks Landlock or system call filters. Otherwise workers
+    /// there have fewer walls.
+    pub require: bool,
+}
+
+/// The server of [`Isolation::Remote`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RemoteWorkers {
+    /// Address of the server, such as `https://cx.example.com`.
+    pub url: String,
+    /// A file with the token that the server expects. It is only sent over TLS, or to this machine.
+    pub token_file: Option<PathBuf>,
+    /// The program that keeps the connection: one that calls [`worker_process`](crate::worker_process), such as `cx`,
+    /// of the same version as this crate. `None` for this program itself, which then must call it first in its `main`.
+    pub program: Option<PathBuf>,
+}
+
+impl RemoteWorkers {
+    /// Workers of this server, without a token.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), token_file: None, program: None }
+    }
+}
+
+impl Default for WorkerProcesses {
+    fn default() -> Self {
+        Self { program: None, runs_per_worker: 1, require: false }
+    }
+}

@@ -1,0 +1,34 @@
+//! Lending worker processes in a build that has none.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::responses::plain;
+use crate::error::Error;
+use crate::executor::Executor;
+
+/// Path of the workers.
+pub(super) const WORKERS: &str = "/v1/workers";
+
+/// There is never one: it has no value.
+pub(crate) enum Lending {}
+
+impl Lending {
+    /// Lends none.
+    ///
+    /// # Errors
+    ///
+    /// If there should be some.
+    pub(super) fn new(_executor: &Executor, max: usize) -> Result<Option<Self>, Error> {
+        if max == 0 {
+            return Ok(None);
+        }
+        let problem = "worker processes are for Linux, in builds with the feature `process`";
+        Err(Error::InvalidOptions { option: "lent_workers", problem: problem.to_owned() })
+    }
+}
+
+/// Answers a request for a worker.
+pub(super) async fn lend() -> Response {
+    plain(StatusCode::NOT_FOUND, "this server lends no workers: its build has none")
+}

@@ -1,0 +1,104 @@
+//! A listener for pages of the server itself: few connections, short ones, small requests. MCP has
+//! `listener.rs`, which holds many for long.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use axum::http::Request;
+use axum::response::Response;
+use futures::future::BoxFuture;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::listener::has_http_date;
+
+/// Maximum number of connections. A scraper has one and a browser six; a further one waits until another
+/// has ended.
+const MAX_CONNECTIONS: usize = 8;
+
+/// How long a connection may last. Scrapers and browsers connect again; peers that send nothing lose
+/// their slot.
+const MAX_CONNECTION_TIME: Duration = Duration::from_secs(60);
+
+/// How much longer the answer may take that is being written then.
+const MAX_LAST_ANSWER: Duration = Duration::from_secs(5);
+
+/// How long a peer may take for the head of a request.
+const MAX_HEAD_TIME: Duration = Duration::from_secs(5);
+
+/// Maximum bytes of the head of a request, and of what is written at once. hyper's minimum.
+const MAX_BUFFER: usize = 8 * 1024;
+
+/// Pause after the system has refused to accept a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Answers a request, whose body is not read yet.
+pub(super) type Answer = Arc<dyn Fn(Request<Body>) -> BoxFuture<'static, Response> + Send + Sync>;
+
+/// Serves connections until `stop` is cancelled. They end with this future.
+pub(super) async fn serve(listener: &TcpListener, answer: Answer, stop: &CancellationToken) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut serving = JoinSet::new();
+    loop {
+        // The semaphore is never closed. While all permits are taken, connections wait in the
+        // system's queue, which is bounded.
+        let permit = tokio::select! {
+            permit = Arc::clone(&permits).acquire_owned() => permit,
+            () = stop.cancelled() => return,
+        };
+        let Ok(permit) = permit else { return };
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _peer)) => {
+                    let answer = Arc::clone(&answer);
+                    serving.spawn(async move {
+                        serve_connection(stream, answer).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection to a page of the server cannot be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_ended) = serving.join_next() => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, answer: Answer) {
+    if !has_http_date(SystemTime::now()) {
+        return;
+    }
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = answer(request.map(Body::new));
+        async move { Ok::<_, Infallible>(response.await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(MAX_HEAD_TIME)
+        .max_buf_size(MAX_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let served = match timeout(MAX_CONNECTION_TIME, &mut connection).await {
+        Ok(served) => served,
+        Err(_elapsed) => {
+            connection.as_mut().graceful_shutdown();
+            timeout(MAX_LAST_ANSWER, connection).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection to a page of the server broke");
+    }
+}

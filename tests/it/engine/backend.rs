@@ -1,0 +1,85 @@
+//! A back end of an embedder's own: it executes, and the executor decides.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cx::{Backend, BackendRun, BoxFuture, ErrorCode, Executor, Json, Limits, LogLevel, Outcome, Script};
+use serde_json::json;
+
+use crate::support::mock::Mock;
+
+/// Its language has lines: `call TOOL ARGUMENTS`, `print TEXT`, `return JSON`, `throw TEXT`, `wait`.
+struct Lines;
+
+impl Backend for Lines {
+    fn execute(&self, run: BackendRun) -> BoxFuture<'static, Outcome> {
+        Box::pin(async move {
+            let source = run.source().to_owned();
+            for line in source.lines() {
+                let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+                match word {
+                    "call" => {
+                        let (tool, arguments) = rest.split_once(' ').unwrap();
+                        if let Err(error) = run.call(tool, arguments).await {
+                            return run.failed(error.to_string());
+                        }
+                    }
+                    "print" => run.print(LogLevel::Info, rest),
+                    "return" => return Outcome::Returned(Json::parse(rest).unwrap()),
+                    "throw" => return run.failed(rest),
+                    _ => std::future::pending::<()>().await,
+                }
+            }
+            Outcome::Returned(json!(null).into())
+        })
+    }
+}
+
+fn executor() -> Executor {
+    Executor::builder()
+        .dispatcher(Mock::default())
+        .deny(["mock.fail"])
+        .backend(Arc::new(Lines))
+        .build()
+        .unwrap()
+}
+
+fn code(outcome: &Outcome) -> Option<ErrorCode> {
+    match outcome {
+        Outcome::Failed(error) => Some(error.code),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_back_end_executes_and_the_executor_decides() {
+    let executor = executor();
+    let result = executor.run_ts("print hello\ncall mock.echo {\"a\":1}\nreturn [2]").await.unwrap();
+    assert_eq!(result.outcome, Outcome::Returned(json!([2]).into()));
+    assert_eq!(result.printed(), "hello");
+    assert_eq!(result.tool_calls.len(), 1);
+    // What the rules forbid is forbidden to it, and counted.
+    let result = executor.run_ts("call mock.fail {}").await.unwrap();
+    assert!(format!("{:?}", result.outcome).contains("TOOL_DENIED"), "{result:?}");
+    assert_eq!(result.usage.tool_calls_refused, 1);
+    let result = executor.run_ts("throw no").await.unwrap();
+    assert_eq!(code(&result.outcome), Some(ErrorCode::RuntimeError));
+}
+
+#[tokio::test]
+async fn limits_hold_for_a_back_end() {
+    let executor = executor();
+    let began = Instant::now();
+    let limits = Limits { wall_time: Duration::from_millis(200), ..Limits::default() };
+    let result = executor.run(Script::typescript("wait").limits(limits)).await.unwrap();
+    assert_eq!(code(&result.outcome), Some(ErrorCode::Timeout), "{result:?}");
+    assert!(began.elapsed() < Duration::from_secs(5));
+    let limits = Limits { result_bytes: 100, ..Limits::default() };
+    let long = format!("return \"{}\"", "x".repeat(200));
+    let result = executor.run(Script::typescript(long).limits(limits)).await.unwrap();
+    assert_eq!(code(&result.outcome), Some(ErrorCode::ResultTooLarge), "{result:?}");
+    let limits = Limits { tool_calls: 1, ..Limits::default() };
+    let calls = "call mock.echo {}\ncall mock.echo {}";
+    let result = executor.run(Script::typescript(calls).limits(limits)).await.unwrap();
+    assert!(format!("{:?}", result.outcome).contains("MAX_TOOL_CALLS_EXCEEDED"), "{result:?}");
+}

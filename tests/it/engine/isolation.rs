@@ -1,0 +1,269 @@
+//! Runs in worker processes (`Isolation::Process`): they come to what they come to in this process, whatever ends a
+//! worker costs its own run only, and nothing is left behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use cx::{
+    Approval, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Language, Limits, Outcome,
+    Output, Script, StateStore, WorkerProcesses,
+};
+use serde_json::{Value, json};
+
+use crate::support::mock::Mock;
+use crate::support::python_executor::cache;
+
+/// Every how manyth script of the suite is run in the short form. A prime, so that all kinds are met.
+const SAMPLE: usize = 17;
+
+/// Set by `make isolation`: all scripts.
+const ALL: &str = "CX_ALL_IN_PROCESSES";
+
+fn workers(runs_per_worker: u32) -> Isolation {
+    Isolation::Process(WorkerProcesses {
+        program: Some(env!("CARGO_BIN_EXE_cx").into()),
+        runs_per_worker,
+        require: true,
+    })
+}
+
+fn builder() -> (ExecutorBuilder, Mock) {
+    let mock = Mock::default();
+    let builder = Executor::builder()
+        .dispatcher(mock.clone())
+        .cache_directory(cache())
+        .warm_instances(1)
+        .isolation(workers(1));
+    (builder, mock)
+}
+
+fn executor() -> (Executor, Mock) {
+    let (builder, mock) = builder();
+    (builder.build().unwrap(), mock)
+}
+
+fn code(result: &ExecuteResult) -> Option<ErrorCode> {
+    match &result.outcome {
+        Outcome::Failed(error) => Some(error.code),
+        _ => None,
+    }
+}
+
+#[track_caller]
+fn value(result: &ExecuteResult) -> Value {
+    match &result.outcome {
+        Outcome::Returned(value) => value.value().unwrap().clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn scripts() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ts" || extension == "py"));
+    paths.sort();
+    paths
+}
+
+/// What the script comes to in this process.
+fn snapshot(path: &Path) -> Value {
+    let name = path.file_name().unwrap().to_string_lossy();
+    let text = fs::read_to_string(path.with_file_name(format!("snapshots@{name}.snap"))).unwrap();
+    serde_json::from_str(text.splitn(3, "---").nth(2).unwrap()).unwrap()
+}
+
+fn without_times(result: &ExecuteResult) -> Value {
+    let mut report = result.to_json();
+    report.as_object_mut().unwrap().remove("executionTimeMs");
+    for summary in report.get_mut("toolCallSummary").and_then(Value::as_array_mut).into_iter().flatten() {
+        summary.as_object_mut().unwrap().remove("totalMs");
+    }
+    report
+}
+
+/// The behaviour of scripts is that of `tests/scripts`, where each has a snapshot of its outcome in this process.
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_come_to_the_same_in_worker_processes() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = StateStore::new(directory.path().join("state.sqlite3"));
+    let step = if std::env::var_os(ALL).is_some() { 1 } else { SAMPLE };
+    let (mut seen, mut differing) = (0, Vec::new());
+    for path in scripts().iter().step_by(step) {
+        let source = fs::read_to_string(path).unwrap();
+        // An executor learns from the calls of its runs, so each script has one of its own.
+        let (builder, _mock) = builder();
+        let executor = builder.languages([]).state(store.clone(), directory.path()).build().unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let script = match path.extension().is_some_and(|extension| extension == "py") {
+            true => Script::python(source).named("script.py"),
+            false => Script::typescript(source).named("script.ts"),
+        };
+        let script = script.session(name.as_str()).input(json!({ "n": 7, "list": [1, 2] }));
+        let found = without_times(&executor.run(script).await.unwrap());
+        let expected = snapshot(path);
+        if found != expected {
+            differing.push(format!("{name}\n  expected {expected}\n  found    {found}"));
+        }
+        seen += 1;
+    }
+    assert!(differing.is_empty(), "{} of {seen} differ:\n{}", differing.len(), differing.join("\n"));
+    assert!(seen >= 30, "only {seen}");
+}
+
+/// THREATS 9 and 10: V8 cannot interrupt these. In this process their thread is lost; here the kernel ends them.
+#[tokio::test(flavor = "multi_thread")]
+async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
+    let (executor, _mock) = executor();
+    for source in [
+        "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)",
+        "Array.prototype.lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)",
+        "Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)",
+        "Array.prototype.reverse.call({ length: 2 ** 53 - 1 })",
+        "new Array(2 ** 32 - 1).indexOf(1)",
+    ] {
+        // The guards of the bootstrap are defence in depth; the wall holds without them.
+        let limits = Limits { wall_time: Duration::from_millis(700), ..Limits::default() };
+        let began = Instant::now();
+        let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
+        assert!(
+            matches!(code(&result), Some(ErrorCode::Timeout | ErrorCode::RuntimeError)),
+            "{source}: {result:?}"
+        );
+        assert!(began.elapsed() < Duration::from_secs(8), "{source}: {:?}", began.elapsed());
+        assert_eq!(executor.pool_stats(Language::TypeScript).hung, 0, "{source}");
+    }
+    // More of them than an engine in this process survives.
+    assert_eq!(value(&executor.run_ts("return 1 + 1").await.unwrap()), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_hold_in_worker_processes() {
+    let (executor, _mock) = executor();
+    let small = Limits {
+        wall_time: Duration::from_secs(20),
+        cpu_time: Duration::from_millis(300),
+        memory_bytes: 64 << 20,
+        ..Limits::default()
+    };
+    let waits = Limits { wall_time: Duration::from_millis(300), ..small };
+    for (script, limits, expected) in [
+        (Script::typescript("for (;;) {}"), small, ErrorCode::CpuLimit),
+        (Script::python("while True: pass"), small, ErrorCode::CpuLimit),
+        (Script::typescript("await new Promise((r) => setTimeout(r, 60000))"), waits, ErrorCode::Timeout),
+        (Script::python("import asyncio\nawait asyncio.sleep(60)"), waits, ErrorCode::Timeout),
+        (
+            Script::typescript("const a = []; for (;;) a.push(new Array(1e5).fill(1.5))"),
+            Limits { cpu_time: Duration::from_secs(20), ..small },
+            ErrorCode::MemoryLimit,
+        ),
+        (
+            Script::python("a = []\nwhile True: a.append(bytearray(1 << 20))"),
+            Limits { cpu_time: Duration::from_secs(20), ..small },
+            ErrorCode::MemoryLimit,
+        ),
+        (
+            Script::typescript("return 'x'.repeat(5000)"),
+            Limits { result_bytes: 1000, ..small },
+            ErrorCode::ResultTooLarge,
+        ),
+    ] {
+        let shown = format!("{script:?}");
+        let result = executor.run(script.limits(limits)).await.unwrap();
+        assert_eq!(code(&result), Some(expected), "{shown}: {result:?}");
+    }
+    let few = Limits { tool_calls: 3, ..small };
+    let script = "for (let i = 0; i < 9; i++) await tools.mock.echo({ i })";
+    let result = executor.run(Script::typescript(script).limits(few)).await.unwrap();
+    assert_eq!(code(&result), Some(ErrorCode::MaxToolCallsExceeded), "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_cancelled_ends_with_its_worker() {
+    let (executor, _mock) = executor();
+    for script in [
+        Script::typescript("console.log('begun'); await new Promise((r) => setTimeout(r, 60000))"),
+        Script::python("print('begun')\nwhile True: pass"),
+    ] {
+        let token = cx::CancellationToken::new();
+        let cancel = token.clone();
+        let began = Instant::now();
+        let script = script.cancel_with(token).on_output(move |_| cancel.cancel());
+        let result = executor.run(script).await.unwrap();
+        assert_eq!(code(&result), Some(ErrorCode::Cancelled), "{result:?}");
+        assert_eq!(result.printed(), "begun");
+        assert!(began.elapsed() < Duration::from_secs(15));
+    }
+}
+
+/// What needs the host, through frames: output while the script runs, approval, state, emitted blocks, blocking calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_interface_works_through_frames() {
+    let directory = tempfile::tempdir().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let (builder, _mock) = builder();
+    let executor = builder
+        .state(StateStore::new(directory.path().join("state.sqlite3")), directory.path())
+        .ask(["mock.echo"])
+        .approver(move |_request| {
+            let counted = Arc::clone(&counted);
+            async move {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Approval::Approve
+            }
+        })
+        .build()
+        .unwrap();
+    for (script, expected) in [
+        (
+            Script::typescript(
+                "console.log('one'); await new Promise((r) => setTimeout(r, 50)); console.log('two');
+                 await state.set('k', [1]); emit({ type: 'text', text: 'block' });
+                 const answer = await tools.mock.echo({ a: 1 });
+                 return [answer, await state.get('k'), (await searchTools('echo')).length > 0, crypto.randomUUID().length]",
+            ),
+            json!([{ "a": 1 }, [1], true, 36]),
+        ),
+        (
+            Script::python(
+                "import asyncio, random\nprint('one')\nawait asyncio.sleep(0.05)\nprint('two')\n\
+                 await state.set('k', [1])\nemit({'type': 'text', 'text': 'block'})\n\
+                 answer = await tools.mock.echo({'a': 1})\n\
+                 return [answer, await state.get('k'), len(await search_tools('echo')) > 0, 36]",
+            ),
+            json!([{ "a": 1 }, [1], true, 36]),
+        ),
+    ] {
+        let times = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let heard = Arc::clone(&times);
+        let script = script.on_output(move |output| {
+            if let Output::Log { text, .. } = output {
+                heard.lock().push((text.clone(), Instant::now()));
+            }
+        });
+        let result = executor.run(script).await.unwrap();
+        assert_eq!(value(&result), expected, "{result:?}");
+        let times = times.lock();
+        assert_eq!(times.len(), 2);
+        // The first line is not kept back until the second.
+        assert!(times[1].1 - times[0].1 > Duration::from_millis(20), "{times:?}");
+        assert!(result.logs.iter().any(|entry| matches!(entry, Output::Emit(_))));
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_program_that_is_no_worker_is_an_error() {
+    let missing = Executor::builder().isolation(Isolation::process()).build().unwrap_err();
+    assert!(missing.to_string().contains("worker_process"), "{missing}");
+    for program in ["/bin/true", "/bin/no-such-program"] {
+        let isolation = WorkerProcesses { program: Some(program.into()), runs_per_worker: 1, require: false };
+        let executor = Executor::builder().isolation(Isolation::Process(isolation)).build().unwrap();
+        let result = executor.run_ts("return 1").await.unwrap();
+        assert_eq!(code(&result), Some(ErrorCode::EngineUnavailable), "{program}: {result:?}");
+    }
+}

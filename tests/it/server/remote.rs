@@ -1,0 +1,282 @@
+//! `cx run --remote`: the script runs in a worker process of another cx, its tools are here.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::chaos;
+use crate::support::serve::{Start, wait_for_end};
+use crate::support::serve_http::{Reply, Server, TOKEN, wait_for, wait_within};
+
+/// A server that lends workers and has no servers of its own.
+fn lender(more: &[&str]) -> Server {
+    let arguments: Vec<&str> = ["--compute", "4"].iter().chain(more).copied().collect();
+    Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN).arguments(&arguments))
+}
+
+/// Where the tools are: a workspace of its own, with a server of `tests/chaos`.
+struct Here {
+    directory: TempDir,
+}
+
+impl Here {
+    fn new(mode: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = directory.path().join("notes");
+        let server = json!({ "command": chaos::program(), "args": ["stdio", "--notes", notes, mode] });
+        let config = json!({ "mcpServers": { "here": server } });
+        std::fs::write(directory.path().join("mcp.json"), config.to_string()).unwrap();
+        std::fs::write(directory.path().join("token"), TOKEN).unwrap();
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn notes(&self) -> String {
+        std::fs::read_to_string(self.path("notes")).unwrap_or_default()
+    }
+
+    fn command(&self, url: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        command
+            .args(["run", "--json", "--mcp-config"])
+            .arg(self.path("mcp.json"))
+            .args(["--remote", url, "--remote-token-file"])
+            .arg(self.path("token"))
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("HOME", self.directory.path())
+            .env("XDG_STATE_HOME", self.directory.path())
+            .env("XDG_CONFIG_HOME", self.directory.path())
+            .env("XDG_CACHE_HOME", crate::support::python_cache())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, server: &Server, arguments: &[&str]) -> Value {
+        let output = self.command(&format!("http://{}", server.address), arguments).output().unwrap();
+        result(&output)
+    }
+
+    fn spawn(&self, server: &Server, arguments: &[&str]) -> Child {
+        self.command(&format!("http://{}", server.address), arguments).spawn().unwrap()
+    }
+}
+
+fn result(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The worker processes of a server.
+fn workers(server: &Server) -> Vec<PathBuf> {
+    let children = std::fs::read_dir(format!("/proc/{}/task", server.process())).unwrap();
+    let of_thread = |thread: PathBuf| std::fs::read_to_string(thread.join("children")).unwrap_or_default();
+    let all = children.map(|thread| of_thread(thread.unwrap().path())).collect::<Vec<_>>().join(" ");
+    all.split_whitespace().map(|pid| Path::new("/proc").join(pid)).collect()
+}
+
+#[test]
+fn the_script_runs_there_and_its_tools_are_here() {
+    let (server, here) = (lender(&[]), Here::new("well"));
+    let result =
+        here.run(&server, &["-e", "console.log('there'); return await tools.here.echo({ text: 'a' })"]);
+    assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("there")), "{result}");
+    assert_eq!(result["toolCallsMade"], 1);
+    assert_eq!(here.notes().matches("executed echo").count(), 1);
+    let python = "import json\nprint('there')\nr = await tools.here.echo(text='b')\ninputs['n'] * 7";
+    let result = here.run(&server, &["--lang", "py", "--input", "{\"n\": 6}", "-e", python]);
+    assert_eq!((&result["value"], &result["output"]), (&json!(42), &json!("there")), "{result}");
+    // What a run keeps is kept here, and so are the names of tools.
+    let kept = here.run(&server, &["-e", "await state.set('k', 7); return await state.get('k')"]);
+    assert_eq!(kept["value"], 7, "{kept}");
+    let again =
+        here.run(&server, &["-e", "return [await state.get('k'), (await searchTools('echo')).length > 0]"]);
+    assert_eq!(again["value"], json!([7, true]), "{again}");
+    let failed = here.run(&server, &["-e", "const a = 1;\nthrow new TypeError('no')"]);
+    assert_eq!(
+        (&failed["error"]["name"], &failed["error"]["line"]),
+        (&json!("TypeError"), &json!(2)),
+        "{failed}"
+    );
+}
+
+/// Rules, budgets and approvals are those of here, whatever the other machine does.
+#[test]
+fn calls_are_decided_here() {
+    let (server, here) = (lender(&[]), Here::new("well"));
+    let call = "return await tools.here.echo({ text: 'a' })";
+    let denied = here.run(&server, &["--deny", "here.*", "-e", call]);
+    assert_eq!(denied["error"]["toolCode"], "TOOL_DENIED", "{denied}");
+    let asked = here.run(&server, &["--ask", "here.*", "-e", call]);
+    assert_eq!(asked["error"]["toolCode"], "TOOL_DENIED", "{asked}");
+    let twice = "await tools.here.echo({ text: 'a' }); return await tools.here.echo({ text: 'b' })";
+    let counted = here.run(&server, &["--max-tool-calls", "1", "-e", twice]);
+    assert_eq!(counted["error"]["code"], "MAX_TOOL_CALLS_EXCEEDED", "{counted}");
+    assert_eq!(here.notes().matches("executed echo").count(), 1);
+}
+
+#[test]
+fn a_run_ends_at_the_limits_of_both() {
+    let (server, here) = (lender(&["--timeout", "2s", "--cpu-time", "1s"]), Here::new("well"));
+    for (arguments, code) in [
+        (["--timeout", "500ms", "-e", "for (;;);"], "TIMEOUT"),
+        (
+            ["--memory", "32MiB", "-e", "const a = []; for (;;) a.push(new Array(1e5).fill(1.5))"],
+            "MEMORY_LIMIT",
+        ),
+    ] {
+        let ended = here.run(&server, &arguments);
+        assert_eq!(ended["error"]["code"], code, "{arguments:?}: {ended}");
+    }
+    // The limits of there are those of its operator: the worker is ended, and the run says so.
+    let begun = Instant::now();
+    let ended = here.run(&server, &["--timeout", "60s", "--cpu-time", "60s", "-e", "for (;;);"]);
+    assert_eq!(ended["error"]["code"], "ENGINE_CRASHED", "{ended}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert_eq!(here.run(&server, &["-e", "return 1"])["value"], 1);
+}
+
+#[test]
+fn a_run_ends_with_either_machine() {
+    let (mut server, here) = (lender(&[]), Here::new("hang-call"));
+    let idle = wait_for(|| Some(workers(&server).len()).filter(|&count| count >= 2));
+    // Here: the process is killed, and the worker there ends with its connection.
+    let hangs = "return await tools.here.target({})";
+    let mut run = here.spawn(&server, &["-e", hangs]);
+    wait_for(|| here.notes().contains("executed target").then_some(()));
+    let during = workers(&server);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let are_gone = || workers(&server).len() <= idle && during.iter().any(|worker| !worker.exists());
+    wait_within(Duration::from_secs(15), || are_gone().then_some(()));
+    // There: the server stops, and the run says that its worker is gone.
+    std::fs::remove_file(here.path("notes")).unwrap();
+    let mut run = here.spawn(&server, &["-e", hangs]);
+    wait_for(|| here.notes().contains("executed target").then_some(()));
+    server.signal("TERM");
+    assert!(server.wait(Duration::from_secs(10)).success());
+    let status = wait_for_end(&mut run, Duration::from_secs(10));
+    let said = std::io::read_to_string(run.stdout.take().unwrap()).unwrap();
+    assert!(!status.success() && said.contains("ENGINE_CRASHED"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_the_server_is_said() {
+    let here = Here::new("well");
+    let said = |url: &str, problem: &str| {
+        let output = here.command(url, &["-e", "return 1"]).output().unwrap();
+        let all =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(!output.status.success() && all.contains(problem), "{url}: {all}");
+    };
+    said("nothing", "expected the address of a server");
+    said("http://user:pass@127.0.0.1:1", "expected the address of a server");
+    said("http://192.0.2.1:8000", "without TLS");
+    said("http://127.0.0.1:1", "cannot be reached");
+    let off = Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN));
+    said(&format!("http://{}", off.address), "needs `--compute`");
+    let server = lender(&[]);
+    std::fs::write(here.path("token"), TOKEN.replace('0', "f")).unwrap();
+    said(&format!("http://{}", server.address), "does not accept the token");
+    std::fs::remove_file(here.path("token")).unwrap();
+    said(&format!("http://{}", server.address), "cannot be read");
+}
+
+/// What comes over the connection is believed by nobody.
+#[test]
+fn hostile_connections_cost_a_worker_at_most() {
+    let (server, here) = (lender(&[]), Here::new("well"));
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str())];
+    assert_eq!(server.get("/v1/workers", &[]).status, 401);
+    assert_eq!(server.get("/v1/workers", &headers).status, 426);
+    let upgraded = |first: &[u8]| {
+        let mut stream = server.connect();
+        let head = format!(
+            "GET /v1/workers HTTP/1.1\r\nHost: {}\r\nAuthorization: {token}\r\nConnection: upgrade\r\n\
+             Upgrade: cx-worker\r\n\r\n",
+            server.address
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut switched = Vec::new();
+        while !switched.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            switched.push(byte[0]);
+        }
+        assert!(switched.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&switched));
+        stream.write_all(first).unwrap();
+        stream
+    };
+    for first in [&b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0"[..], b"GET / HTTP/1.1\r\n\r\n", &[0; 64]] {
+        let mut stream = upgraded(first);
+        let mut rest = Vec::new();
+        let _reset = stream.read_to_end(&mut rest);
+        assert!(rest.is_empty(), "{rest:?}");
+    }
+    // Connections that say nothing hold their permit for ten seconds at most, and no more than four.
+    let silent: Vec<_> = (0..4).map(|_| upgraded(b"")).collect();
+    let mut stream = server.connect();
+    let head = format!(
+        "GET /v1/workers HTTP/1.1\r\nHost: {}\r\nAuthorization: {token}\r\nConnection: upgrade\r\nUpgrade: cx-worker\r\n\r\n",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    assert_eq!(Reply::read(stream).status, 503);
+    drop(silent);
+    let run = || Some(here.run(&server, &["-e", "return 1"])).filter(|result| result["value"] == 1);
+    wait_within(Duration::from_secs(20), run);
+}
+
+/// As many at once as there are workers to lend.
+#[test]
+fn many_runs_at_once() {
+    let (server, here) = (lender(&[]), Here::new("well"));
+    let values: Vec<Value> = std::thread::scope(|scope| {
+        let runs = (0..4).map(|number| {
+            let (here, server) = (&here, &server);
+            scope.spawn(move || {
+                let code =
+                    format!("return [{number}, (await tools.here.echo({{ text: '{number}' }})) !== null]");
+                here.run(server, &["-e", &code])["value"].clone()
+            })
+        });
+        runs.collect::<Vec<_>>().into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    for (number, value) in values.iter().enumerate() {
+        assert_eq!(*value, json!([number, true]));
+    }
+}
+
+/// The configuration says it for every script, also for those of `cx serve`.
+#[test]
+fn the_configuration_names_the_other_machine() {
+    let (server, here) = (lender(&[]), Here::new("well"));
+    let isolation = json!({
+        "mode": "remote",
+        "url": format!("http://{}", server.address),
+        "tokenFile": here.path("token"),
+    });
+    let start = Start::new().server("well", &["well"]).config("isolation", isolation);
+    let front = Server::start(start);
+    let idle = wait_for(|| Some(workers(&server)).filter(|workers| workers.len() >= 2));
+    let session = front.session();
+    let result = session.run("return await tools.well.echo({ text: 'a' })");
+    assert_eq!(result["success"], true, "{result}");
+    assert_eq!(front.notes("well").matches("executed echo").count(), 1);
+    // A worker of the other machine is gone: it has served this run.
+    wait_for(|| idle.iter().any(|worker| !worker.exists()).then_some(()));
+    drop(server);
+    let result = session.run("return 1");
+    assert_eq!(result["error"]["code"], "ENGINE_UNAVAILABLE", "{result}");
+    assert!(result["error"]["message"].as_str().unwrap().contains("cannot be reached"), "{result}");
+}
