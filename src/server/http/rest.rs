@@ -1,0 +1,21 @@
+//! Runs over plain HTTP, for callers that speak no MCP: `POST /v1/runs` and its neighbours.
+//!
+//! The same authentication, rates, limits, policy, history and metrics apply as to `tools/call`. Callers are
+//! clients without a session: a run is found by its id, which is random, and nothing is listed.
+
+mod handlers;
+mod openapi;
+
+mod accept;
+mod events;
+mod request;
+mod start;
+
+mod answers;
+pub(super) mod problem;
+pub(super) mod runs;
+
+pub(super) use handlers::routes;
+
+#[cfg(test)]
+mod tests;

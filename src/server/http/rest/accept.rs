@@ -1,0 +1,47 @@
+//! What a request asks for in its headers.
+
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+
+/// The header that makes sending a run twice harmless.
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Maximum characters of an idempotency key. A UUID has 36.
+const MAX_KEY: usize = 255;
+
+/// Whether the client reads events and no plain JSON. One that accepts both gets JSON, because that is one
+/// answer with a status.
+pub(super) fn wants_events(headers: &HeaderMap) -> bool {
+    let mut kinds = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut events = false;
+    let json = kinds.any(|list| {
+        list.split(',').any(|kind| {
+            let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            events |= kind == "text/event-stream";
+            matches!(&*kind, "application/json" | "application/*" | "*/*")
+        })
+    });
+    events && !json
+}
+
+/// Whether the body is said to be JSON. A page of another origin cannot send that without the browser asking
+/// first.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The idempotency key, if there is one.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, String> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+    match key {
+        Some(key) if values.next().is_none() => Ok(Some(key)),
+        _ => Err(format!("`Idempotency-Key`: expected one value of 1 to {MAX_KEY} ASCII characters")),
+    }
+}

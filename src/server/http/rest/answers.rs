@@ -1,0 +1,71 @@
+//! What a run over REST comes to, as HTTP sends it.
+
+use std::sync::Arc;
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::Value;
+
+use super::problem;
+use crate::server::answer::Answer;
+use crate::server::http::responses::JSON;
+
+/// The field with the content that a script emitted. Answers to tool calls have it beside the structured
+/// content.
+pub(super) const CONTENT: &str = "content";
+
+/// What a run has come to. Cheap to clone: kept answers are read several times.
+#[derive(Clone)]
+pub(super) enum RunAnswer {
+    /// The run has begun and ended; the object as text.
+    Ended(Arc<str>),
+    /// It did not begin; the object of its error.
+    Refused(Arc<Value>),
+}
+
+impl RunAnswer {
+    pub(super) fn new(answer: Answer) -> Self {
+        let mut structured = answer.structured;
+        let code = structured["error"]["code"].as_str().unwrap_or_default();
+        // Answers to calls that never became runs have no times.
+        let has_run = structured.get("executionTimeMs").is_some() && !problem::is_for_now(code);
+        if !has_run {
+            return Self::Refused(Arc::new(structured["error"].take()));
+        }
+        // The first block is the same as the structured content, as text.
+        let blocks = answer.content.iter().skip(1);
+        let content: Vec<Value> = blocks.filter_map(|block| serde_json::to_value(block).ok()).collect();
+        if !content.is_empty() {
+            structured[CONTENT] = content.into();
+        }
+        Self::Ended(structured.to_string().into())
+    }
+
+    /// Whether the run did not begin.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    /// Bytes that it keeps in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Ended(text) => text.len(),
+            // Bounded: a code, a message and a hint of the server's own.
+            Self::Refused(_) => 4096,
+        }
+    }
+
+    pub(super) fn to_response(&self) -> Response {
+        match self {
+            Self::Ended(text) => json(StatusCode::OK, text.to_string()),
+            Self::Refused(error) => problem::refused(error),
+        }
+    }
+}
+
+/// An answer of JSON. What scripts return is nothing that a proxy may keep.
+pub(super) fn json(status: StatusCode, text: String) -> Response {
+    let no_store = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    (status, [no_store, (CONTENT_TYPE, JSON)], text).into_response()
+}

@@ -1,0 +1,224 @@
+//! A run as a stream of events: what it prints, its tool calls and its progress while it runs, then its answer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures::stream::unfold;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::DropGuard;
+
+use super::answers::RunAnswer;
+use super::problem;
+use super::runs::RestRun;
+use crate::run::result::{LogLevel, Output, ToolCallRecord};
+use crate::run::result_json::milliseconds;
+use crate::run::script::Script;
+use crate::server::calls::CallGuard;
+use crate::server::notifications::{MAX_MESSAGE, MAX_WAITING, REPORT_INTERVAL, shortened};
+use crate::server::yielded::Printed;
+use crate::text::{one_line, preview};
+use crate::tools::{Progress, names};
+
+/// Interval of comments on a stream without events, so that proxies keep it open.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// What a run tells while it runs.
+pub(super) struct RunEvents {
+    waiting: mpsc::Receiver<RunEvent>,
+    /// Number of events that found no space.
+    dropped: Arc<AtomicU64>,
+    /// The latest report of progress.
+    reported: watch::Receiver<Option<Progress>>,
+    /// When the next report may be sent.
+    next_report: Instant,
+}
+
+/// An event of a run: its name and its data.
+struct RunEvent {
+    name: &'static str,
+    data: Value,
+}
+
+/// What a stream needs until its end.
+pub(super) struct Streamed {
+    pub(super) run: Arc<RestRun>,
+    /// None if another request has them.
+    pub(super) events: Option<RunEvents>,
+    /// Cancels the run when the client is gone.
+    pub(super) cancel: Option<DropGuard>,
+    /// Counts the stream as a call in flight.
+    pub(super) _call: CallGuard,
+}
+
+/// How far a stream has come.
+enum Step {
+    Begin,
+    Running,
+    /// The run has ended with this; what it told before comes first.
+    Ended(Option<RunAnswer>),
+    Done,
+}
+
+impl RunEvents {
+    /// Listens to a run. Also adds what it prints to `printed`, if there is one.
+    pub(super) fn attach(script: Script, printed: Option<Printed>) -> (Script, Self) {
+        let (sender, waiting) = mpsc::channel(MAX_WAITING);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let (latest, reported) = watch::channel(None);
+        // A slow client must not slow down its script.
+        let send = {
+            let dropped = Arc::clone(&dropped);
+            move |event| {
+                if sender.try_send(event).is_err() {
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let send_call = send.clone();
+        let mut script = script
+            .on_report(move |progress: &Progress| drop(latest.send_replace(Some(progress.clone()))))
+            .on_call(move |call| send_call(call_event(call)));
+        script.on_kept_output = Some(Arc::new(move |entry: &Output| {
+            if let Some(printed) = &printed {
+                printed.add(entry);
+            }
+            if let Output::Log { level, text } = entry {
+                let data = json!({ "level": level_name(*level), "text": shortened(text) });
+                send(RunEvent { name: "output", data });
+            }
+        }));
+        (script, Self { waiting, dropped, reported, next_report: Instant::now() })
+    }
+
+    /// Waits for the next event. Never completes after the last one. Cancel-safe.
+    async fn next(&mut self) -> RunEvent {
+        tokio::select! {
+            Some(event) = self.waiting.recv() => event,
+            Ok(()) = report(&mut self.reported, self.next_report) => self.progress_event(),
+            else => std::future::pending().await,
+        }
+    }
+
+    /// The events that are left when the run has ended.
+    fn next_of_rest(&mut self) -> Option<RunEvent> {
+        if let Ok(event) = self.waiting.try_recv() {
+            return Some(event);
+        }
+        // Not `has_changed`: the run has dropped the sender.
+        let is_new = futures::FutureExt::now_or_never(self.reported.changed()).is_some_and(|new| new.is_ok());
+        if is_new {
+            return Some(self.progress_event());
+        }
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        (dropped > 0).then(|| RunEvent { name: "dropped", data: json!({ "events": dropped }) })
+    }
+
+    fn progress_event(&mut self) -> RunEvent {
+        self.next_report = Instant::now() + REPORT_INTERVAL;
+        let latest = self.reported.borrow_and_update().clone();
+        let mut data = json!({ "progress": latest.as_ref().map_or(0.0, |latest| latest.progress) });
+        if let Some(total) = latest.as_ref().and_then(|latest| latest.total) {
+            data["total"] = total.into();
+        }
+        if let Some(message) = latest.and_then(|latest| latest.message) {
+            data["message"] = preview(&one_line(&message), MAX_MESSAGE).into();
+        }
+        RunEvent { name: "progress", data }
+    }
+}
+
+/// Answers with the events of a run, from its start to its answer.
+pub(super) fn stream(streamed: Streamed) -> Response {
+    let events = unfold((streamed, Step::Begin), |(mut streamed, step)| async move {
+        let (event, next) = streamed.next(step).await?;
+        Some((Ok::<_, Infallible>(event), (streamed, next)))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)).into_response()
+}
+
+impl Streamed {
+    async fn next(&mut self, step: Step) -> Option<(Event, Step)> {
+        let mut step = step;
+        loop {
+            match step {
+                Step::Begin => {
+                    step = Step::Running;
+                    if let Some(id) = &self.run.id {
+                        return Some((event("run", &json!({ "runId": id })), step));
+                    }
+                }
+                Step::Running => {
+                    let run = Arc::clone(&self.run);
+                    let told = async {
+                        match &mut self.events {
+                            Some(events) => events.next().await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    tokio::select! {
+                        told = told => return Some((event(told.name, &told.data), Step::Running)),
+                        answer = run.wait() => step = Step::Ended(answer),
+                    }
+                }
+                Step::Ended(answer) => {
+                    if let Some(rest) = self.events.as_mut().and_then(RunEvents::next_of_rest) {
+                        return Some((event(rest.name, &rest.data), Step::Ended(answer)));
+                    }
+                    // It has nothing left to cancel.
+                    self.cancel = None;
+                    return Some((last_event(answer), Step::Done));
+                }
+                Step::Done => return None,
+            }
+        }
+    }
+}
+
+/// The last event of a stream. `None` if the run's task has failed.
+fn last_event(answer: Option<RunAnswer>) -> Event {
+    match answer {
+        Some(RunAnswer::Ended(text)) => Event::default().event("result").data(&*text),
+        Some(RunAnswer::Refused(error)) => event("problem", &problem::refusal(&error).1),
+        None => event("problem", &problem::failed_run()),
+    }
+}
+
+fn event(name: &str, data: &Value) -> Event {
+    // JSON text has no line breaks, which would end a line of the event.
+    Event::default().event(name).data(data.to_string())
+}
+
+fn call_event(call: &ToolCallRecord) -> RunEvent {
+    let data = json!({
+        "tool": names::full_name(&call.server, &call.tool),
+        "status": call.status.as_str(),
+        "ms": milliseconds(call.duration),
+        "argumentBytes": call.argument_bytes,
+        "resultBytes": call.result_bytes,
+    });
+    RunEvent { name: "call", data }
+}
+
+fn level_name(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    }
+}
+
+/// Waits for a report that may be sent. Cancel-safe: only completing marks it as seen.
+async fn report(
+    reports: &mut watch::Receiver<Option<Progress>>,
+    next: Instant,
+) -> Result<(), watch::error::RecvError> {
+    sleep_until(next).await;
+    reports.changed().await
+}

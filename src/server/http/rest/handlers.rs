@@ -1,0 +1,241 @@
+//! The routes of REST and what answers them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::header::{CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::accept::{idempotency_key, is_json, wants_events};
+use super::answers::json as json_response;
+use super::events::{RunEvents, Streamed, stream};
+use super::problem::{OPENAPI, problem, refused};
+use super::request::{self, RunRequest};
+use super::runs::{KeyedBody, MAX_BACKGROUND, RestRun, Started};
+use super::start::{Held, start};
+use super::{openapi, problem};
+use crate::run::result::ErrorCode;
+use crate::server::answer::INVALID_ARGUMENTS;
+use crate::server::answer::truncation::cut;
+use crate::server::http::body::RequestBody;
+use crate::server::http::middleware::connection_of;
+use crate::server::http::responses::handler_failed;
+use crate::server::http::state::HttpState;
+use crate::tools::ToolErrorCode;
+
+/// Path of the runs.
+const RUNS: &str = "/v1/runs";
+
+/// How long a request may wait for the end of a run in the background. Proxies wait for a minute.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// Says that the answer is that of an earlier request with the same key.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// The routes of REST.
+pub(in crate::server::http) fn routes() -> Router<Arc<HttpState>> {
+    Router::new()
+        .route(RUNS, post(create))
+        .route("/v1/runs/{id}", get(read).delete(remove))
+        .route("/v1/runs/{id}/{part}", get(read_part))
+        .route(OPENAPI, get(describe))
+}
+
+async fn describe(State(state): State<Arc<HttpState>>) -> Response {
+    let document = openapi::document(&state.shared, state.authentication.has_token());
+    json_response(StatusCode::OK, document.to_string())
+}
+
+async fn create(State(state): State<Arc<HttpState>>, request: Request) -> Response {
+    let connection = connection_of(&request);
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
+    let RequestBody { bytes, permit } = match state.bodies.read(headers, body).await {
+        Ok(body) => body,
+        Err(response) => return response,
+    };
+    if let Some(connection) = &connection {
+        connection.begin_answer();
+    }
+    let peer = format!("{:?}", connection.map(|connection| connection.peer()).unwrap_or_default());
+    if !is_json(headers) {
+        let detail = "expected a body of `Content-Type: application/json`";
+        return problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_ARGUMENTS, detail);
+    }
+    let invalid = |detail: &str| problem(StatusCode::BAD_REQUEST, INVALID_ARGUMENTS, detail);
+    let key = match idempotency_key(headers) {
+        Ok(key) => key.map(|key| KeyedBody::new(key, &bytes)),
+        Err(detail) => return invalid(&detail),
+    };
+    let mut wanted = match request::read(&bytes) {
+        Ok(wanted) => wanted,
+        Err(detail) => return invalid(&detail),
+    };
+    wanted.stream |= wants_events(headers);
+    if wanted.stream && wanted.background {
+        return invalid("a run in the background has no stream of events: its answer is read with GET");
+    }
+    state.shared.hung_workers.watch();
+    if state.shared.hung_workers.server_must_end() {
+        let detail = "the server is about to end: too many threads run scripts that cannot be stopped";
+        return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": detail }));
+    }
+    begin(&state, wanted, &peer, headers, key, permit).await
+}
+
+async fn begin(
+    state: &HttpState,
+    wanted: RunRequest,
+    peer: &str,
+    headers: &HeaderMap,
+    key: Option<KeyedBody>,
+    body: Option<OwnedSemaphorePermit>,
+) -> Response {
+    let call = state.session.calls.begin();
+    let (is_stream, is_background) = (wanted.stream, wanted.background);
+    let mut events = None;
+    let started = state.rest.start(key.as_ref(), || {
+        let slot =
+            is_background.then(|| state.rest.background_slot(peer).ok_or_else(too_many)).transpose()?;
+        let held = Held { _body: body, _slot: slot };
+        let (run, of_run) = start(&state.session, wanted, peer, headers, key.clone(), held)
+            .map_err(|mut answer| answer.structured["error"].take())?;
+        events = Some(of_run);
+        Ok(run)
+    });
+    let (run, is_new) = match started {
+        Ok(Started::Now(run)) => (run, true),
+        Ok(Started::Before(run)) => (run, false),
+        Ok(Started::KeyOfOther) => {
+            let detail = "this `Idempotency-Key` was sent before with another body";
+            return problem(StatusCode::UNPROCESSABLE_ENTITY, INVALID_ARGUMENTS, detail);
+        }
+        Err(error) => return refused(&error),
+    };
+    // A run belongs to the request that has started it.
+    let cancel = (is_new && !is_background).then(|| run.cancel.clone().drop_guard());
+    let mut response = if is_background {
+        accepted(&run)
+    } else if is_stream {
+        stream(Streamed { run, events: events.filter(|_| is_new), cancel, _call: call })
+    } else {
+        drop::<Option<RunEvents>>(events);
+        let response = answer(&run).await;
+        state.rest.keep(run);
+        response
+    };
+    if !is_new {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// The error of one run too many in the background.
+fn too_many() -> Value {
+    let message = format!("a client may have {MAX_BACKGROUND} runs in the background at the same time");
+    json!({ "code": ToolErrorCode::RateLimited.as_str(), "message": message, "retryAfterMs": 1000 })
+}
+
+/// The answer of a run, when it has ended.
+async fn answer(run: &RestRun) -> Response {
+    run.wait().await.map_or_else(handler_failed, |answer| answer.to_response())
+}
+
+/// The answer to a request for a run in the background.
+fn accepted(run: &RestRun) -> Response {
+    let id = run.id.as_deref().unwrap_or_default();
+    let mut response =
+        json_response(StatusCode::ACCEPTED, json!({ "running": true, "runId": id }).to_string());
+    if let Ok(location) = HeaderValue::from_str(&format!("{RUNS}/{id}")) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+/// The query of a request for a run.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReadQuery {
+    /// How long to wait for the end of the run.
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+async fn read(
+    State(state): State<Arc<HttpState>>,
+    Path(id): Path<String>,
+    query: Result<Query<ReadQuery>, QueryRejection>,
+) -> Response {
+    let time = query.ok().map(|Query(query)| Duration::from_millis(query.wait_ms));
+    let Some(time) = time.filter(|time| *time <= MAX_WAIT) else {
+        let detail = format!("expected nothing but `waitMs`, from 0 to {}", MAX_WAIT.as_millis());
+        return problem(StatusCode::BAD_REQUEST, INVALID_ARGUMENTS, &detail);
+    };
+    let Some(run) = state.rest.find(&id) else { return not_found() };
+    let _call = state.session.calls.begin();
+    tokio::select! {
+        biased;
+        response = answer(&run) => response,
+        () = tokio::time::sleep(time) => running(&state, &run),
+        () = state.session.runs.cancelled() => answer(&run).await,
+    }
+}
+
+/// The answer to a request for a run that goes on.
+fn running(state: &HttpState, run: &RestRun) -> Response {
+    let mut body = json!({ "running": true });
+    if let Some(id) = &run.id {
+        body["runId"] = id.clone().into();
+    }
+    let mut output = run.printed.so_far();
+    if let Some((kept, omitted)) = cut(&output, state.shared.options.max_value, "") {
+        output = kept;
+        body["outputOmitted"] = omitted.into();
+    }
+    if !output.is_empty() {
+        body["output"] = output.into();
+    }
+    json_response(StatusCode::OK, body.to_string())
+}
+
+/// Cancels a run that goes on. The answer of one that has ended stays as it is.
+async fn remove(State(state): State<Arc<HttpState>>, Path(id): Path<String>) -> Response {
+    let Some(run) = state.rest.find(&id) else { return not_found() };
+    run.cancel.cancel();
+    StatusCode::NO_CONTENT.into_response()
+}
+
+/// A part of a run's record: what the answer left out.
+async fn read_part(
+    State(state): State<Arc<HttpState>>,
+    Path((id, part)): Path<(String, String)>,
+) -> Response {
+    let history = state.shared.executor.history();
+    let Some(record) = history.and_then(|history| history.get(&state.session.client, &id)) else {
+        return not_found();
+    };
+    match (&*part, &record.value) {
+        ("output", _) => {
+            let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+            let mut response = json_response(StatusCode::OK, record.output.clone());
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+            response
+        }
+        ("calls", _) => json_response(StatusCode::OK, record.calls.clone()),
+        ("value", Some(value)) => json_response(StatusCode::OK, value.clone()),
+        ("value", None) => problem::not_found("the script returned no value"),
+        _ => problem::not_found("expected `output`, `value` or `calls` after the run's id"),
+    }
+}
+
+fn not_found() -> Response {
+    problem::not_found("there is no such run, or it is no longer kept")
+}

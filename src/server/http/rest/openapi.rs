@@ -1,0 +1,274 @@
+//! The description of REST as an OpenAPI 3.1 document. The parameters of runs and the names of fields are those
+//! of the tools.
+
+use serde_json::{Map, Value, json};
+
+use super::answers::CONTENT;
+use super::request::{BACKGROUND, LANGUAGE, STREAM};
+use crate::engine::engines;
+use crate::server::arguments::parameters::RunParameter;
+use crate::server::languages::report_name;
+use crate::server::output_schemas;
+use crate::server::shared::Shared;
+use crate::server::tools::{Descriptions, Offers, run_schema};
+
+/// The document for this server. `has_token` says whether requests need one.
+pub(super) fn document(shared: &Shared, has_token: bool) -> Value {
+    let executor = &shared.executor;
+    let offers = Offers {
+        yields: false,
+        has_models: executor.lists_models(),
+        has_grants: !executor.grants().is_empty(),
+        has_scripts: !executor.saved_scripts().is_empty(),
+    };
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "cx",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "Runs scripts that call tools of MCP servers",
+        },
+        "servers": [{ "url": "/" }],
+        "paths": paths(),
+        "components": {
+            "schemas": {
+                "RunRequest": request(run_schema(Descriptions::Included, &executor.max_limits(), offers)),
+                "RunResult": result(),
+                "RunningRun": running(),
+                "Problem": problem(),
+                "ToolCall": call(),
+            },
+            "responses": {
+                "Problem": {
+                    "description": "Why there is no result",
+                    "content": { "application/problem+json": { "schema": schema("Problem") } },
+                },
+            },
+        },
+    });
+    if has_token {
+        document["components"]["securitySchemes"] =
+            json!({ "token": { "type": "http", "scheme": "bearer" } });
+        document["security"] = json!([{ "token": [] }]);
+    }
+    document
+}
+
+fn schema(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn json_of(description: &str, schema: Value) -> Value {
+    json!({ "description": description, "content": { "application/json": { "schema": schema } } })
+}
+
+fn paths() -> Value {
+    let problem = || json!({ "$ref": "#/components/responses/Problem" });
+    let id = json!({ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } });
+    let part = json!({
+        "name": "part", "in": "path", "required": true,
+        "schema": { "type": "string", "enum": ["output", "value", "calls"] },
+    });
+    let wait = json!({
+        "name": "waitMs", "in": "query",
+        "description": "how long to wait for the end of the run",
+        "schema": { "type": "integer", "minimum": 0, "maximum": 60_000, "default": 0 },
+    });
+    let key = json!({
+        "name": "Idempotency-Key", "in": "header",
+        "description": "a second request with the same key and body is answered with the same run",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+    });
+    let mut ended = json_of("What the script came to, also if it failed", schema("RunResult"));
+    ended["content"]["text/event-stream"] = json!({
+        "schema": {
+            "type": "string",
+            "description": "events `run`, `output`, `progress`, `call`, `dropped`, and last `result` or `problem`",
+        },
+    });
+    let mut accepted = json_of("The run goes on without this request", schema("RunningRun"));
+    accepted["headers"] = json!({
+        "Location": { "description": "where its result is", "schema": { "type": "string" } },
+    });
+    let state = json!({ "oneOf": [schema("RunResult"), schema("RunningRun")] });
+    json!({
+        "/v1/runs": { "post": {
+            "operationId": "createRun",
+            "summary": "Runs a script",
+            "parameters": [key],
+            "requestBody": {
+                "required": true,
+                "content": { "application/json": { "schema": schema("RunRequest") } },
+            },
+            "responses": { "200": ended, "202": accepted, "default": problem() },
+        } },
+        "/v1/runs/{id}": {
+            "parameters": [id.clone()],
+            "get": {
+                "operationId": "readRun",
+                "summary": "The result of a run, or what it has printed so far",
+                "parameters": [wait],
+                "responses": { "200": json_of("The run", state), "default": problem() },
+            },
+            "delete": {
+                "operationId": "cancelRun",
+                "summary": "Cancels a run",
+                "responses": { "204": { "description": "It is being cancelled" }, "default": problem() },
+            },
+        },
+        "/v1/runs/{id}/{part}": {
+            "parameters": [id, part],
+            "get": {
+                "operationId": "readRunPart",
+                "summary": "The whole of what a result has left out",
+                "responses": {
+                    "200": {
+                        "description": "The text that was printed, the value, or the list of calls",
+                        "content": {
+                            "text/plain": { "schema": { "type": "string" } },
+                            "application/json": { "schema": {} },
+                        },
+                    },
+                    "default": problem(),
+                },
+            },
+        },
+        "/openapi.json": { "get": {
+            "operationId": "describe",
+            "summary": "This document",
+            "responses": {
+                "200": json_of("An OpenAPI 3.1 document", json!({ "type": "object" })),
+                "default": problem(),
+            },
+        } },
+    })
+}
+
+/// The body of a request: the parameters of the tools, and what only REST has.
+fn request(mut schema: Value) -> Value {
+    let languages: Vec<_> = engines::AVAILABLE.iter().map(|&language| report_name(language)).collect();
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        // Unlike clients of models, generated ones take any JSON.
+        properties.insert(RunParameter::Input.name().to_owned(), json!({ "description": "any JSON" }));
+        properties.insert(
+            LANGUAGE.to_owned(),
+            json!({ "type": "string", "enum": languages, "description": "of `code`" }),
+        );
+        let flag =
+            |description: &str| json!({ "type": "boolean", "default": false, "description": description });
+        properties.insert(STREAM.to_owned(), flag("answer with a stream of events"));
+        properties.insert(BACKGROUND.to_owned(), flag("answer at once; the run goes on"));
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.push(LANGUAGE.into());
+    }
+    schema["additionalProperties"] = false.into();
+    schema
+}
+
+/// The types of the fields of a result. Every field of the tools' output schema is in it.
+fn types() -> Map<String, Value> {
+    let integer = json!({ "type": "integer", "minimum": 0 });
+    let time = json!({ "type": "number", "minimum": 0 });
+    let text = json!({ "type": "string" });
+    let fields = [
+        ("success", json!({ "type": "boolean" })),
+        ("value", json!({ "description": "any JSON" })),
+        ("valueTruncated", json!({ "type": "object" })),
+        ("output", text.clone()),
+        ("outputOmitted", integer.clone()),
+        ("outputBytesDropped", integer.clone()),
+        ("emittedBlocks", integer.clone()),
+        (
+            "error",
+            json!({ "type": "object", "required": ["code", "message"], "properties": {
+            "code": text.clone(), "message": text.clone(),
+        } }),
+        ),
+        ("executionTimeMs", time.clone()),
+        ("approvalTimeMs", time),
+        ("fuelUsed", integer.clone()),
+        ("toolCallsMade", integer.clone()),
+        ("toolCallsRefused", integer.clone()),
+        ("toolCallSummary", json!({ "type": "array", "items": { "type": "object" } })),
+        ("toolCallSummaryOmitted", integer.clone()),
+        ("plannedCalls", json!({ "type": "array", "items": { "type": "object" } })),
+        ("plannedCallsOmitted", integer.clone()),
+        ("plannedCallsDropped", integer.clone()),
+        ("samplingCalls", json!({ "type": "array", "items": { "type": "object" } })),
+        ("samplingCallsOmitted", integer),
+        ("samplingMetrics", json!({ "type": "object" })),
+        ("runId", text),
+    ];
+    fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+}
+
+fn result() -> Value {
+    let mut schema = output_schemas::run(false);
+    let types = types();
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        for (name, property) in properties.iter_mut() {
+            if let Some(known) = types.get(name) {
+                *property = known.clone();
+            }
+        }
+        let content = json!({
+            "type": "array", "items": { "type": "object" },
+            "description": "content blocks of MCP that the script emitted",
+        });
+        properties.insert(CONTENT.to_owned(), content);
+    }
+    schema["required"] = json!(["success", "executionTimeMs"]);
+    schema
+}
+
+fn running() -> Value {
+    json!({
+        "type": "object",
+        "required": ["running"],
+        "properties": {
+            "running": { "const": true },
+            "runId": { "type": "string" },
+            "output": { "type": "string", "description": "what was printed so far" },
+            "outputOmitted": { "type": "integer" },
+        },
+    })
+}
+
+fn problem() -> Value {
+    json!({
+        "type": "object",
+        "description": "RFC 9457",
+        "required": ["type", "title", "status", "detail"],
+        "properties": {
+            "type": { "type": "string" },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "detail": { "type": "string" },
+            "code": { "type": "string" },
+            "hint": { "type": "string" },
+            "retryAfterMs": { "type": "number" },
+        },
+    })
+}
+
+/// The data of the event `call`.
+fn call() -> Value {
+    json!({
+        "type": "object",
+        "description": "the data of the event `call`",
+        "required": ["tool", "status", "ms", "argumentBytes", "resultBytes"],
+        "properties": {
+            "tool": { "type": "string" },
+            "status": { "type": "string", "description": "`ok` or an error's code" },
+            "ms": { "type": "number" },
+            "argumentBytes": { "type": "integer" },
+            "resultBytes": { "type": "integer" },
+        },
+    })
+}
+
+#[cfg(test)]
+pub(super) fn typed_fields() -> Vec<String> {
+    types().keys().cloned().collect()
+}

@@ -1,0 +1,214 @@
+//! The runs that can be found by their id: those in the background, and the answers of some that have ended.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::answers::RunAnswer;
+use crate::server::client_slots::{ClientSlot, ClientSlots};
+use crate::server::yielded::Printed;
+
+/// Maximum number of runs in the background of one peer, as of tasks.
+pub(super) const MAX_BACKGROUND: usize = 64;
+
+/// How long answers are kept: as long as run records.
+const KEPT: Duration = Duration::from_secs(60 * 60);
+
+/// Maximum number of answers that are kept. A caller asks for its own within seconds.
+const MAX_ANSWERS: usize = 256;
+
+/// Maximum bytes of all answers that are kept together. One has about 100 kB at most, unless its script
+/// emitted images.
+const MAX_BYTES: usize = 64 << 20;
+
+/// The runs of all clients without a session.
+pub(in crate::server::http) struct RestRuns {
+    runs: Mutex<Vec<Arc<RestRun>>>,
+    background: ClientSlots,
+}
+
+/// A run over REST, from its start until nobody can ask for it any more.
+pub(super) struct RestRun {
+    /// The id, if the client has it before the answer.
+    pub(super) id: Option<String>,
+    key: Option<KeyedBody>,
+    pub(super) cancel: CancellationToken,
+    pub(super) printed: Printed,
+    pub(super) answer: watch::Receiver<Option<Ended>>,
+    /// Dropping the run ends it.
+    _task: RunTask,
+}
+
+/// What a run has come to, and when.
+#[derive(Clone)]
+pub(super) struct Ended {
+    pub(super) answer: RunAnswer,
+    at: Instant,
+    /// The id of the run record, if the answer leaves something out.
+    record: Option<String>,
+}
+
+/// An idempotency key, and the body that was sent with it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct KeyedBody {
+    key: String,
+    hash: [u8; 32],
+}
+
+/// The task of a run.
+struct RunTask(AbortHandle);
+
+impl Drop for RunTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What an idempotency key stands for.
+enum Keyed {
+    New,
+    Same(Arc<RestRun>),
+    Other,
+}
+
+impl KeyedBody {
+    pub(super) fn new(key: &str, body: &[u8]) -> Self {
+        Self { key: key.to_owned(), hash: Sha256::digest(body).into() }
+    }
+}
+
+impl Ended {
+    /// An answer now. Its text names the run record, if there is one.
+    pub(super) fn new(answer: RunAnswer, record: Option<String>) -> Self {
+        Self { answer, at: Instant::now(), record }
+    }
+}
+
+impl RestRun {
+    pub(super) fn new(
+        id: Option<String>,
+        key: Option<KeyedBody>,
+        cancel: CancellationToken,
+        printed: Printed,
+        answer: watch::Receiver<Option<Ended>>,
+        task: AbortHandle,
+    ) -> Self {
+        Self { id, key, cancel, printed, answer, _task: RunTask(task) }
+    }
+
+    /// The answer, if the run has ended.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.answer.borrow().clone()
+    }
+
+    /// Waits for the answer. `None` if the run's task has failed.
+    pub(super) async fn wait(&self) -> Option<RunAnswer> {
+        let mut answer = self.answer.clone();
+        let ended = answer.wait_for(Option::is_some).await.ok()?;
+        ended.as_ref().map(|ended| ended.answer.clone())
+    }
+
+    fn has_id(&self, id: &str) -> bool {
+        self.id.as_deref() == Some(id)
+            || self.answer.borrow().as_ref().is_some_and(|ended| ended.record.as_deref() == Some(id))
+    }
+
+    /// Whether somebody could still ask for it.
+    fn is_known(&self) -> bool {
+        let has_record = self.answer.borrow().as_ref().is_some_and(|ended| ended.record.is_some());
+        self.id.is_some() || self.key.is_some() || has_record
+    }
+}
+
+impl RestRuns {
+    pub(in crate::server::http) fn new() -> Self {
+        Self { runs: Mutex::default(), background: ClientSlots::new(MAX_BACKGROUND) }
+    }
+
+    /// A slot for a run in the background; `None` if all of the peer's are in use.
+    pub(super) fn background_slot(&self, peer: &str) -> Option<ClientSlot> {
+        self.background.take(peer)
+    }
+
+    /// Starts a run, unless its key stands for one already. Both under one lock, so that of two requests with
+    /// one key one starts it.
+    ///
+    /// # Errors
+    ///
+    /// What `start` returns.
+    pub(super) fn start<E>(
+        &self,
+        key: Option<&KeyedBody>,
+        start: impl FnOnce() -> Result<RestRun, E>,
+    ) -> Result<Started, E> {
+        let mut runs = self.runs.lock();
+        remove_old(&mut runs);
+        match key.map_or(Keyed::New, |key| find_key(&runs, key)) {
+            Keyed::New => {}
+            Keyed::Same(run) => return Ok(Started::Before(run)),
+            Keyed::Other => return Ok(Started::KeyOfOther),
+        }
+        let run = Arc::new(start()?);
+        if run.id.is_some() || run.key.is_some() {
+            runs.push(Arc::clone(&run));
+        }
+        Ok(Started::Now(run))
+    }
+
+    /// Keeps a run that has ended, if its answer names its record.
+    pub(super) fn keep(&self, run: Arc<RestRun>) {
+        let mut runs = self.runs.lock();
+        remove_old(&mut runs);
+        if run.is_known() && !runs.iter().any(|known| Arc::ptr_eq(known, &run)) {
+            runs.push(run);
+        }
+    }
+
+    /// The run with this id.
+    pub(super) fn find(&self, id: &str) -> Option<Arc<RestRun>> {
+        let mut runs = self.runs.lock();
+        remove_old(&mut runs);
+        runs.iter().find(|run| run.has_id(id)).cloned()
+    }
+}
+
+/// What became of a request for a run.
+pub(super) enum Started {
+    Now(Arc<RestRun>),
+    /// The key stands for this run.
+    Before(Arc<RestRun>),
+    /// The key was sent with another body.
+    KeyOfOther,
+}
+
+fn find_key(runs: &[Arc<RestRun>], key: &KeyedBody) -> Keyed {
+    // A run that was refused did nothing, so that its key may be sent again.
+    let mut begun = runs.iter().filter(|run| !run.ended().is_some_and(|ended| ended.answer.is_refusal()));
+    let known = begun.find(|run| run.key.as_ref().is_some_and(|known| known.key == key.key));
+    match known {
+        None => Keyed::New,
+        Some(run) if run.key.as_ref() == Some(key) => Keyed::Same(Arc::clone(run)),
+        Some(_) => Keyed::Other,
+    }
+}
+
+/// Removes the oldest answers beyond a bound. Runs that go on stay.
+fn remove_old(runs: &mut Vec<Arc<RestRun>>) {
+    let mut ended: Vec<(Instant, usize)> =
+        runs.iter().filter_map(|run| run.ended().map(|ended| (ended.at, ended.answer.bytes()))).collect();
+    ended.sort_unstable_by_key(|&(at, _)| std::cmp::Reverse(at));
+    let mut bytes = 0_usize;
+    let kept = ended.iter().take(MAX_ANSWERS).take_while(|&&(at, size)| {
+        bytes = bytes.saturating_add(size);
+        at.elapsed() <= KEPT && bytes <= MAX_BYTES
+    });
+    let Some(&(oldest, _)) = kept.last() else {
+        return runs.retain(|run| run.ended().is_none());
+    };
+    runs.retain(|run| run.ended().is_none_or(|ended| ended.at >= oldest));
+}

@@ -1,0 +1,84 @@
+//! Starts a run over REST, as `call.rs` does over MCP.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use axum::http::header::USER_AGENT;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::answers::RunAnswer;
+use super::events::RunEvents;
+use super::request::RunRequest;
+use super::runs::{Ended, KeyedBody, RestRun};
+use crate::run::result::ErrorCode;
+use crate::server::answer::{self, Answer};
+use crate::server::call::for_client;
+use crate::server::client_slots::ClientSlot;
+use crate::server::prepare::{PreparedRun, prepare, take_rate};
+use crate::server::request_span::ObservedRequest;
+use crate::server::run_answer::{TRY_AGAIN, answer_run};
+use crate::server::session::McpSession;
+use crate::server::yielded::Printed;
+use crate::text::ids::short_random_id;
+use crate::text::preview;
+
+/// Maximum characters of a caller's name.
+const MAX_NAME: usize = 100;
+
+/// What a run takes from its request until it ends.
+pub(super) struct Held {
+    /// Counts the bytes of its input.
+    pub(super) _body: Option<OwnedSemaphorePermit>,
+    /// A run in the background has one.
+    pub(super) _slot: Option<ClientSlot>,
+}
+
+/// Starts a run for `peer`, and returns it with its events. Must be called in a tokio runtime.
+///
+/// # Errors
+///
+/// The answer to invalid arguments, or to a run beyond a rate limit.
+pub(super) fn start(
+    session: &McpSession,
+    request: RunRequest,
+    peer: &str,
+    headers: &HeaderMap,
+    key: Option<KeyedBody>,
+    held: Held,
+) -> Result<(RestRun, RunEvents), Answer> {
+    let RunRequest { arguments, language, stream, background } = request;
+    take_rate(session, peer)?;
+    let PreparedRun { script, language, .. } = prepare(session, arguments, language)?;
+    // A caller that gets the id before the answer can ask for the run.
+    let id = if stream || background { Some(short_random_id().ok_or_else(|| no_id(session))?) } else { None };
+    let printed = id.clone().map(Printed::of_run);
+    let observed = ObservedRequest::begin_rest(&session.shared, headers);
+    let cancel = session.runs.child_token();
+    let name = headers.get(USER_AGENT).and_then(|name| name.to_str().ok());
+    let mut script = script.client_name(name.map(|name| preview(name, MAX_NAME)));
+    if let Some(trace) = observed.context() {
+        script = script.trace_context(trace);
+    }
+    // Nobody can be asked over REST itself.
+    let (script, _no_prompts) = for_client(session, script, None, &cancel);
+    let (script, events) = RunEvents::attach(script, printed.clone());
+    let (sender, answer) = watch::channel(None);
+    let (shared, client) = (Arc::clone(&session.shared), session.client.clone());
+    let (executor, of_answer) = (shared.executor.clone(), printed.clone());
+    let task = tokio::spawn(async move {
+        let result = executor.run(script).await;
+        drop(held);
+        let answer = answer_run(&shared, &client, language, result, of_answer.as_ref());
+        observed.end_rest(answer.is_error);
+        let record = answer.structured["runId"].as_str().map(str::to_owned);
+        sender.send_replace(Some(Ended::new(RunAnswer::new(answer), record)));
+    });
+    let run = RestRun::new(id, key, cancel, printed.unwrap_or_default(), answer, task.abort_handle());
+    Ok((run, events))
+}
+
+fn no_id(session: &McpSession) -> Answer {
+    let code = ErrorCode::EngineUnavailable.as_str();
+    let problem = "the system provides no random numbers for the run's id";
+    answer::refusal(session.shared.options.format, code, problem, Some(TRY_AGAIN))
+}

@@ -1,0 +1,261 @@
+//! The files of `deploy/`: valid by their own tools, true of the program, and enough for it to run.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::interop::{schemas_python, script};
+use crate::support::serve::{Start, wait_for_end};
+use crate::support::serve_http::{Server, TOKEN};
+
+/// The oldest and the newest version that the manifests are for: `preStop.sleep` is of 1.30.
+const KUBERNETES: [&str; 2] = ["1.30.0", "1.37.0"];
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)
+}
+
+#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was not tested")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+/// The manifests by their kind, after the check of their schemas.
+fn manifests() -> Value {
+    let checked = Command::new(schemas_python())
+        .arg(script("schemas/check_kubernetes.py"))
+        .arg(file("kubernetes"))
+        .args(KUBERNETES)
+        .output()
+        .unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    serde_json::from_slice(&checked.stdout).unwrap()
+}
+
+#[track_caller]
+fn post(server: &Server, token: &str, language: &str, code: &str) -> Value {
+    let token = format!("Bearer {token}");
+    let headers = [("Content-Type", "application/json"), ("Authorization", token.as_str())];
+    let body = json!({ "language": language, "code": code });
+    server.send("POST", "/v1/runs", &headers, &body.to_string()).message()
+}
+
+#[test]
+fn the_manifests_are_valid_and_fit_together() {
+    let all = manifests();
+    let deployment = &all["Deployment"];
+    let pod = &deployment["spec"]["template"];
+    let labels = &pod["metadata"]["labels"];
+    let selectors = [
+        &deployment["spec"]["selector"]["matchLabels"],
+        &all["Service"]["spec"]["selector"],
+        &all["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+        &all["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+        &pod["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
+    ];
+    for selector in selectors {
+        assert_eq!(selector, labels);
+    }
+    assert_eq!(
+        all["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["name"],
+        deployment["metadata"]["name"]
+    );
+    assert_eq!(pod["spec"]["serviceAccountName"], all["ServiceAccount"]["metadata"]["name"]);
+    let volumes = pod["spec"]["volumes"].as_array().unwrap();
+    let config = volumes.iter().find(|volume| volume["name"] == "config").unwrap();
+    assert_eq!(config["configMap"]["name"], all["ConfigMap"]["metadata"]["name"]);
+    let container = &pod["spec"]["containers"][0];
+    for mount in container["volumeMounts"].as_array().unwrap() {
+        assert!(volumes.iter().any(|volume| volume["name"] == mount["name"]), "{mount}");
+    }
+    // Whatever the pod may do is in the manifest, and not left to a default.
+    let security = &container["securityContext"];
+    assert_eq!(security["readOnlyRootFilesystem"], true);
+    assert_eq!(security["allowPrivilegeEscalation"], false);
+    assert_eq!(security["capabilities"]["drop"], json!(["ALL"]));
+    assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
+    assert_ne!(pod["spec"]["securityContext"]["seccompProfile"]["type"], "Unconfined");
+    assert_eq!(pod["spec"]["automountServiceAccountToken"], false);
+    // A pod that ends lets its runs end first: the timeout of the config map is shorter than that time.
+    let sleep = container["lifecycle"]["preStop"]["sleep"]["seconds"].as_u64().unwrap();
+    let grace = pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap();
+    let config: Value =
+        serde_json::from_str(all["ConfigMap"]["data"]["config.json"].as_str().unwrap()).unwrap();
+    let timeout = config["limits"]["timeoutMs"].as_u64().unwrap().div_ceil(1000);
+    assert!(timeout < sleep && sleep + 5 < grace, "{timeout} {sleep} {grace}");
+}
+
+/// The arguments, variables and paths of the manifests, and the metrics that the autoscaler reads.
+#[test]
+fn the_program_runs_as_the_deployment_starts_it() {
+    let all = manifests();
+    let container = &all["Deployment"]["spec"]["template"]["spec"]["containers"][0];
+    let arguments: Vec<&str> =
+        container["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    assert_eq!(arguments[..3], ["serve", "--http", "0.0.0.0:8000"]);
+    assert_eq!(container["ports"][0]["containerPort"], 8000);
+    let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let config = directory.path().join("config.json");
+    std::fs::write(&config, all["ConfigMap"]["data"]["config.json"].as_str().unwrap()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+    command
+        .args(["serve", "--http", "0.0.0.0:0"])
+        .args(&arguments[3..])
+        .env_clear()
+        .current_dir(directory.path());
+    for variable in container["env"].as_array().unwrap() {
+        let name = variable["name"].as_str().unwrap();
+        match name {
+            "CX_HTTP_TOKEN" => command.env(name, TOKEN),
+            "CX_CONFIG" => command.env(name, &config),
+            "HOME" => command.env(name, directory.path()),
+            "XDG_CACHE_HOME" => command.env(name, crate::support::python_cache()),
+            other => panic!("{other}: what is it for?"),
+        };
+    }
+    let server = Server::start_command(command, directory);
+    assert_eq!(post(&server, TOKEN, "typescript", "return 1")["value"], 1);
+    assert_eq!(post(&server, TOKEN, "python", "1")["value"], 1);
+    for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
+        let path = container[probe]["httpGet"]["path"].as_str().unwrap();
+        // As the kubelet asks: by the pod's address, without a token.
+        let reply = server.get(path, &[("Host", "10.1.2.3:8000")]);
+        assert_eq!((reply.status, reply.body().trim()), (200, r#"{"healthy":true}"#), "{probe}");
+    }
+    let metrics = server.get("/metrics", &[("Authorization", &format!("Bearer {TOKEN}"))]).body();
+    let rules = std::fs::read_to_string(file("prometheus/adapter-rules.yaml")).unwrap();
+    let scaling = all["HorizontalPodAutoscaler"]["spec"]["metrics"].as_array().unwrap();
+    let named = scaling.iter().filter_map(|metric| metric["pods"]["metric"]["name"].as_str());
+    for name in named.inspect(|name| assert!(rules.contains(&format!("'{name}{{")), "{name}: no rule")) {
+        assert!(metrics.contains(&format!("\n{name} ")), "{name} is no metric:\n{metrics}");
+    }
+}
+
+/// Both engines, a server over stdio, and the ends of runs that compute, under the profile.
+#[test]
+fn the_seccomp_profile_is_enough_and_refuses_the_rest() {
+    let (wrapper, profile) = (script("schemas/with_seccomp.py"), file("kubernetes/seccomp.json"));
+    let confined = |program: &[&str]| {
+        Command::new("python3").arg(&wrapper).arg(&profile).args(program).output().unwrap()
+    };
+    if confined(&["true"]).status.code() == Some(77) {
+        return skipped("there is no libseccomp.so.2 on this machine");
+    }
+    let tries = "import ctypes, os, socket\n\
+        c = ctypes.CDLL(None, use_errno=True)\n\
+        assert c.unshare(0x10000000) == -1 and c.ptrace(0, 0, 0, 0) == -1 and c.mount(0, 0, 0, 0, 0) == -1\n\
+        for family in (17, 40):\n\
+        \x20   try: socket.socket(family, socket.SOCK_RAW)\n\
+        \x20   except PermissionError: continue\n\
+        \x20   raise SystemExit(f'{family}: a socket')\n";
+    let refused = confined(&["python3", "-c", tries]);
+    assert!(refused.status.success(), "{}", String::from_utf8_lossy(&refused.stderr));
+    let start =
+        Start::new().server("well", &["well"]).wrapped(&["python3", &wrapper, profile.to_str().unwrap()]);
+    let server = Server::start(start);
+    let called = post(&server, "", "typescript", "return await tools.well.echo({ text: 'a' })");
+    assert_eq!(called["success"], true, "{called}");
+    assert_eq!(post(&server, "", "python", "import zlib; zlib.crc32(b'a')")["value"], 3_904_355_907_u64);
+    for (language, code) in [("typescript", "for (;;);"), ("python", "while True: pass")] {
+        let body = json!({ "language": language, "code": code, "timeoutMs": 300 });
+        let reply =
+            server.send("POST", "/v1/runs", &[("Content-Type", "application/json")], &body.to_string());
+        assert_eq!(reply.message()["error"]["code"], "TIMEOUT", "{language}");
+    }
+}
+
+/// `systemd-analyze` reads the units as systemd does.
+#[test]
+fn the_units_are_valid_and_confined() {
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        return skipped("there is no systemd-analyze on this machine");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["cx.service", "cx.socket"] {
+        let unit = std::fs::read_to_string(file("systemd").join(name)).unwrap();
+        // The program has to exist.
+        let unit = unit.replace("/usr/local/bin/cx ", &format!("{} ", env!("CARGO_BIN_EXE_cx")));
+        std::fs::write(directory.path().join(name), unit).unwrap();
+    }
+    let unit = |name: &str| directory.path().join(name);
+    let verified = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .args([unit("cx.service"), unit("cx.socket")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+    // Of units of the machine it may say what it likes.
+    let own: Vec<_> = said.lines().filter(|line| line.contains("cx.")).collect();
+    assert!(verified.status.success() && own.is_empty(), "{said}");
+    let security = Command::new("systemd-analyze")
+        .args(["security", "--no-pager", "--offline=yes", "--threshold=20"])
+        .arg(unit("cx.service"))
+        .output()
+        .unwrap();
+    assert!(security.status.success(), "{}", String::from_utf8_lossy(&security.stdout));
+}
+
+/// A command that gets a socket as systemd passes it: as descriptor 3, with variables for this process.
+fn activated(socket: OwnedFd, start: Start) -> (Command, std::sync::Arc<tempfile::TempDir>) {
+    let passing =
+        "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1; export LISTEN_PID LISTEN_FDS; exec \"$@\"";
+    let start = start.wrapped(&["sh", "-c", passing, "sh"]).arguments(&["--http", "systemd"]);
+    let (mut command, directory) = start.command();
+    command.stdin(Stdio::from(socket));
+    (command, directory)
+}
+
+#[test]
+fn the_socket_of_systemd_outlives_the_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for number in 0..2 {
+        // Sent before there is a server: it waits in the queue of the socket.
+        let waiting = std::thread::spawn(move || {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            let request = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+            std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+            std::io::read_to_string(stream).unwrap()
+        });
+        let (mut command, directory) = activated(listener.try_clone().unwrap().into(), Start::new());
+        command.stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        assert!(waiting.join().unwrap().starts_with("HTTP/1.1 200 OK"), "{number}");
+        let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+        assert!(wait_for_end(&mut child, Duration::from_secs(10)).success());
+        let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+        assert!(said.contains(&format!("listening on http://{address}/mcp")), "{said}");
+        drop(directory);
+    }
+}
+
+/// What a command says that must not start a server.
+#[track_caller]
+fn refused(mut command: Command) -> String {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = wait_for_end(&mut child, Duration::from_secs(20));
+    assert_eq!(status.code(), Some(2));
+    std::io::read_to_string(child.stderr.take().unwrap()).unwrap()
+}
+
+#[test]
+fn a_socket_that_is_none_is_refused() {
+    let (mut command, _directory) = Start::new().arguments(&["--http", "systemd"]).command();
+    command.stdin(Stdio::null());
+    let said = refused(command);
+    assert!(said.contains("expected one socket in LISTEN_FDS, found 0"), "{said}");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connection = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (command, _directory) = activated(connection.into(), Start::new());
+    let said = refused(command);
+    assert!(said.contains("does not listen"), "{said}");
+    // At an address that others can reach a token is needed here too.
+    let open = TcpListener::bind("0.0.0.0:0").unwrap();
+    let (command, _directory) = activated(open.into(), Start::new());
+    refused(command);
+}

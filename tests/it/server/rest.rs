@@ -1,0 +1,498 @@
+//! `POST /v1/runs` and its neighbours, as callers that speak no MCP use them, and as hostile ones do.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::interop::{schemas_python, script};
+use crate::support::serve::Start;
+use crate::support::serve_http::{Reply, Server, TOKEN, wait_for, wait_within};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const EVENTS: (&str, &str) = ("Accept", "text/event-stream");
+
+/// Calls a tool of chaos that does not answer.
+const HANGS: &str = "return await tools.slow.target({})";
+
+fn with_hanging_upstream() -> Server {
+    Server::start(Start::new().server("slow", &["hang-call"]))
+}
+
+fn create(server: &Server, headers: &[(&str, &str)], body: &Value) -> Reply {
+    let mut all = vec![JSON];
+    all.extend(headers);
+    server.send("POST", "/v1/runs", &all, &body.to_string())
+}
+
+fn typescript(code: &str) -> Value {
+    json!({ "language": "typescript", "code": code })
+}
+
+/// The result of a script, which must have run.
+fn run(server: &Server, body: &Value) -> Value {
+    let reply = create(server, &[], body);
+    assert_eq!(reply.status, 200);
+    reply.message()
+}
+
+/// Problem details with this status and code.
+#[track_caller]
+fn problem(reply: Reply, status: u16, code: &str) -> Value {
+    assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{}", reply.status);
+    let found = reply.status;
+    let body: Value = serde_json::from_str(&reply.body()).unwrap();
+    assert_eq!((found, &body["status"]), (status, &json!(status)), "{body}");
+    assert_eq!(body["code"].as_str().unwrap_or_default(), code, "{body}");
+    assert!(!body["detail"].as_str().unwrap().is_empty(), "{body}");
+    body
+}
+
+/// All events of a stream: their names and data.
+fn events(reply: Reply) -> Vec<(String, Value)> {
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/event-stream")));
+    let body = reply.body();
+    let events = body.split("\n\n").filter(|event| event.starts_with("event: "));
+    let parsed = events.map(|event| {
+        let (name, data) = event.strip_prefix("event: ").unwrap().split_once("\ndata: ").unwrap();
+        (name.to_owned(), serde_json::from_str(data).unwrap())
+    });
+    parsed.collect()
+}
+
+fn wait_for_no_run(server: &Server) {
+    wait_within(Duration::from_secs(15), || server.notes("slow").contains("cancelled").then_some(()));
+    server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
+}
+
+#[test]
+fn a_run_is_one_request() {
+    let server = Server::start(Start::new().server("well", &["well"]));
+    let result =
+        run(&server, &typescript("console.log('hello'); return await tools.well.echo({ text: 'a' })"));
+    assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("hello")), "{result}");
+    assert_eq!(result["toolCallsMade"], 1);
+    let python = json!({ "language": "python", "code": "inputs['a'] * 7", "input": { "a": 6 } });
+    assert_eq!(run(&server, &python)["value"], 42);
+    // The same as the tool returns, but for times.
+    let timeless = |mut result: Value| {
+        result.as_object_mut().unwrap().shift_remove("executionTimeMs");
+        result
+    };
+    for code in ["return { a: [1, null] }", "throw new Error('no')", "return (", "return 1 + nothing"] {
+        let arguments = json!({ "name": "executeTypescript", "arguments": { "code": code } });
+        let called = server.stateless("tools/call", arguments).result()["structuredContent"].clone();
+        let mut over_rest = timeless(run(&server, &typescript(code)));
+        let mut called = timeless(called);
+        for of in [&mut over_rest, &mut called] {
+            // Stacks have the same frames; a record has an id of its own.
+            of.as_object_mut().unwrap().shift_remove("runId");
+        }
+        assert_eq!(over_rest, called, "{code}");
+    }
+    let emitted = run(&server, &typescript("emit({ type: 'text', text: 'block' }); return 1"));
+    assert_eq!(emitted["content"], json!([{ "type": "text", "text": "block" }]), "{emitted}");
+}
+
+#[test]
+fn the_parameters_are_those_of_the_tools() {
+    let server = Server::start(Start::new().server("well", &["well"]));
+    let call = "return await tools.well.echo({ text: 'a' })";
+    let with = |more: Value| {
+        let mut body = typescript(call);
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        run(&server, &body)
+    };
+    assert_eq!(with(json!({ "allowedTools": [] }))["error"]["toolCode"], "TOOL_DENIED");
+    assert_eq!(with(json!({ "allowedTools": ["well.*"] }))["success"], true);
+    assert_eq!(with(json!({ "dryRun": true }))["plannedCalls"][0]["tool"], "mcp__well__echo");
+    let endless = json!({ "language": "typescript", "code": "for (;;);", "timeoutMs": 100 });
+    assert_eq!(run(&server, &endless)["error"]["code"], "TIMEOUT");
+    let kept = |code: &str| json!({ "language": "typescript", "code": code, "session": "trip" });
+    run(&server, &kept("await state.set('k', 7)"));
+    assert_eq!(run(&server, &kept("return await state.get('k')"))["value"], 7);
+}
+
+#[test]
+fn a_stream_has_what_happens_and_then_the_result() {
+    let server = Server::start(Start::new().server("well", &["well"]));
+    let code = "console.log('one'); console.error('two\\nlines'); progress(1, 2, 'half'); \
+                await tools.well.echo({ text: 'a' }); return 3";
+    let mut asked = typescript(code);
+    for headers in [&[EVENTS][..], &[]] {
+        asked["stream"] = headers.is_empty().into();
+        let events = events(create(&server, headers, &asked));
+        let of = |wanted: &str| {
+            let found = events.iter().find(|(name, _)| name == wanted);
+            found.unwrap_or_else(|| panic!("no {wanted}: {events:?}")).1.clone()
+        };
+        assert_eq!(events[0].0, "run", "{events:?}");
+        assert_eq!(of("output"), json!({ "level": "info", "text": "one" }));
+        assert!(events.iter().any(|(_, data)| *data == json!({ "level": "error", "text": "two\nlines" })));
+        assert_eq!(of("progress"), json!({ "progress": 1.0, "total": 2.0, "message": "half" }));
+        assert_eq!((&of("call")["tool"], &of("call")["status"]), (&json!("mcp__well__echo"), &json!("ok")));
+        let (last, result) = events.last().unwrap();
+        assert_eq!((last.as_str(), &result["value"]), ("result", &json!(3)), "{events:?}");
+        assert_eq!(result["runId"], of("run")["runId"]);
+        // The result can be read again, and the whole record.
+        let path = format!("/v1/runs/{}", result["runId"].as_str().unwrap());
+        assert_eq!(server.get(&path, &[]).message(), *result);
+        assert_eq!(server.get(&format!("{path}/output"), &[]).body(), "one\ntwo\nlines");
+    }
+}
+
+/// What no client reads is dropped and counted, and does not slow down the script.
+#[test]
+fn a_flood_of_lines_is_bounded() {
+    let server = Server::plain();
+    let code = "for (let i = 0; i < 20_000; i++) console.log(i, 'x'.repeat(10)); return 1";
+    let reply = create(&server, &[EVENTS], &typescript(code));
+    std::thread::sleep(Duration::from_millis(500));
+    let events = events(reply);
+    assert_eq!(events.last().unwrap().1["success"], true);
+    let lines = events.iter().filter(|(name, _)| name == "output").count();
+    let dropped = events
+        .iter()
+        .find(|(name, _)| name == "dropped")
+        .map_or(0, |(_, data)| usize::try_from(data["events"].as_u64().unwrap()).unwrap());
+    assert_eq!(lines + dropped, 20_000);
+}
+
+#[test]
+fn a_run_in_the_background_is_read_later() {
+    let server = Server::plain();
+    let mut body = typescript(
+        "console.log('begun'); await new Promise((done) => setTimeout(done, 700)); \
+         console.log('x'.repeat(30_000)); return 'end'",
+    );
+    body["background"] = true.into();
+    let reply = create(&server, &[], &body);
+    assert_eq!(reply.status, 202);
+    let path = reply.header("location").unwrap().to_owned();
+    let accepted = reply.message();
+    assert_eq!(path, format!("/v1/runs/{}", accepted["runId"].as_str().unwrap()));
+    assert_eq!(accepted["running"], true);
+    let now = wait_for(|| {
+        let now = server.get(&path, &[]).message();
+        (now.get("output").is_some() || now.get("success").is_some()).then_some(now)
+    });
+    assert_eq!((&now["running"], &now["output"]), (&json!(true), &json!("begun")), "{now}");
+    let end = server.get(&format!("{path}?waitMs=20000"), &[]).message();
+    assert_eq!((&end["value"], &end["success"]), (&json!("end"), &json!(true)), "{end}");
+    assert!(end["outputOmitted"].as_u64().unwrap() > 0, "{end}");
+    assert_eq!(server.get(&path, &[]).message(), end, "it is read as often as one likes");
+    assert_eq!(server.get(&format!("{path}/output"), &[]).body().len(), "begun\n".len() + 30_000);
+    assert_eq!(server.get(&format!("{path}/value"), &[]).message(), "end");
+    assert_eq!(server.get(&format!("{path}/calls"), &[]).message(), json!([]));
+    problem(server.get(&format!("{path}/odd"), &[]), 404, "RUN_NOT_FOUND");
+    problem(server.get(&format!("{path}?wait=1"), &[]), 400, "INVALID_ARGUMENTS");
+    problem(server.get(&format!("{path}?waitMs=60001"), &[]), 400, "INVALID_ARGUMENTS");
+}
+
+/// A short answer names no record; one that leaves something out does, and can be read again.
+#[test]
+fn what_a_result_leaves_out_can_be_read() {
+    let server = Server::plain();
+    assert!(run(&server, &typescript("return 1")).get("runId").is_none());
+    let result = run(&server, &typescript("return 'x'.repeat(60_000)"));
+    let id = result["runId"].as_str().unwrap();
+    assert_eq!(server.get(&format!("/v1/runs/{id}"), &[]).message(), result);
+    assert_eq!(server.get(&format!("/v1/runs/{id}/value"), &[]).body().len(), 60_002);
+    // Another script finds it too, whoever runs it without a session.
+    let again = run(&server, &typescript(&format!("return (await mcp.run('{id}')).value.length")));
+    assert_eq!(again["value"], 60_000, "{again}");
+}
+
+#[test]
+fn a_run_is_cancelled_by_its_id() {
+    let server = with_hanging_upstream();
+    let mut body = typescript(HANGS);
+    body["background"] = true.into();
+    let path = create(&server, &[], &body).header("location").unwrap().to_owned();
+    wait_for(|| server.notes("slow").contains("executed target").then_some(()));
+    assert_eq!(server.send("DELETE", &path, &[], "").status, 204);
+    let end = server.get(&format!("{path}?waitMs=20000"), &[]).message();
+    assert_eq!(end["error"]["code"], "CANCELLED", "{end}");
+    wait_for_no_run(&server);
+    assert_eq!(server.send("DELETE", &path, &[], "").status, 204, "as often as one likes");
+    problem(server.send("DELETE", "/v1/runs/aaaaaaaaaaaaaaaa", &[], ""), 404, "RUN_NOT_FOUND");
+}
+
+#[test]
+fn a_run_ends_with_its_connection() {
+    for headers in [&[EVENTS][..], &[]] {
+        let server = with_hanging_upstream();
+        let body = typescript(HANGS).to_string();
+        let mut stream = server.connect();
+        let mut request = format!("POST /v1/runs HTTP/1.1\r\nHost: {}\r\n", server.address);
+        for (name, value) in headers.iter().chain([&JSON]) {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        stream.write_all(request.as_bytes()).unwrap();
+        wait_for(|| server.notes("slow").contains("executed target").then_some(()));
+        drop(stream);
+        wait_for_no_run(&server);
+    }
+}
+
+#[test]
+fn a_run_in_the_background_does_not_end_with_its_connection() {
+    let server = Server::start(Start::new().server("well", &["well"]));
+    let mut body = typescript(
+        "await new Promise((done) => setTimeout(done, 300)); return await tools.well.echo({ text: 'a' })",
+    );
+    body["background"] = true.into();
+    let path = create(&server, &[], &body).header("location").unwrap().to_owned();
+    let end = server.get(&format!("{path}?waitMs=20000"), &[]).message();
+    assert_eq!(end["success"], true, "{end}");
+}
+
+#[test]
+fn one_key_is_one_run() {
+    let server = Server::start(Start::new().server("well", &["well"]));
+    let body = typescript("return [Math.random(), await tools.well.echo({ text: 'a' })]");
+    let key = ("Idempotency-Key", "k-1");
+    let results: Vec<(bool, Value)> = std::thread::scope(|scope| {
+        let ask = || {
+            let reply = create(&server, &[key], &body);
+            assert_eq!(reply.status, 200);
+            (reply.header("idempotency-replayed").is_some(), reply.message())
+        };
+        let asking: Vec<_> = (0..10).map(|_| scope.spawn(ask)).collect();
+        asking.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(results.iter().all(|(_, result)| *result == results[0].1), "{results:?}");
+    assert_eq!(results.iter().filter(|(is_replayed, _)| !is_replayed).count(), 1);
+    assert_eq!(server.notes("well").matches("executed echo").count(), 1);
+    problem(create(&server, &[key], &typescript("return 2")), 422, "INVALID_ARGUMENTS");
+    // Another key is another run, and a request that was refused leaves its key free.
+    let refused = json!({ "language": "typescript", "code": "return 1", "odd": 1 });
+    let other = ("Idempotency-Key", "k-2");
+    problem(create(&server, &[other], &refused), 400, "INVALID_ARGUMENTS");
+    assert_eq!(create(&server, &[other], &typescript("return 2")).message()["value"], 2);
+    for bad in ["", &"k".repeat(256)] {
+        problem(create(&server, &[("Idempotency-Key", bad)], &body), 400, "INVALID_ARGUMENTS");
+    }
+}
+
+#[test]
+fn bodies_that_are_no_request() {
+    let server = Server::plain();
+    let send = |kind: &str, body: &str| server.send("POST", "/v1/runs", &[("Content-Type", kind)], body);
+    problem(send("text/plain", "{}"), 415, "INVALID_ARGUMENTS");
+    problem(server.send("POST", "/v1/runs", &[], "{}"), 415, "INVALID_ARGUMENTS");
+    let deep = format!("{{\"a\":{}", "[".repeat(100_000));
+    let deep_input = format!(
+        r#"{{"language":"typescript","code":"return 1","input":{}1{}}}"#,
+        "[".repeat(5_000),
+        "]".repeat(5_000)
+    );
+    let many =
+        format!(r#"{{"language":"typescript","code":"1","allowedTools":[{}1]}}"#, "1,".repeat(400_000));
+    let long = format!(r#"{{"language":"typescript","code":"{}"}}"#, "x".repeat(5 << 20));
+    let bodies = [
+        "",
+        "null",
+        "[]",
+        "{",
+        "{}",
+        "\u{0}",
+        "\"a\"",
+        "{\"language\":\"typescript\"}",
+        "{\"code\":1}",
+        r#"{"code":"return 1","language":7}"#,
+        r#"{"code":"return 1","language":"typescript","stream":"yes"}"#,
+        r#"{"code":"return 1","language":"typescript","background":true,"stream":true}"#,
+        r#"{"code":"return 1","script":"a","language":"typescript"}"#,
+        r#"{"script":"nothing","language":"typescript"}"#,
+        r#"{"code":"return 1","language":"typescript","timeoutMs":-1}"#,
+        r#"{"code":"return 1","language":"typescript","__proto__":{}}"#,
+        &deep,
+        &many,
+        &long,
+    ];
+    for body in bodies {
+        problem(send("application/json", body), 400, "INVALID_ARGUMENTS");
+    }
+    let nested = send("application/json", &deep_input);
+    assert!(nested.status == 400 || nested.status == 200, "{}", nested.status);
+    let announced = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 40000000\r\n\r\n",
+        server.address
+    );
+    let mut stream = server.connect();
+    stream.write_all(announced.as_bytes()).unwrap();
+    let _refused = stream.write_all(&vec![b' '; 40_000_000]);
+    problem(Reply::read(stream), 413, "");
+    let mut stream = server.connect();
+    let request = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n",
+        server.address
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.write_all(b"\xff\xfe\x00").unwrap();
+    problem(Reply::read(stream), 400, "INVALID_ARGUMENTS");
+    // Of two fields of one name the last one counts, also of those that are kept as text.
+    let twice = r#"{"language":"typescript","input":1,"code":"return input","input":2}"#;
+    assert_eq!(send("application/json", twice).message()["value"], 2);
+    assert_eq!(run(&server, &typescript("return 1"))["value"], 1);
+}
+
+#[test]
+fn paths_and_methods_that_there_are_not() {
+    let server = Server::plain();
+    problem(server.get("/v1", &[]), 404, "");
+    problem(server.get("/v1/odd", &[]), 404, "");
+    problem(server.get("/v1/runs/../../etc/passwd", &[]), 404, "");
+    problem(server.get("/v1/runs/%2e%2e", &[]), 404, "RUN_NOT_FOUND");
+    problem(server.get("/v1/runs/%ff", &[]), 400, "");
+    let reply = server.get("/v1/runs", &[]);
+    assert_eq!(reply.header("allow"), Some("POST"));
+    problem(reply, 405, "");
+    problem(server.send("PUT", "/v1/runs/a", &[], ""), 405, "");
+    problem(server.send("POST", "/openapi.json", &[], ""), 405, "");
+    assert_eq!(server.get("/odd", &[]).status, 404);
+}
+
+#[test]
+fn the_token_host_and_origin_are_checked() {
+    let server = Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN));
+    let body = typescript("return 1");
+    let reply = create(&server, &[], &body);
+    assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+    problem(reply, 401, "");
+    for path in ["/v1/runs/a", "/v1/runs/a/output", "/openapi.json", "/v1/odd"] {
+        problem(server.get(path, &[]), 401, "");
+    }
+    problem(server.send("DELETE", "/v1/runs/a", &[], ""), 401, "");
+    let token = format!("Bearer {TOKEN}");
+    let token = ("Authorization", token.as_str());
+    assert_eq!(create(&server, &[token], &body).message()["value"], 1);
+    problem(create(&server, &[token, ("Origin", "https://evil.example")], &body), 403, "");
+    problem(create(&server, &[token, ("Host", "evil.example")], &body), 403, "");
+    let local = create(&server, &[token, ("Origin", "http://localhost:3000")], &body);
+    assert_eq!(local.header("access-control-allow-origin"), Some("http://localhost:3000"));
+    let exposed = local.header("access-control-expose-headers").unwrap().to_owned();
+    assert!(exposed.contains("Location"), "{exposed}");
+}
+
+#[test]
+fn a_client_has_its_rate() {
+    let server = Server::start_with(&["--http", "127.0.0.1:0", "--client-rate", "2"], Start::new());
+    let body = typescript("return 1");
+    for _ in 0..2 {
+        assert_eq!(run(&server, &body)["value"], 1);
+    }
+    let reply = create(&server, &[], &body);
+    assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() > 0);
+    let refused = problem(reply, 429, "RATE_LIMITED");
+    assert!(refused["retryAfterMs"].as_f64().unwrap() > 0.0);
+    // Together with the same client's calls of tools.
+    let call = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } });
+    let called = server.stateless("tools/call", call).result();
+    assert_eq!(called["structuredContent"]["error"]["code"], "RATE_LIMITED");
+}
+
+#[test]
+fn a_full_queue_is_said_with_a_status() {
+    let start = Start::new().server("slow", &["hang-call"]);
+    let server = Server::start(start.arguments(&["--max-runs", "1", "--max-queued", "0"]));
+    let mut body = typescript(HANGS);
+    body["background"] = true.into();
+    let path = create(&server, &[], &body).header("location").unwrap().to_owned();
+    wait_for(|| server.notes("slow").contains("executed target").then_some(()));
+    let refused = create(&server, &[], &typescript("return 1"));
+    problem(refused, 503, "QUEUE_FULL");
+    let streamed = events(create(&server, &[EVENTS], &typescript("return 1")));
+    let (name, data) = streamed.last().unwrap();
+    assert_eq!((name.as_str(), &data["code"]), ("problem", &json!("QUEUE_FULL")));
+    assert_eq!(server.send("DELETE", &path, &[], "").status, 204);
+}
+
+#[test]
+fn nobody_is_asked_over_rest() {
+    let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
+    let result = run(&server, &typescript("return await tools.notes.echo({ text: 'a' })"));
+    let error = &result["error"];
+    assert_eq!(error["toolCode"], "TOOL_DENIED", "{result}");
+    assert!(error["message"].as_str().unwrap().contains("nobody can be asked"), "{result}");
+    assert!(!server.notes("notes").contains("executed echo"));
+}
+
+#[test]
+fn runs_in_the_background_are_few_and_end_with_the_server() {
+    let mut server = with_hanging_upstream();
+    let mut body = typescript("await new Promise(() => setTimeout(() => {}, 60_000))");
+    body["background"] = true.into();
+    for _ in 0..64 {
+        assert_eq!(create(&server, &[], &body).status, 202);
+    }
+    problem(create(&server, &[], &body), 429, "RATE_LIMITED");
+    assert_eq!(run(&server, &typescript("return 1"))["value"], 1, "others are not affected");
+    let start = Instant::now();
+    server.signal("TERM");
+    assert!(server.wait(Duration::from_secs(10)).success());
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+}
+
+/// The checker of the document's own makers, and what the server takes and answers against its schemas.
+#[test]
+fn the_openapi_document_is_valid_and_true() {
+    let server = Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN).server("well", &["well"]));
+    let token = format!("Bearer {TOKEN}");
+    let token = ("Authorization", token.as_str());
+    let document = server.get("/openapi.json", &[token]).message();
+    assert_eq!(document["security"], json!([{ "token": [] }]));
+    let mut lines = vec![document.clone()];
+    let bodies = [
+        (true, json!({ "language": "typescript", "code": "return { a: 1 }", "input": [1] })),
+        (true, json!({ "language": "python", "code": "print('a')", "timeoutMs": 1000, "maxToolCalls": 1 })),
+        (true, json!({ "language": "typescript", "code": "throw 1", "dryRun": true, "session": "s" })),
+        (
+            true,
+            typescript(
+                "emit({ type: 'text', text: 'a' }); console.log('x'.repeat(60_000)); return 'y'.repeat(60_000)",
+            ),
+        ),
+        (true, typescript("await tools.well.echo({ text: 'a' })")),
+        (false, json!({ "language": "ruby", "code": "1" })),
+        (false, json!({ "language": "typescript", "code": "1", "odd": 1 })),
+        (false, json!({ "language": "typescript", "code": "1", "timeoutMs": "1" })),
+    ];
+    for (is_valid, body) in bodies {
+        let reply = create(&server, &[token], &body);
+        assert_eq!(reply.status == 200, is_valid, "{body}");
+        let answer: Value = serde_json::from_str(&reply.body()).unwrap();
+        lines.push(json!(["RunRequest", is_valid, body]));
+        lines.push(json!(["RunResult", is_valid, answer]));
+        lines.push(json!(["Problem", !is_valid, answer]));
+    }
+    let streamed =
+        events(create(&server, &[token, EVENTS], &typescript("await tools.well.echo({ text: 'a' })")));
+    for (name, data) in streamed {
+        if name == "call" {
+            lines.push(json!(["ToolCall", true, data]));
+        }
+    }
+    let mut body = typescript("return 1");
+    body["background"] = true.into();
+    lines.push(json!(["RunningRun", true, create(&server, &[token], &body).message()]));
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let mut checking = Command::new(schemas_python())
+        .arg(script("schemas/check_openapi.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    checking.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let mut said = String::new();
+    checking.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    let checked = checking.wait_with_output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    assert_eq!(said.trim(), (lines.len() - 1).to_string());
+}
