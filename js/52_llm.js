@@ -1,0 +1,84 @@
+// `llm`: a script's questions to a language model.
+
+import { primordials } from "ext:core/mod.js";
+import { toJson } from "ext:cx/30_json.js";
+import { name, orInvalid, query } from "ext:cx/50_tools.js";
+
+const { ObjectDefineProperty, ObjectFreeze, TypeError } = primordials;
+
+function call(fields) {
+  return query({ __proto__: null, kind: "llm", call: fields });
+}
+
+// The question as JSON text. `extra` is what the function's own parameters say; a null-prototype object, so that no
+// setter of the guest runs.
+function textOf(options, extra) {
+  const fields = { __proto__: null, ...options, ...extra };
+  delete fields.stream;
+  return orInvalid(undefined, undefined, () => toJson("options", fields));
+}
+
+function checkOptions(options) {
+  if (options !== undefined && options !== null && typeof options !== "object") {
+    throw new TypeError(`the options must be an object, as in { maxTokens: 200 }: a ${typeof options}`);
+  }
+  return options ?? { __proto__: null };
+}
+
+// An answer piece by piece. It is asked for when the first piece is.
+async function* pieces(text) {
+  const number = await call({ __proto__: null, open: text });
+  let isOver = false;
+  try {
+    for (;;) {
+      let piece;
+      try {
+        piece = await call({ __proto__: null, next: number });
+      } catch (error) {
+        isOver = true;
+        throw error;
+      }
+      if (piece === null) {
+        isOver = true;
+        return;
+      }
+      yield piece;
+    }
+  } finally {
+    // `break` ends the call at the model.
+    if (!isOver) {
+      await call({ __proto__: null, close: number });
+    }
+  }
+}
+
+function ask(options, extra) {
+  const text = textOf(options, extra);
+  return options.stream ? pieces(text) : call({ __proto__: null, ask: text });
+}
+
+const llm = ObjectFreeze({
+  __proto__: null,
+  ask(prompt, options) {
+    const checked = checkOptions(options);
+    return ask(checked, { __proto__: null, prompt: name("the prompt", prompt) });
+  },
+  think(options) {
+    const checked = checkOptions(options);
+    return ask(checked, { __proto__: null });
+  },
+  extract(value, schema, options) {
+    const checked = checkOptions(options);
+    const fields = { __proto__: null, value: value ?? null, schema };
+    return call({ __proto__: null, extract: textOf(checked, fields) });
+  },
+});
+
+// A common word: a script may use it as a variable name.
+ObjectDefineProperty(globalThis, "llm", {
+  __proto__: null,
+  value: llm,
+  writable: true,
+  enumerable: false,
+  configurable: true,
+});

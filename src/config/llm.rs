@@ -1,0 +1,114 @@
+//! Applies the section `llm` and the variables that say the same, and makes the provider of them.
+
+use std::path::Path;
+
+use super::environment::Environment;
+use super::expand::{Role, Scope};
+use super::llm_settings::{LlmSettings, ProviderParts};
+use super::own::OwnFile;
+use super::resolved::{Config, ConfigWarningCode};
+use crate::llm::{ApiKey, ModelProvider, ProviderKind};
+
+/// What the origins of these values are called.
+const ENVIRONMENT: &str = "the environment";
+
+/// The model of Anthropic that is asked if nothing else is configured than its key and that scripts may
+/// ask.
+const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
+
+/// Applies the section of a file of the user's: it replaces earlier values.
+pub(super) fn apply(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
+    let settings = &file.settings.llm;
+    if settings.is_present {
+        for key in &settings.keys {
+            let key = format!("llm.{key}");
+            config.add_origin(key.as_str(), path, file.locate(&key));
+        }
+        apply_settings(config, path, settings, scope);
+    }
+}
+
+/// Applies what variables say.
+pub(super) fn apply_variables(config: &mut Config, path: &Path, settings: &LlmSettings, scope: Scope<'_>) {
+    for key in &settings.keys {
+        config.add_origin(format!("llm.{key}"), path, None);
+    }
+    apply_settings(config, path, settings, scope);
+}
+
+fn apply_settings(config: &mut Config, path: &Path, settings: &LlmSettings, scope: Scope<'_>) {
+    fn set<T: Clone>(target: &mut T, value: Option<&T>) {
+        if let Some(value) = value {
+            target.clone_from(value);
+        }
+    }
+    fn replace<T: Clone>(target: &mut Option<T>, value: Option<&T>) {
+        if value.is_some() {
+            *target = value.cloned();
+        }
+    }
+    let options = &mut config.llm;
+    replace(&mut options.enabled, settings.enabled.as_ref());
+    set(&mut options.prefer_client, settings.prefer_client.as_ref());
+    replace(&mut options.rounds, settings.rounds.as_ref());
+    replace(&mut options.tokens, settings.tokens.as_ref());
+    set(&mut options.call_time, settings.call_time.as_ref());
+    replace(&mut options.allowed_models, settings.allowed_models.as_ref());
+    replace(&mut options.allowed_system_prompts, settings.allowed_system_prompts.as_ref());
+    set(&mut options.content_filter, settings.content_filter.as_ref());
+    let parts = &mut config.llm_provider;
+    if settings.provider.is_some() && settings.provider != parts.kind {
+        // A key and an address are those of one provider.
+        *parts = ProviderParts { kind: settings.provider, ..ProviderParts::default() };
+    }
+    replace(&mut parts.model, settings.model.as_ref());
+    for (text, role) in [(&settings.url, Role::Address), (&settings.api_key, Role::Secret)] {
+        let Some(text) = text else { continue };
+        match (text.expand(role, scope), role) {
+            (Ok(value), Role::Secret) => config.llm_provider.key = Some(ApiKey::new(value)),
+            (Ok(value), _) => config.llm_provider.url = Some(value),
+            (Err(finding), _) => config.warn_ignored(ConfigWarningCode::Unused, path, [finding]),
+        }
+    }
+}
+
+/// Applies the variables, and makes the provider of what is known of it by then.
+pub(super) fn resolve(config: &mut Config, scope: Scope<'_>) {
+    let mut findings = Vec::new();
+    let settings = LlmSettings::of_environment(scope.environment, &mut findings);
+    let path = Path::new(ENVIRONMENT);
+    apply_variables(config, path, &settings, scope);
+    config.warn_ignored(ConfigWarningCode::Unused, path, findings);
+    config
+        .resolve_provider(&|name| scope.environment.get(name).filter(|key| !key.is_empty()).map(ApiKey::new));
+}
+
+impl Config {
+    /// Lets scripts ask a language model, as `--llm` says.
+    pub fn enable_llm(&mut self) {
+        self.llm.enabled = Some(true);
+        let environment = Environment::of_process();
+        self.resolve_provider(&|name| environment.get(name).filter(|key| !key.is_empty()).map(ApiKey::new));
+    }
+
+    /// Makes the provider of its parts. `key` is the value of a variable.
+    fn resolve_provider(&mut self, key: &dyn Fn(&str) -> Option<ApiKey>) {
+        let parts = self.llm_provider.clone();
+        let anthropic = ProviderKind::Anthropic;
+        let kind = parts.kind.or_else(|| {
+            // Its key alone is enough where scripts may ask a model: it was set for that, or `enabled` was.
+            let is_wanted = self.llm.enabled == Some(true) || parts.model.is_some();
+            (is_wanted && anthropic.key_variable().and_then(key).is_some()).then_some(anthropic)
+        });
+        let Some(kind) = kind else { return };
+        let default_model = (kind == anthropic).then(|| DEFAULT_MODEL.to_owned());
+        let Some(model) = parts.model.or(default_model) else {
+            let message =
+                format!("ignored: `llm.provider` is `{}`, and `llm.model` names no model", kind.as_str());
+            self.warn(ConfigWarningCode::Unused, message, Path::new("llm"), None, None);
+            return;
+        };
+        let key = parts.key.or_else(|| kind.key_variable().and_then(key));
+        self.llm.provider = Some(ModelProvider { kind, model, url: parts.url, key });
+    }
+}

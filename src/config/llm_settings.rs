@@ -1,0 +1,141 @@
+//! The section `llm` of the user's file, as it is read.
+
+use std::time::Duration;
+
+use super::document::Node;
+use super::environment::Environment;
+use super::error::{Finding, Key};
+use super::expand::Text;
+use super::reader::{At, Fields};
+use crate::llm::{ApiKey, FilterMode, LlmOptions, ProviderKind};
+
+/// Every key of `llm`.
+pub(super) const LLM_KEYS: &[&str] = &[
+    "enabled",
+    "provider",
+    "model",
+    "url",
+    "apiKey",
+    "prefer",
+    "rounds",
+    "tokens",
+    "callTimeoutMs",
+    "allowedModels",
+    "allowedSystemPrompts",
+    "contentFilter",
+];
+
+/// The variables that have precedence over files, with the key of each.
+const VARIABLES: &[(&str, &str)] = &[
+    ("CX_LLM", "enabled"),
+    ("CX_LLM_PROVIDER", "provider"),
+    ("CX_LLM_MODEL", "model"),
+    ("CX_LLM_URL", "url"),
+    ("CX_LLM_ROUNDS", "rounds"),
+    ("CX_LLM_TOKENS", "tokens"),
+];
+
+/// What a file or the environment says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LlmSettings {
+    pub(super) enabled: Option<bool>,
+    pub(super) provider: Option<ProviderKind>,
+    pub(super) model: Option<String>,
+    pub(super) url: Option<Text>,
+    pub(super) api_key: Option<Text>,
+    pub(super) prefer_client: Option<bool>,
+    pub(super) rounds: Option<u32>,
+    pub(super) tokens: Option<u64>,
+    pub(super) call_time: Option<Duration>,
+    pub(super) allowed_models: Option<Vec<String>>,
+    pub(super) allowed_system_prompts: Option<Vec<String>>,
+    pub(super) content_filter: Option<FilterMode>,
+    /// The keys that it says.
+    pub(super) keys: Vec<&'static str>,
+    /// Whether the section is there.
+    pub(super) is_present: bool,
+}
+
+/// The provider as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProviderParts {
+    pub(super) kind: Option<ProviderKind>,
+    pub(super) model: Option<String>,
+    pub(super) url: Option<String>,
+    pub(super) key: Option<ApiKey>,
+}
+
+/// Reads the section.
+pub(super) fn section(fields: &mut Fields<'_, '_>, settings: &mut LlmSettings) {
+    fields.check_names(LLM_KEYS);
+    settings.is_present = true;
+    for key in LLM_KEYS {
+        fields.read(&[key], |at| settings.set(key, at));
+    }
+}
+
+impl LlmSettings {
+    /// Sets the value of a key.
+    pub(super) fn set(&mut self, key: &'static str, at: &At<'_>) -> Result<(), Finding> {
+        self.is_present = true;
+        match key {
+            "enabled" => self.enabled = Some(at.boolean()?),
+            "provider" => {
+                let names = ProviderKind::ALL.map(|kind| format!("`{}`", kind.as_str())).join(", ");
+                self.provider = Some(word(at, &names, ProviderKind::from_name)?);
+            }
+            "model" => self.model = Some(at.string()?),
+            "url" => self.url = Some(at.text()?),
+            "apiKey" => self.api_key = Some(at.text()?),
+            "prefer" => {
+                let is_client = |word: &str| match word {
+                    "client" => Some(true),
+                    "provider" => Some(false),
+                    _ => None,
+                };
+                self.prefer_client = Some(word(at, "`provider`, `client`", is_client)?);
+            }
+            "rounds" => {
+                let rounds = at.number(1, LlmOptions::MAX_ROUNDS.into(), "calls")?;
+                self.rounds = u32::try_from(rounds).ok();
+            }
+            "tokens" => self.tokens = Some(at.number(1, LlmOptions::MAX_TOKENS, "tokens")?),
+            "callTimeoutMs" => self.call_time = Some(at.milliseconds(LlmOptions::MAX_CALL_TIME)?),
+            "allowedModels" => self.allowed_models = Some(at.strings()?),
+            "allowedSystemPrompts" => self.allowed_system_prompts = Some(at.strings()?),
+            "contentFilter" => {
+                let names = FilterMode::ALL.map(|mode| format!("`{}`", mode.as_str())).join(", ");
+                self.content_filter = Some(word(at, &names, FilterMode::from_name)?);
+            }
+            _ => {}
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    pub(super) fn set_content_filter(&mut self, mode: FilterMode) {
+        self.is_present = true;
+        self.keys.push("contentFilter");
+        self.content_filter = Some(mode);
+    }
+
+    /// What the variables say. A value that cannot be read is a finding.
+    pub(super) fn of_environment(environment: &Environment, findings: &mut Vec<Finding>) -> Self {
+        let mut settings = Self::default();
+        for (name, key) in VARIABLES {
+            let Some(value) = environment.get(name).filter(|value| !value.is_empty()) else { continue };
+            let node = Node::of_variable(value, None);
+            let at = At { key: Key::default().child(name), node: &node };
+            if let Err(finding) = settings.set(key, &at) {
+                findings.push(finding);
+            }
+        }
+        settings
+    }
+}
+
+fn word<T>(at: &At<'_>, names: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, Finding> {
+    let text = at.string()?;
+    let expected = format!("one of {names}");
+    read(&text).ok_or_else(|| Finding::unexpected(&at.key, at.node.location, expected, "another word"))
+}

@@ -1,0 +1,35 @@
+use super::tokens;
+
+/// Texts of the kinds that scripts send. The tokenizer is the one of OpenAI's models; those of others
+/// that are public have vocabularies of the same size.
+const TEXTS: &[&str] = &[
+    "",
+    "a",
+    "The quick brown fox jumps over the lazy dog. It does so every day, without complaint.",
+    "Donaudampfschifffahrtsgesellschaftskapitän und Rechtsschutzversicherungsgesellschaften",
+    "Señor, ¿dónde está la biblioteca más cercana? Mañana será otro día.",
+    "我们需要把这个文件总结成三句话，并且列出所有的名字。",
+    "Быстрая коричневая лиса прыгает через ленивую собаку.",
+    "日本語のテキストを要約してください。よろしくお願いします。",
+    "🙂🙃 👩‍👩‍👧‍👦 🇩🇪",
+    r#"{"id": 12345, "name": "a_long_identifier", "tags": ["x", "y"], "nested": {"ok": true, "n": null}}"#,
+    "fn main() {\n    let x = vec![1, 2, 3];\n    println!(\"{x:?}\");\n}\n",
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+    "d41d8cd98f00b204e9800998ecf8427e 5f4dcc3b5aa765d61d8327deb882cf99",
+    "SELECT COUNT(*) FROM orders WHERE status = 'OPEN' AND total > 100.00 GROUP BY customer_id;",
+    "https://example.com/a/b?c=d&e=f#g 192.168.0.1 2026-11-22T22:18:33Z +49 170 1234567",
+];
+
+#[test]
+fn the_estimate_is_above_the_tokenizer_and_not_far_above() {
+    let tokenizer = tiktoken_rs::o200k_base().unwrap();
+    let (mut estimated, mut counted) = (0, 0);
+    for text in TEXTS {
+        let count = tokenizer.encode_with_special_tokens(text).len() as u64;
+        let estimate = tokens(text);
+        // A fifth is added where a budget is reserved.
+        assert!(estimate * 6 / 5 >= count, "{text}: {estimate} for {count}");
+        (estimated, counted) = (estimated + estimate, counted + count);
+    }
+    assert!(estimated <= counted * 5 / 2, "{estimated} for {counted}");
+}

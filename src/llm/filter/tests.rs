@@ -1,0 +1,190 @@
+use std::time::Instant;
+
+use super::{ContentFilter, PATTERNS, SECRETS, StreamFilter, Violations};
+use crate::llm::options::FilterMode;
+
+fn filter() -> ContentFilter {
+    ContentFilter::new().unwrap()
+}
+
+/// Made of parts, so that no scanner of sources takes them for secrets that leaked.
+fn hits() -> Vec<(&'static str, String)> {
+    let long = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
+    vec![
+        (
+            "private_key",
+            format!("-----BEGIN {}PRIVATE KEY-----\nMIIE\nabc=\n-----END RSA PRIVATE KEY-----", "RSA "),
+        ),
+        ("private_key", format!("-----BEGIN {}PRIVATE KEY-----\nMIIE cut here", "OPENSSH ")),
+        ("jwt", format!("eyJhbGciOiJIUzI1NiJ9.{}.dozjgNryP4J3jVmNHl0w5N", "eyJzdWIiOiIxMjM0In0")),
+        ("jwt", format!("eyJhbGciOiJub25lIn0.{}.", "eyJzdWIiOiIxMjM0In0")),
+        ("anthropic_key", format!("sk-ant-{}", "api03-abcdefghijklmnopqrst")),
+        ("openai_key", format!("sk-{}", &long[..32])),
+        ("openai_key", format!("sk-proj-{}", &long[..40])),
+        ("stripe_key", format!("sk_live_{}", &long[..24])),
+        ("github_token", format!("ghp_{}", &long[..36])),
+        ("github_token", format!("github_pat_{long}{}", &long[..10])),
+        ("gitlab_token", format!("glpat-{}", &long[..20])),
+        ("aws_key_id", format!("AKIA{}", "IOSFODNN7EXAMPLE")),
+        ("google_key", format!("AIza{}", &long[..35])),
+        ("slack_token", format!("xoxb-{}", "1234567890-abcdef")),
+        (
+            "slack_webhook",
+            format!("https://hooks.slack.com/services/{}", "T00000000/B00000000/abcdefghijklmnopqrstuvwx"),
+        ),
+        ("npm_token", format!("npm_{}", &long[..36])),
+        ("pypi_token", format!("pypi-{long}{}", &long[..10])),
+        ("huggingface_token", format!("hf_{}", &long[..34])),
+        ("sendgrid_key", format!("SG.{}.{}", &long[..22], &long[..43])),
+        ("bearer_token", format!("Bearer {}", &long[..30])),
+        ("email", "jane.doe+x@mail.example.co.uk".to_owned()),
+        ("email", "a@b.io".to_owned()),
+        ("ssn", "123-45-6789".to_owned()),
+        ("card", "4111 1111 1111 1111".to_owned()),
+        ("card", "4111-1111-1111-1111".to_owned()),
+        ("card", "5500005555555559".to_owned()),
+        ("card", "378282246310005".to_owned()),
+        ("card", "3782 822463 10005".to_owned()),
+    ]
+}
+
+/// What looks like it and is not.
+const MISSES: &[&str] = &[
+    "sk-learn is a library; sk-short",
+    "task-management-for-everybody-in-the-team",
+    "the file disk-abcdefghijklmnopqrstuvwxyz.img",
+    "ghp_tooshort",
+    "AKIA is a prefix, AKIAlowercaseletters too",
+    "eyJhbGciOiJIUzI1NiJ9 alone, eyJ.eyJ.x",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+    "user@localhost, @handle, a@b, foo@bar.",
+    "npm install @scope/package@1.2.3",
+    "000-12-3456 666-12-3456 900-12-3456 123-00-4567 123-45-0000",
+    "2026-11-22, 12-34-5678, 1234-56-7890",
+    "4111 1111 1111 1112",
+    "1234567890123456",
+    "order 20261122221833 of 3000000000000",
+    "Bearer of bad news, bearer token",
+    "d41d8cd98f00b204e9800998ecf8427e",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "π ≈ 3.14159265358979323846",
+];
+
+#[test]
+fn the_table_of_true_hits() {
+    let filter = filter();
+    for (name, text) in hits() {
+        for around in ["", " ", "\n", "\"", "(", "=", "né: "] {
+            let whole = format!("x{around}{text}{}", if name == "private_key" { "" } else { " end" });
+            let whole = if around.is_empty() { whole[1..].to_owned() } else { whole };
+            let (redacted, violations) = filter.redact(&whole);
+            assert_eq!(violations.found, [(name, 1)], "{whole}");
+            let is_secret = PATTERNS.iter().position(|(known, _)| *known == name).unwrap() < SECRETS;
+            let mark = if is_secret { "[REDACTED_SECRET]" } else { "[REDACTED_PII]" };
+            assert!(redacted.contains(mark) && !redacted.contains(&text), "{redacted}");
+        }
+    }
+    // Each pattern is in the table.
+    for (name, _) in PATTERNS {
+        assert!(hits().iter().any(|(known, _)| known == name), "{name}");
+    }
+}
+
+#[test]
+fn the_table_of_false_hits() {
+    let filter = filter();
+    for text in MISSES {
+        assert_eq!(filter.redact(text), ((*text).to_owned(), Violations::default()), "{text}");
+    }
+}
+
+#[test]
+fn what_follows_a_card_is_kept() {
+    let (redacted, violations) = filter().redact("4111 1111 1111 1111 12/29, 4111-1111-1111-1111 123");
+    assert_eq!(redacted, "[REDACTED_PII] 12/29, [REDACTED_PII] 123");
+    assert_eq!(violations.found, [("card", 2)]);
+}
+
+/// A frame of another kind within a key's does not end it.
+#[test]
+fn a_key_that_holds_other_frames_is_hidden_to_its_end() {
+    let key = format!(
+        "-----BEGIN {}KEY-----\na\n-----END CERTIFICATE-----\nb c\n-----BEGIN {}KEY-----\nd",
+        "PRIVATE ", "PRIVATE "
+    );
+    let (filter, mut stream) = (filter(), StreamFilter::default());
+    let mut passed = String::new();
+    for piece in key.split_inclusive('\n') {
+        passed += &filter.redact(&stream.push(&filter, piece)).0;
+    }
+    passed += &filter.redact(&stream.finish()).0;
+    assert_eq!(passed, "[REDACTED_SECRET]");
+    assert_eq!(filter.redact(&key).0, passed);
+}
+
+#[test]
+fn strict_mode_refuses() {
+    let filter = filter();
+    let text = "write to jane@example.com or joe@example.com";
+    let refused = filter.apply(FilterMode::Refuse, text.to_owned()).unwrap_err();
+    assert_eq!(refused.found, [("email", 2)]);
+    assert_eq!(filter.apply(FilterMode::Off, text.to_owned()).unwrap().0, text);
+    let (redacted, _) = filter.apply(FilterMode::Redact, text.to_owned()).unwrap();
+    assert_eq!(redacted, "write to [REDACTED_PII] or [REDACTED_PII]");
+}
+
+/// What is filtered in pieces of any size is what is filtered as a whole, and no piece shows the
+/// beginning of a hit.
+#[test]
+fn pieces_are_filtered_as_the_whole_is() {
+    let filter = filter();
+    let texts: Vec<String> =
+        hits().into_iter().map(|(_, text)| text).chain(MISSES.iter().map(|&text| text.to_owned())).collect();
+    let mut wholes: Vec<String> =
+        texts.iter().map(|text| format!("before {text} after it\nand more")).collect();
+    wholes.push(texts.join(" ; "));
+    for whole in wholes {
+        let (expected, _) = filter.redact(&whole);
+        let characters: Vec<char> = whole.chars().collect();
+        for size in [1, 2, 3, 7, 20, 64, 1_000] {
+            let mut stream = StreamFilter::default();
+            let mut passed = String::new();
+            for piece in characters.chunks(size) {
+                let piece: String = piece.iter().collect();
+                passed += &filter.redact(&stream.push(&filter, &piece)).0;
+                assert!(expected.starts_with(&passed), "{whole}\n{passed}");
+            }
+            passed += &filter.redact(&stream.finish()).0;
+            assert_eq!(passed, expected, "pieces of {size}");
+        }
+    }
+}
+
+#[test]
+fn plain_text_is_passed_on_word_by_word() {
+    let (filter, mut stream) = (filter(), StreamFilter::default());
+    assert_eq!(stream.push(&filter, "one two"), "one ");
+    assert_eq!(stream.push(&filter, " three "), "two three ");
+    assert_eq!(stream.finish(), "");
+}
+
+/// Texts that make backtracking engines and careless loops take hours. The bound is far above what a
+/// loaded machine needs, and far below what quadratic time would take.
+#[test]
+fn hostile_texts_take_linear_time() {
+    let filter = filter();
+    let started = Instant::now();
+    for unit in
+        ["a@", "1 ", "eyJ", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "a.", "4-", "Bearer ", "x", "sk-"]
+    {
+        let text = unit.repeat(400_000 / unit.len());
+        filter.redact(&text);
+        let mut stream = StreamFilter::default();
+        for piece in text.as_bytes().chunks(16) {
+            stream.push(&filter, std::str::from_utf8(piece).unwrap());
+        }
+        stream.finish();
+    }
+    assert!(started.elapsed().as_secs() < 120, "{:?}", started.elapsed());
+}

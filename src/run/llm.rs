@@ -1,0 +1,226 @@
+//! A script's calls of `llm`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::json::Json;
+use crate::llm::call::{LlmCall, Prepared, Question};
+use crate::llm::{ModelRequest, extraction};
+use crate::run::context::{ExecutionContext, over};
+use crate::run::models::streams::{Entry, Next, OpenStream};
+use crate::run::models::{BegunCall, CallFailure, Way};
+use crate::run::result::PlannedCall;
+use crate::tools::arguments::ArgumentCheck;
+use crate::tools::{Schema, ToolError, ToolErrorCode, sample};
+
+impl ExecutionContext {
+    /// Performs a call of `llm` and returns JSON text.
+    ///
+    /// It is not a tool call and does not count against
+    /// [`Limits::tool_calls`](crate::Limits::tool_calls): it has a budget of its own. Dropping the
+    /// future cancels it.
+    pub(crate) async fn llm(self: &Arc<Self>, call: LlmCall) -> Result<String, ToolError> {
+        let held = self.hold_state_call(call.bytes())?;
+        let name = call.name();
+        let read = |text: &str| Question::read(text).map_err(invalid);
+        let answer = match call {
+            LlmCall::Next(stream) => return self.next_piece(stream).await,
+            LlmCall::Close(stream) => {
+                self.models.streams.lock().close(stream);
+                return Ok("null".to_owned());
+            }
+            LlmCall::Open(text) => {
+                let prepared = read(&text)?.prepare().map_err(invalid)?;
+                if prepared.schema.is_some() {
+                    return Err(invalid(
+                        "a stream cannot have a schema: its value is complete at the end only",
+                    ));
+                }
+                return self.open_stream(prepared, &text).await;
+            }
+            LlmCall::Ask(text) => {
+                let prepared = read(&text)?.prepare().map_err(invalid)?;
+                self.ask(prepared, name, &text).await?
+            }
+            LlmCall::Extract(text) => {
+                let mut question = read(&text)?;
+                let (value, schema) = question.take_extraction().map_err(invalid)?;
+                match fitting(value, &compile(&schema)?) {
+                    Some(value) => value,
+                    None => self.ask(question.prepare().map_err(invalid)?, name, &text).await?,
+                }
+            }
+        };
+        drop(held);
+        let answer = answer.to_string();
+        self.check_result_bytes("the answer", answer.len())?;
+        Ok(answer)
+    }
+
+    /// Asks a question, once more if the answer does not fit the schema.
+    async fn ask(&self, prepared: Prepared, name: &'static str, text: &str) -> Result<Value, ToolError> {
+        let Prepared { mut request, schema, may_shrink } = prepared;
+        let ways = self.models.ways()?;
+        self.models.permit(&mut request)?;
+        let check = schema.as_ref().map(compile).transpose()?;
+        if self.script.is_dry_run {
+            self.plan_llm(name, text);
+            return Ok(
+                schema.map_or_else(|| sample::MARK.into(), |schema| sample::from_schema(Some(&schema)))
+            );
+        }
+        let (Some(schema), Some(check)) = (schema, check) else {
+            return Ok(self.call_model(&ways, &request, may_shrink).await?.into());
+        };
+        extraction::ask_for_json(&mut request, &schema);
+        let mut is_first = true;
+        loop {
+            let answer = self.call_model(&ways, &request, may_shrink).await?;
+            let problem = match extraction::find_json(&answer) {
+                None => "it is no JSON".to_owned(),
+                Some(value) => match check.problem(&value) {
+                    None => return Ok(value),
+                    Some(problem) => problem,
+                },
+            };
+            if !is_first {
+                let message = format!("the model's answer does not fit the schema, asked twice: {problem}");
+                return Err(ToolError::new(ToolErrorCode::ModelAnswerInvalid, message));
+            }
+            is_first = false;
+            extraction::ask_again(&mut request, &answer, &problem);
+        }
+    }
+
+    /// Calls a model: the first of the ways, or the next one if that cannot be reached.
+    async fn call_model(
+        &self,
+        ways: &[Way],
+        request: &ModelRequest,
+        may_shrink: bool,
+    ) -> Result<String, ToolError> {
+        let mut failure = over();
+        for way in ways {
+            let mut begun = self.begin_model_call(way, request, may_shrink).await?;
+            let answer = begun.within(way.model.model.complete(begun.request(request))).await;
+            match answer {
+                Ok(answer) => {
+                    let max = self.limits.result_bytes;
+                    if answer.text.len() > max {
+                        return Err(begun.fail(&CallFailure::TooLarge(max)));
+                    }
+                    return begun.end_with(answer);
+                }
+                Err(CallFailure::Unreached(error)) => failure = begun.fail(&CallFailure::Unreached(error)),
+                Err(error) => return Err(begun.fail(&error)),
+            }
+        }
+        Err(failure)
+    }
+
+    /// The one place at which a call of a model begins: its tokens are reserved, it has a slot, and it is
+    /// recorded. What is returned ends it.
+    async fn begin_model_call(
+        &self,
+        way: &Way,
+        request: &ModelRequest,
+        may_shrink: bool,
+    ) -> Result<BegunCall, ToolError> {
+        let reservation = self.models.reserve(request, may_shrink).await?;
+        // The semaphore is never closed; an error would only mean that the run is over.
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_closed| over())?;
+        // A client shows its user what is asked.
+        let client = way.is_client.then(|| (self.clock.pause(), self.limits.answer_time));
+        let call = self.models.begin(way, request, reservation, slot, client, self.observation());
+        call.announced(request).await
+    }
+
+    /// Begins an answer in pieces, and returns its number as JSON text.
+    async fn open_stream(&self, prepared: Prepared, text: &str) -> Result<String, ToolError> {
+        let Prepared { mut request, may_shrink, .. } = prepared;
+        let ways = self.models.ways()?;
+        self.models.permit(&mut request)?;
+        if self.script.is_dry_run {
+            self.plan_llm("ask", text);
+            let number = self.models.streams.lock().add(Entry::Last(sample::MARK.to_owned()))?;
+            return Ok(number.to_string());
+        }
+        let mut failure = over();
+        for way in &ways {
+            let mut call = self.begin_model_call(way, &request, may_shrink).await?;
+            match call.within(way.model.model.stream(call.request(&request))).await {
+                Ok(pieces) => {
+                    let stream = Entry::Open(Box::new(OpenStream::new(call, pieces)));
+                    return Ok(self.models.streams.lock().add(stream)?.to_string());
+                }
+                Err(CallFailure::Unreached(error)) => failure = call.fail(&CallFailure::Unreached(error)),
+                Err(error) => return Err(call.fail(&error)),
+            }
+        }
+        Err(failure)
+    }
+
+    /// The next piece of an answer as JSON text, or null at its end.
+    async fn next_piece(&self, number: u64) -> Result<String, ToolError> {
+        let entry = self.models.streams.lock().take(number);
+        let entry = entry.ok_or_else(|| invalid("there is no such answer"))?;
+        let keep = |entry: Entry| self.models.streams.lock().put(number, entry);
+        let mut stream = match entry {
+            Entry::Open(stream) => stream,
+            Entry::Busy => return Err(invalid("the piece before this one is still on its way")),
+            Entry::Last(text) => {
+                keep(Entry::Ended);
+                return Ok(Value::from(text).to_string());
+            }
+            Entry::Ended => {
+                self.models.streams.lock().close(number);
+                return Ok("null".to_owned());
+            }
+        };
+        match stream.next(self.limits.result_bytes).await {
+            Ok(Next::Piece(text)) => {
+                keep(Entry::Open(stream));
+                Ok(Value::from(text).to_string())
+            }
+            Ok(Next::End(rest)) if rest.is_empty() => {
+                stream.end(None);
+                self.models.streams.lock().close(number);
+                Ok("null".to_owned())
+            }
+            Ok(Next::End(rest)) => {
+                stream.end(None);
+                keep(Entry::Ended);
+                Ok(Value::from(rest).to_string())
+            }
+            Err(failure) => {
+                self.models.streams.lock().close(number);
+                Err(stream.end(Some(failure)).unwrap_or_else(over))
+            }
+        }
+    }
+
+    /// Records a call that a dry run does not make.
+    fn plan_llm(&self, name: &'static str, text: &str) {
+        let Ok(arguments) = Json::parse(text) else { return };
+        self.ledger.lock().plan(PlannedCall { server: "llm".to_owned(), tool: name.to_owned(), arguments });
+    }
+}
+
+/// The value, or the value of its text, if it fits already.
+fn fitting(value: Value, check: &ArgumentCheck) -> Option<Value> {
+    if check.problem(&value).is_none() {
+        return Some(value);
+    }
+    let parsed = extraction::find_json(value.as_str()?)?;
+    check.problem(&parsed).is_none().then_some(parsed)
+}
+
+fn compile(schema: &Value) -> Result<ArgumentCheck, ToolError> {
+    ArgumentCheck::compile(&Schema::from(schema.clone()))
+        .map_err(|problem| invalid(format!("the schema cannot be used: {problem}")))
+}
+
+fn invalid(problem: impl Into<String>) -> ToolError {
+    ToolError::new(ToolErrorCode::InvalidArguments, problem)
+}

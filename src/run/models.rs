@@ -1,0 +1,451 @@
+//! The language models of one run: what it may ask, its budget, the calls in flight, and their record.
+
+mod record;
+pub(super) mod streams;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use self::record::{CallNumber, ModelCalls};
+pub use self::record::{ContentViolation, ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
+use self::streams::Streams;
+use crate::llm::budget::{Budget, Reservation, Wanted};
+use crate::llm::setup::LlmSetup;
+use crate::llm::{
+    ContentFilter, FilterMode, ModelAnswer, ModelError, ModelErrorKind, ModelMessage, ModelRequest,
+    ModelRole, NamedModel, Violations, estimate,
+};
+use crate::run::clock::Pause;
+use crate::run::observer::{ModelEnd, Observation, ObservedModelRequest};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// What one run asks of language models, within what the executor permits
+/// ([`LlmOptions`](crate::LlmOptions)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SamplingOptions {
+    /// Whether the script has a model. `None`: as the executor says.
+    pub enabled: Option<bool>,
+    /// Calls that the script may make.
+    pub max_rounds: Option<u32>,
+    /// Tokens of all of its calls together, prompts and answers.
+    pub max_tokens: Option<u64>,
+    /// The system prompt of calls that name none.
+    pub system_prompt: Option<String>,
+    /// The models that the script may name; the first one is asked if it names none.
+    pub allowed_models: Option<Vec<String>>,
+}
+
+/// The language models of one run.
+pub(super) struct RunModels {
+    wishes: SamplingOptions,
+    /// The model of the client, if it offers one.
+    client: Option<NamedModel>,
+    shared: Arc<Shared>,
+    pub(super) streams: Mutex<Streams>,
+}
+
+/// What calls need until they end. An answer that is read in pieces keeps it.
+struct Shared {
+    setup: Arc<LlmSetup>,
+    budget: Arc<Budget>,
+    calls: Mutex<ModelCalls>,
+}
+
+/// A way to a model for one call.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) model: NamedModel,
+    /// Whether the client asks its model, and perhaps its user.
+    pub(super) is_client: bool,
+}
+
+/// The budget of a call that has not begun.
+pub(super) struct Reserved {
+    reservation: Reservation,
+    /// Tokens of the prompt, estimated.
+    prompt: u64,
+}
+
+impl RunModels {
+    pub(super) fn new(setup: Arc<LlmSetup>, wishes: SamplingOptions, client: Option<NamedModel>) -> Self {
+        let rounds = setup.options.rounds_of_run(wishes.max_rounds);
+        let tokens = setup.options.tokens_of_run(wishes.max_tokens);
+        let shared = Shared { setup, budget: Budget::new(rounds, tokens), calls: Mutex::default() };
+        Self { wishes, client, shared: Arc::new(shared), streams: Mutex::default() }
+    }
+
+    /// Whether the run's clock may be paused, because a client asks its user.
+    pub(super) fn may_pause(&self) -> bool {
+        self.client.is_some() && self.is_enabled()
+    }
+
+    /// Whether the script may ask a model, if there is one.
+    pub(super) fn is_enabled(&self) -> bool {
+        match (self.shared.setup.options.enabled, self.wishes.enabled) {
+            (Some(false), _) | (_, Some(false)) | (None, None) => false,
+            (Some(true), _) | (None, Some(true)) => true,
+        }
+    }
+
+    /// Ends the answers that are still read, and returns what the run's calls came to; `None` if it made
+    /// none.
+    pub(super) fn finish(&self) -> Option<SamplingReport> {
+        let unread = std::mem::take(&mut *self.streams.lock());
+        drop(unread);
+        self.shared.calls.lock().report(self.shared.budget.quota())
+    }
+
+    /// Reserves a call, after those in flight if only they can make room for it.
+    pub(super) async fn reserve(
+        &self,
+        request: &ModelRequest,
+        may_shrink: bool,
+    ) -> Result<Reserved, ToolError> {
+        let prompt = estimate::request_tokens(request);
+        let wanted = Wanted { prompt, answer: request.max_tokens, may_shrink };
+        match self.shared.budget.reserve(wanted).await {
+            Ok(reservation) => Ok(Reserved { reservation, prompt }),
+            Err(exceeded) => Err(ToolError::new(ToolErrorCode::ModelBudgetExceeded, exceeded.to_string())),
+        }
+    }
+
+    /// The one place at which a call of a model begins. What is returned is the one place at which it
+    /// ends: [`BegunCall::end`] or [`BegunCall::fail`].
+    pub(super) fn begin(
+        &self,
+        way: &Way,
+        request: &ModelRequest,
+        reserved: Reserved,
+        slot: OwnedSemaphorePermit,
+        client: Option<(Pause, Duration)>,
+        observation: &Observation,
+    ) -> BegunCall {
+        let (pause, time) = client.unzip();
+        let Reserved { reservation, prompt } = reserved;
+        let round = u64::from(reservation.round);
+        let record = ModelCall::begin(&way.model.name, request.model.as_deref(), &reservation);
+        BegunCall {
+            shared: Arc::clone(&self.shared),
+            name: Arc::clone(&way.model.name),
+            number: self.shared.calls.lock().begin(record),
+            prompt_tokens: prompt,
+            started: Instant::now(),
+            time: time.unwrap_or(self.shared.setup.options.call_time),
+            answer_tokens: reservation.answer,
+            reservation: Some(reservation),
+            observed: ObservedModelRequest::new(observation, round, &way.model.name),
+            answer: ModelAnswer::default(),
+            slot: Some(slot),
+            pause,
+        }
+    }
+
+    /// The ways to a model, in order.
+    pub(super) fn ways(&self) -> Result<Vec<Way>, ToolError> {
+        if !self.is_enabled() {
+            return Err(unavailable(match self.shared.setup.options.enabled {
+                Some(false) => {
+                    "scripts may not ask a language model here: whoever runs cx has switched it off"
+                }
+                _ => {
+                    "this run may not ask a language model: pass `enableSampling: true` with the script, or set \
+                     `llm.enabled` in the user's configuration (`cx run --llm`)"
+                }
+            }));
+        }
+        if self.shared.setup.filter().is_none() {
+            return Err(unavailable("this build of cx has no language models: its feature `llm` is off"));
+        }
+        let mut problem = None;
+        let provider = match self.shared.setup.provider() {
+            Some(Ok(model)) => Some(Way { model: model.clone(), is_client: false }),
+            Some(Err(error)) => {
+                problem = Some(error.to_owned());
+                None
+            }
+            None => None,
+        };
+        let client = self.client.clone().map(|model| Way { model, is_client: true });
+        let mut ways: Vec<Way> = provider.into_iter().chain(client).collect();
+        if self.shared.setup.options.prefer_client {
+            ways.reverse();
+        }
+        match (ways.is_empty(), problem) {
+            (false, _) => Ok(ways),
+            (true, Some(problem)) => Err(unavailable(format!("the provider cannot be used: {problem}"))),
+            (true, None) => Err(unavailable(
+                "there is no language model to ask. Ways to one: `llm.provider` and `llm.model` in the user's \
+                 configuration, with the key in the provider's variable (such as ANTHROPIC_API_KEY), or a model of \
+                 this machine with `\"provider\": \"ollama\"`; or a client that offers its own (sampling)",
+            )),
+        }
+    }
+
+    /// Applies the run's own options to a request, and the lists of models and system prompts.
+    pub(super) fn permit(&self, request: &mut ModelRequest) -> Result<(), ToolError> {
+        let options = &self.shared.setup.options;
+        let permits = |list: &Option<Vec<String>>, value: &str| {
+            list.as_ref().is_none_or(|list| list.iter().any(|permitted| permitted == value))
+        };
+        if request.model.is_none() {
+            let own = self.wishes.allowed_models.iter().flatten();
+            request.model = own.clone().find(|model| permits(&options.allowed_models, model)).cloned();
+        }
+        if let Some(model) = &request.model {
+            let is_default = options.provider.as_ref().is_some_and(|provider| provider.model == *model);
+            let is_permitted = is_default || permits(&options.allowed_models, model);
+            if !is_permitted || !permits(&self.wishes.allowed_models, model) {
+                return Err(denied(format!(
+                    "the model is not on the list of those that may be asked: {model}"
+                )));
+            }
+        } else if self.wishes.allowed_models.is_some() {
+            return Err(denied("none of the `allowedSamplingModels` may be asked here".to_owned()));
+        }
+        if request.system_prompt.is_none() {
+            request.system_prompt.clone_from(&self.wishes.system_prompt);
+        }
+        match &request.system_prompt {
+            Some(prompt) if !permits(&options.allowed_system_prompts, prompt) => {
+                let problem = "the system prompt is not on the list of those that may be sent; leave it out, or put \
+                               what it says into the prompt";
+                Err(denied(problem.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A call of a model that was begun. Dropped without an end, it stays in flight in the record and its
+/// reservation counts in full.
+pub(super) struct BegunCall {
+    shared: Arc<Shared>,
+    name: Arc<str>,
+    number: CallNumber,
+    prompt_tokens: u64,
+    started: Instant,
+    time: Duration,
+    answer_tokens: u32,
+    reservation: Option<Reservation>,
+    observed: ObservedModelRequest,
+    /// What is known of the answer beside its text.
+    answer: ModelAnswer,
+    slot: Option<OwnedSemaphorePermit>,
+    pause: Option<Pause>,
+}
+
+/// Why a call of a model has no answer.
+#[derive(Debug)]
+pub(super) enum CallFailure {
+    /// It cannot be reached, and has seen nothing.
+    Unreached(ModelError),
+    Failed(ModelError),
+    Timeout(Duration),
+    TooLarge(usize),
+    /// It was not sent: whoever observes the run refuses it.
+    Refused(ToolError),
+}
+
+impl From<ModelError> for CallFailure {
+    fn from(error: ModelError) -> Self {
+        if error.kind == ModelErrorKind::Unavailable { Self::Unreached(error) } else { Self::Failed(error) }
+    }
+}
+
+impl BegunCall {
+    /// The request as it is sent.
+    pub(super) fn request(&self, request: &ModelRequest) -> ModelRequest {
+        ModelRequest { max_tokens: self.answer_tokens, ..request.clone() }
+    }
+
+    /// Tells the observers of the run that the request is about to be sent, and waits for them. Ends the
+    /// call if one refuses.
+    pub(super) async fn announced(mut self, request: &ModelRequest) -> Result<Self, ToolError> {
+        let messages = || {
+            let message = |message: &ModelMessage| {
+                let role = match message.role {
+                    ModelRole::User => "user",
+                    ModelRole::Assistant => "assistant",
+                };
+                json!({ "role": role, "content": message.text })
+            };
+            Value::Array(request.messages.iter().map(message).collect()).to_string()
+        };
+        let system_prompt = request.system_prompt.as_deref();
+        match self.observed.send(request.model.as_deref(), messages, system_prompt).await {
+            Ok(()) => Ok(self),
+            Err(error) => Err(self.fail(&CallFailure::Refused(error))),
+        }
+    }
+
+    /// Gives the slot back, and lets the run's clock go on: the answer has begun.
+    pub(super) fn release(&mut self) {
+        self.slot = None;
+        self.pause = None;
+    }
+
+    /// Waits within the time of the call.
+    pub(super) async fn within<T>(
+        &mut self,
+        call: impl Future<Output = Result<T, ModelError>>,
+    ) -> Result<T, CallFailure> {
+        let left = self.time.saturating_sub(self.started.elapsed());
+        match tokio::time::timeout(left, call).await {
+            Ok(answer) => answer.map_err(CallFailure::from),
+            Err(_elapsed) => Err(CallFailure::Timeout(self.time)),
+        }
+    }
+
+    /// Ends the call with its answer, which the filter has the last word about. Returns the text.
+    pub(super) fn end_with(mut self, mut answer: ModelAnswer) -> Result<String, ToolError> {
+        let shared = Arc::clone(&self.shared);
+        let filter = shared.setup.filter().ok_or_else(run_over)?;
+        let text = std::mem::take(&mut answer.text);
+        self.answer = answer;
+        let tokens = estimate::tokens(&text);
+        match filter.apply(shared.setup.options.content_filter, text) {
+            Ok((text, violations)) => {
+                self.end(tokens, &violations, Ok(Some(&text)));
+                Ok(text)
+            }
+            Err(violations) => {
+                self.end(tokens, &violations, Err(ToolErrorCode::ModelDenied));
+                Err(refusal(&violations))
+            }
+        }
+    }
+
+    /// Ends a call that was answered, with the text as far as it was kept, or the code of the error in its
+    /// place. `text_tokens` are those of the text, estimated, for ways that do not say what a call took.
+    pub(super) fn end(
+        mut self,
+        text_tokens: u64,
+        violations: &Violations,
+        result: Result<Option<&str>, ToolErrorCode>,
+    ) {
+        let found: Vec<&str> = violations.found.iter().map(|&(pattern, _)| pattern).collect();
+        let end = ModelEnd {
+            result: result.map_err(ToolErrorCode::as_str),
+            tokens: self.answer.usage.as_ref().map(|usage| (usage.input_tokens, usage.output_tokens)),
+            finish_reason: self.answer.stop_reason.as_deref(),
+            violations: &found,
+        };
+        self.observed.end(self.answer.model.as_deref(), end);
+        let (used, is_estimated) = match self.answer.usage {
+            Some(usage) => (usage.input_tokens.saturating_add(usage.output_tokens), false),
+            None => (self.prompt_tokens.saturating_add(text_tokens), true),
+        };
+        if let Some(reservation) = self.reservation.take() {
+            reservation.settle(used);
+        }
+        self.shared.calls.lock().end(self.number, |call| {
+            call.status = match result {
+                Ok(_) => ModelCallStatus::Ok,
+                Err(code) => ModelCallStatus::Failed(code),
+            };
+            call.tokens = used;
+            call.is_estimated = is_estimated;
+            call.duration = self.started.elapsed();
+            if self.answer.model.is_some() {
+                call.model.clone_from(&self.answer.model);
+            }
+            call.stop_reason.clone_from(&self.answer.stop_reason);
+            call.violations = ContentViolation::list(violations);
+        });
+    }
+
+    /// Ends a call without an answer, and returns the script's error.
+    pub(super) fn fail(mut self, failure: &CallFailure) -> ToolError {
+        let error = failure.to_tool_error(&self.name);
+        self.observed.end(None, error.code.into());
+        // What was refused or never arrived was not paid for. Of everything else that is not known.
+        let is_free = match failure {
+            CallFailure::Unreached(_) | CallFailure::Refused(_) => true,
+            CallFailure::Failed(error) => {
+                matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Refused)
+            }
+            CallFailure::Timeout(_) | CallFailure::TooLarge(_) => false,
+        };
+        let reservation = self.reservation.take();
+        let used = reservation.as_ref().map_or(0, |reserved| if is_free { 0 } else { reserved.tokens() });
+        if let Some(reservation) = reservation {
+            reservation.settle(used);
+        }
+        self.shared.calls.lock().end(self.number, |call| {
+            call.status = ModelCallStatus::Failed(error.code);
+            call.tokens = used;
+            call.is_estimated = true;
+            call.duration = self.started.elapsed();
+        });
+        error
+    }
+}
+
+impl CallFailure {
+    fn to_tool_error(&self, name: &str) -> ToolError {
+        match self {
+            Self::Unreached(error) => ToolError::new(ToolErrorCode::ModelUnavailable, &error.message),
+            Self::Refused(error) => error.clone(),
+            Self::Failed(error) => {
+                let code = match error.kind {
+                    ModelErrorKind::Unavailable => ToolErrorCode::ModelUnavailable,
+                    ModelErrorKind::Refused => ToolErrorCode::ModelDenied,
+                    ModelErrorKind::RateLimited => ToolErrorCode::RateLimited,
+                    ModelErrorKind::Failed => ToolErrorCode::ModelError,
+                };
+                let mut failure = ToolError::new(code, &error.message);
+                failure.retry_after = error.retry_after;
+                failure
+            }
+            Self::Timeout(time) => {
+                let message = format!("`{name}` did not answer within {time:?}");
+                ToolError::new(ToolErrorCode::ModelTimeout, message)
+            }
+            Self::TooLarge(max) => {
+                let message = format!("the model's answer is larger than {max} bytes");
+                ToolError::new(ToolErrorCode::ResultTooLarge, message)
+            }
+        }
+    }
+}
+
+fn refusal(violations: &Violations) -> ToolError {
+    let names: Vec<&str> = violations.found.iter().map(|(name, _)| *name).collect();
+    denied(format!("the content filter refused the answer: {}", names.join(", ")))
+}
+
+fn unavailable(problem: impl Into<String>) -> ToolError {
+    ToolError::new(ToolErrorCode::ModelUnavailable, problem)
+}
+
+fn denied(problem: String) -> ToolError {
+    ToolError::new(ToolErrorCode::ModelDenied, problem)
+}
+
+/// What the filter leaves of a piece, as the mode says. `Err`: the answer is refused.
+fn filter_piece(
+    filter: &ContentFilter,
+    mode: FilterMode,
+    piece: String,
+    violations: &mut Violations,
+) -> Result<String, ToolError> {
+    match filter.apply(mode, piece) {
+        Ok((text, found)) => {
+            violations.merge(found);
+            Ok(text)
+        }
+        Err(found) => {
+            let error = refusal(&found);
+            violations.merge(found);
+            Err(error)
+        }
+    }
+}
+
+fn run_over() -> ToolError {
+    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
+}

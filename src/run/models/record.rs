@@ -1,0 +1,152 @@
+//! The record of a run's calls of language models.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::llm::Violations;
+use crate::llm::budget::{Quota, Reservation};
+use crate::tools::ToolErrorCode;
+
+/// A call of a language model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelCall {
+    /// The number of the call in its run, from 1.
+    pub round: u32,
+    /// The way to the model: the name of a provider, or `client`.
+    pub provider: String,
+    /// The model that answered, or the one that was asked for, if known.
+    pub model: Option<String>,
+    /// How it ended.
+    pub status: ModelCallStatus,
+    /// Tokens that it counts against the budget: prompt and answer.
+    pub tokens: u64,
+    /// Whether the tokens are estimated, because nobody says what the call took.
+    pub is_estimated: bool,
+    /// How long it took.
+    pub duration: Duration,
+    /// Why the answer ended, in the provider's word.
+    pub stop_reason: Option<String>,
+    /// What the content filter found in the answer.
+    pub violations: Vec<ContentViolation>,
+}
+
+/// How a call of a language model ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelCallStatus {
+    /// It had not ended when the run ended, or the script no longer waited for it.
+    InFlight,
+    /// It was answered.
+    Ok,
+    /// It failed with this code.
+    Failed(ToolErrorCode),
+}
+
+impl ModelCallStatus {
+    /// The status as results write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InFlight => "in flight",
+            Self::Ok => "ok",
+            Self::Failed(code) => code.as_str(),
+        }
+    }
+}
+
+/// Something that the content filter found in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContentViolation {
+    /// The name of the pattern, such as `openai_key` or `email`.
+    pub pattern: &'static str,
+    /// How often it was found.
+    pub count: u32,
+}
+
+impl ContentViolation {
+    pub(super) fn list(violations: &Violations) -> Vec<Self> {
+        violations.found.iter().map(|&(pattern, count)| Self { pattern, count }).collect()
+    }
+}
+
+/// What a run's calls of language models came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SamplingReport {
+    /// The calls, in order.
+    pub calls: Vec<ModelCall>,
+    /// Their sums.
+    pub metrics: SamplingMetrics,
+}
+
+/// The sums of a run's calls of language models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SamplingMetrics {
+    /// Number of calls.
+    pub total_rounds: u32,
+    /// Tokens of all calls, prompts and answers.
+    pub total_tokens: u64,
+    /// Time of all calls. Parallel ones count each.
+    pub total_duration: Duration,
+    /// Calls that the run could still have made.
+    pub rounds_left: u32,
+    /// Tokens that they could have taken.
+    pub tokens_left: u64,
+}
+
+/// A call in the record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallNumber(usize);
+
+/// The calls of one run. The budget bounds their number.
+#[derive(Debug, Default)]
+pub(super) struct ModelCalls {
+    calls: Vec<ModelCall>,
+}
+
+impl ModelCall {
+    /// The record of a call that begins.
+    pub(super) fn begin(provider: &Arc<str>, model: Option<&str>, reservation: &Reservation) -> Self {
+        Self {
+            round: reservation.round,
+            provider: provider.to_string(),
+            model: model.map(str::to_owned),
+            status: ModelCallStatus::InFlight,
+            tokens: reservation.tokens(),
+            is_estimated: true,
+            duration: Duration::ZERO,
+            stop_reason: None,
+            violations: Vec::new(),
+        }
+    }
+}
+
+impl ModelCalls {
+    pub(super) fn begin(&mut self, call: ModelCall) -> CallNumber {
+        self.calls.push(call);
+        CallNumber(self.calls.len() - 1)
+    }
+
+    pub(super) fn end(&mut self, number: CallNumber, end: impl FnOnce(&mut ModelCall)) {
+        if let Some(call) = self.calls.get_mut(number.0) {
+            end(call);
+        }
+    }
+
+    /// What the calls came to; `None` if there was none.
+    pub(super) fn report(&self, quota: Quota) -> Option<SamplingReport> {
+        if self.calls.is_empty() {
+            return None;
+        }
+        let metrics = SamplingMetrics {
+            total_rounds: u32::try_from(self.calls.len()).unwrap_or(u32::MAX),
+            total_tokens: self.calls.iter().map(|call| call.tokens).sum(),
+            total_duration: self.calls.iter().map(|call| call.duration).sum(),
+            rounds_left: quota.rounds,
+            tokens_left: quota.tokens,
+        };
+        Some(SamplingReport { calls: self.calls.clone(), metrics })
+    }
+}

@@ -1,0 +1,147 @@
+//! Answers that a script reads piece by piece.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+
+use super::{BegunCall, CallFailure, filter_piece, run_over};
+use crate::llm::{ModelError, ModelErrorKind, ModelPiece, ModelStream, StreamFilter, Violations, estimate};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// Maximum number of answers that a script reads at the same time.
+const MAX_STREAMS: usize = 64;
+
+/// The answers that a run reads.
+#[derive(Default)]
+pub(in crate::run) struct Streams {
+    last: u64,
+    open: HashMap<u64, Entry>,
+}
+
+pub(in crate::run) enum Entry {
+    Open(Box<OpenStream>),
+    /// A piece is on its way.
+    Busy,
+    /// The last piece of an answer whose call has ended.
+    Last(String),
+    Ended,
+}
+
+/// An answer that has not ended.
+pub(in crate::run) struct OpenStream {
+    call: BegunCall,
+    pieces: ModelStream,
+    filter: StreamFilter,
+    violations: Violations,
+    /// Bytes that were received.
+    bytes: usize,
+    /// Tokens of them, estimated.
+    tokens: u64,
+}
+
+/// What a script gets next.
+pub(in crate::run) enum Next {
+    Piece(String),
+    /// The last piece, if there is one: what the filter held back.
+    End(String),
+}
+
+impl Streams {
+    /// Takes an answer out, for its next piece.
+    pub(in crate::run) fn take(&mut self, number: u64) -> Option<Entry> {
+        self.open.get_mut(&number).map(|entry| std::mem::replace(entry, Entry::Busy))
+    }
+
+    /// Puts it back, unless it was closed meanwhile.
+    pub(in crate::run) fn put(&mut self, number: u64, entry: Entry) {
+        if let Some(place) = self.open.get_mut(&number) {
+            *place = entry;
+        }
+    }
+
+    pub(in crate::run) fn add(&mut self, entry: Entry) -> Result<u64, ToolError> {
+        if self.open.len() >= MAX_STREAMS {
+            let message =
+                format!("a script may read {MAX_STREAMS} answers at the same time; read some to their end");
+            return Err(ToolError::new(ToolErrorCode::QueueFull, message));
+        }
+        self.last += 1;
+        self.open.insert(self.last, entry);
+        Ok(self.last)
+    }
+
+    /// Ends an answer that is not wanted any more.
+    pub(in crate::run) fn close(&mut self, number: u64) {
+        self.open.remove(&number);
+    }
+}
+
+/// Why an answer does not go on.
+pub(in crate::run) enum StreamFailure {
+    Call(CallFailure),
+    /// The filter refuses what comes next.
+    Refused(ToolError),
+}
+
+impl OpenStream {
+    pub(in crate::run) fn new(mut call: BegunCall, pieces: ModelStream) -> Self {
+        call.release();
+        Self {
+            call,
+            pieces,
+            filter: StreamFilter::default(),
+            violations: Violations::default(),
+            bytes: 0,
+            tokens: 0,
+        }
+    }
+
+    /// Waits for a piece that is not held back.
+    pub(in crate::run) async fn next(&mut self, max_bytes: usize) -> Result<Next, StreamFailure> {
+        let shared = Arc::clone(&self.call.shared);
+        let filter = shared.setup.filter().ok_or_else(|| StreamFailure::Refused(run_over()))?;
+        let mode = shared.setup.options.content_filter;
+        loop {
+            let cut = || ModelError::new(ModelErrorKind::Failed, "the answer was cut");
+            let pieces = &mut self.pieces;
+            let piece = async { pieces.next().await.unwrap_or_else(|| Err(cut())) };
+            match self.call.within(piece).await.map_err(StreamFailure::Call)? {
+                ModelPiece::Text(text) => {
+                    self.bytes += text.len();
+                    if self.bytes > max_bytes {
+                        return Err(StreamFailure::Call(CallFailure::TooLarge(max_bytes)));
+                    }
+                    self.tokens += estimate::tokens(&text);
+                    let passed = self.filter.push(filter, &text);
+                    let passed = filter_piece(filter, mode, passed, &mut self.violations)
+                        .map_err(StreamFailure::Refused)?;
+                    if !passed.is_empty() {
+                        return Ok(Next::Piece(passed));
+                    }
+                }
+                ModelPiece::End(answer) => {
+                    self.call.answer = answer;
+                    let rest = self.filter.finish();
+                    let rest = filter_piece(filter, mode, rest, &mut self.violations);
+                    return rest.map(Next::End).map_err(StreamFailure::Refused);
+                }
+            }
+        }
+    }
+
+    /// Ends the call. Returns the script's error, if it failed.
+    pub(in crate::run) fn end(self, failure: Option<StreamFailure>) -> Option<ToolError> {
+        match failure {
+            None => {
+                self.call.end(self.tokens, &self.violations, Ok(None));
+                None
+            }
+            Some(StreamFailure::Refused(error)) => {
+                self.call.end(self.tokens, &self.violations, Err(ToolErrorCode::ModelDenied));
+                Some(error)
+            }
+            Some(StreamFailure::Call(failure)) => Some(self.call.fail(&failure)),
+        }
+    }
+}

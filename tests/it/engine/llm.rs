@@ -1,0 +1,481 @@
+//! Scripts that ask a language model, against a provider over HTTP on loopback.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cx::{
+    ExecuteResult, Executor, FilterMode, Limits, LlmOptions, ModelCallStatus, ProviderKind, SamplingOptions,
+    Script, ToolErrorCode,
+};
+use serde_json::{Value, json};
+
+use crate::support::provider::{FakeProvider, KEY, Reply};
+use crate::support::{python, wait_until};
+
+fn echo(kind: ProviderKind) -> FakeProvider {
+    FakeProvider::start(kind, |asked| Reply::Text(format!("you said: {}", asked.prompt)))
+}
+
+fn executor(options: LlmOptions) -> Executor {
+    Executor::builder().llm(options).build().unwrap()
+}
+
+async fn run(executor: &Executor, script: Script) -> ExecuteResult {
+    let result = executor.run(script).await.unwrap();
+    for text in [result.to_json_text(), format!("{result:?}")] {
+        assert!(!text.contains(KEY), "{text}");
+    }
+    result
+}
+
+#[track_caller]
+fn value(result: &ExecuteResult) -> Value {
+    result.value().cloned().unwrap_or_else(|| panic!("{:#}", result.to_json()))
+}
+
+/// Each provider, by its wire format, at once and in pieces.
+#[tokio::test]
+async fn every_provider_answers_at_once_and_in_pieces() {
+    for kind in ProviderKind::ALL {
+        let provider = echo(kind);
+        let executor = executor(provider.options());
+        let source = "const text = await llm.ask('one two', { systemPrompt: 'be brief', maxTokens: 77 });
+            const thought = await llm.think({ messages: [
+                { role: 'user', content: 'a' }, { role: 'assistant', content: 'b' }, { role: 'user', content: 'c d' },
+            ] });
+            const pieces = [];
+            for await (const piece of llm.ask('three four five', { stream: true })) pieces.push(piece);
+            return [text, thought, pieces.join(''), pieces.length > 1]";
+        let result = run(&executor, Script::typescript(source)).await;
+        let expected = json!(["you said: one two", "you said: c d", "you said: three four five", true]);
+        assert_eq!(value(&result), expected, "{kind:?}");
+        let sampling = result.sampling.as_ref().unwrap();
+        assert_eq!(sampling.calls.len(), 3, "{kind:?}");
+        for (call, tokens) in sampling.calls.iter().zip([2 + 4, 2 + 4, 3 + 5]) {
+            assert_eq!((call.status, &*call.provider), (ModelCallStatus::Ok, kind.as_str()));
+            assert_eq!((call.tokens, call.is_estimated), (tokens, false), "{kind:?}: {call:?}");
+            assert!(call.stop_reason.is_some() && call.model.as_ref().unwrap().starts_with("fake-model"));
+        }
+        assert_eq!(sampling.metrics.total_tokens, provider.tokens(), "{kind:?}");
+        let asked = provider.asked();
+        assert!(asked[0].body.to_string().contains("be brief"), "{kind:?}: {}", asked[0].body);
+        assert!(asked[0].body.to_string().contains("77"), "{kind:?}: {}", asked[0].body);
+        assert!(asked[1].body.to_string().contains("assistant") || kind == ProviderKind::Gemini);
+        // The key is in a header only.
+        assert!(asked.iter().all(|asked| !asked.path.contains(KEY) && !asked.body.to_string().contains(KEY)));
+    }
+}
+
+#[tokio::test]
+async fn python_asks_in_the_same_ways() {
+    python().await;
+    let provider = echo(ProviderKind::OpenAi);
+    let executor = Executor::builder()
+        .llm(provider.options())
+        .cache_directory(crate::support::python_cache())
+        .build()
+        .unwrap();
+    let source = "
+text = await llm.ask('one', max_tokens=50, system_prompt='s')
+thought = await llm.think(messages=[{'role': 'user', 'content': 'two'}])
+pieces = [piece async for piece in llm.ask('three', stream=True)]
+async for first in llm.think([{'role': 'user', 'content': 'four'}], stream=True):
+    break
+sync = [llm.ask_sync('five'), llm.think_sync([{'role': 'user', 'content': 'six'}])]
+blocking = list(llm.ask_sync('seven', stream=True))
+try:
+    await llm.ask('x', max_tokens=0)
+except McpToolError as error:
+    code = error.code
+[text, thought, ''.join(pieces), first, sync, ''.join(blocking), code]
+";
+    let result = run(&executor, Script::python(source)).await;
+    let expected = json!([
+        "you said: one",
+        "you said: two",
+        "you said: three",
+        "you ",
+        ["you said: five", "you said: six"],
+        "you said: seven",
+        "INVALID_ARGUMENTS"
+    ]);
+    assert_eq!(value(&result), expected);
+    assert_eq!(result.sampling.unwrap().calls.len(), 7);
+}
+
+#[tokio::test]
+async fn an_answer_with_a_schema_is_a_value_and_asked_for_once_more_if_it_does_not_fit() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| {
+        let messages = asked.body["messages"].as_array().unwrap().len();
+        Reply::Text(match (messages, asked.prompt.contains("never")) {
+            (1, _) => "Here you are: {\"n\": \"one\"}".to_owned(),
+            (_, true) => "no".to_owned(),
+            _ => "```json\n{\"n\": 1}\n```".to_owned(),
+        })
+    });
+    let executor = executor(provider.options());
+    let source = "const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+        const good = await llm.ask('count', { schema });
+        const extracted = await llm.extract('the number is one', schema);
+        const fits = await llm.extract({ n: 5 }, schema);
+        const parsed = await llm.extract('{\"n\": 6}', schema);
+        return [good, extracted, fits, parsed]";
+    let result = run(&executor, Script::typescript(source)).await;
+    assert_eq!(value(&result), json!([{ "n": 1 }, { "n": 1 }, { "n": 5 }, { "n": 6 }]));
+    let asked = provider.asked();
+    // What fits already costs nothing.
+    assert_eq!(asked.len(), 4);
+    assert!(asked[0].prompt.contains("\"integer\""), "{}", asked[0].prompt);
+    assert!(
+        asked[1].prompt.contains("That does not fit") && asked[1].prompt.contains("`n`"),
+        "{}",
+        asked[1].prompt
+    );
+    assert!(asked[2].prompt.contains("the number is one"), "{}", asked[2].prompt);
+
+    let wrong = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("no".to_owned()));
+    let executor = self::executor(wrong.options());
+    let result =
+        run(&executor, Script::typescript("await llm.ask('x', { schema: { type: 'object' } })")).await;
+    assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::ModelAnswerInvalid));
+    assert_eq!(wrong.asked().len(), 2);
+    for (source, code) in [
+        ("await llm.ask('x', { schema: { type: 5 } })", ToolErrorCode::InvalidArguments),
+        ("await llm.ask('x', { maxToken: 5 })", ToolErrorCode::InvalidArguments),
+        ("await llm.think({ messages: [] })", ToolErrorCode::InvalidArguments),
+        ("await llm.think({ messages: [{ role: 'tool', content: '' }] })", ToolErrorCode::InvalidArguments),
+        (
+            "for await (const a of llm.ask('x', { stream: true, schema: {} }));",
+            ToolErrorCode::InvalidArguments,
+        ),
+    ] {
+        let result = run(&executor, Script::typescript(source)).await;
+        assert_eq!(result.error().unwrap().tool_code, Some(code), "{source}");
+    }
+    assert_eq!(wrong.asked().len(), 2);
+}
+
+/// Failures of a provider, at once and in pieces: each is an error of its kind, without the key.
+#[tokio::test]
+async fn failures_of_a_provider_are_told_apart() {
+    for kind in ProviderKind::ALL {
+        let provider = FakeProvider::start(kind, |asked| match asked.prompt.as_str() {
+            "limit" => Reply::Status(429, "retry-after: 7\r\n", "slow down".to_owned()),
+            "fail" => Reply::Status(500, "", format!("broken, and your key was {KEY} and jane@example.com")),
+            "cut" => Reply::Cut("one two three four five six".to_owned()),
+            "silent" => Reply::Silence,
+            "garbage" => Reply::Garbage,
+            _ => Reply::Text("fine".to_owned()),
+        });
+        let options = LlmOptions {
+            call_time: Duration::from_secs(2),
+            rounds: Some(100),
+            tokens: Some(1_000_000),
+            ..provider.options()
+        };
+        let executor = executor(options);
+        for (prompt, code) in [
+            ("limit", "RATE_LIMITED"),
+            ("fail", "MODEL_ERROR"),
+            ("cut", "MODEL_ERROR"),
+            ("silent", "MODEL_TIMEOUT"),
+            ("garbage", "MODEL_ERROR"),
+        ] {
+            for ask in [
+                format!("await llm.ask('{prompt}')"),
+                format!("for await (const piece of llm.ask('{prompt}', {{ stream: true }}));"),
+            ] {
+                let source = format!(
+                    "try {{ {ask} }} catch (error) {{ return [error.code, error.retryAfterMs ?? 0, error.message] }}"
+                );
+                let result = run(&executor, Script::typescript(source)).await;
+                let value = value(&result);
+                assert_eq!(value[0], code, "{kind:?} {ask}: {value}");
+                assert_eq!(
+                    value[1],
+                    if code == "RATE_LIMITED" { 7_000 } else { 0 },
+                    "{kind:?} {ask}: {value}"
+                );
+                assert!(!value[2].as_str().unwrap().contains("jane@"), "{value}");
+                assert!(!value[2].as_str().unwrap().contains("127.0.0.1"), "{value}");
+            }
+        }
+        wait_until(|| provider.open() == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_and_a_provider_that_is_not_there() {
+    let provider = echo(ProviderKind::Anthropic);
+    let mut options = provider.options();
+    options.provider.as_mut().unwrap().key = Some(cx::ApiKey::new("wrong"));
+    let result = run(&executor(options.clone()), Script::typescript("await llm.ask('x')")).await;
+    assert_eq!(result.error().unwrap().message, "anthropic refuses the key");
+    options.provider.as_mut().unwrap().url = Some("http://127.0.0.1:1/".to_owned());
+    let result = run(&executor(options), Script::typescript("await llm.ask('x')")).await;
+    let error = result.error().unwrap();
+    assert_eq!(error.tool_code, Some(ToolErrorCode::ModelUnavailable), "{error}");
+    assert!(error.message.starts_with("anthropic cannot be reached: "), "{error}");
+    // It was never sent, so that it costs nothing.
+    assert_eq!(result.sampling.unwrap().metrics.total_tokens, 0);
+}
+
+/// Only models that may use it are told of it unasked.
+#[tokio::test]
+async fn help_tells_of_models_where_there_are_some() {
+    let provider = echo(ProviderKind::OpenAi);
+    let source = "return [help().includes('llm.ask'), help('llm').includes('llm.extract')]";
+    for (options, expected) in [(provider.options(), true), (LlmOptions::default(), false)] {
+        let result = run(&executor(options), Script::typescript(source)).await;
+        assert_eq!(value(&result), json!([expected, true]));
+    }
+}
+
+#[tokio::test]
+async fn without_a_model_scripts_are_told_the_ways_to_one() {
+    let on = LlmOptions { enabled: Some(true), ..LlmOptions::default() };
+    let off = LlmOptions { enabled: Some(false), ..LlmOptions::default() };
+    let asks = || SamplingOptions { enabled: Some(true), ..SamplingOptions::default() };
+    for (options, wishes, expected) in [
+        (LlmOptions::default(), SamplingOptions::default(), "enableSampling: true"),
+        (LlmOptions::default(), asks(), "ANTHROPIC_API_KEY"),
+        (on.clone(), SamplingOptions::default(), "a client that offers its own"),
+        (on, SamplingOptions { enabled: Some(false), ..SamplingOptions::default() }, "enableSampling: true"),
+        (off, asks(), "switched it off"),
+    ] {
+        let script = Script::typescript("await llm.ask('x')").sampling(wishes);
+        let result = run(&executor(options), script).await;
+        let error = result.error().unwrap();
+        assert_eq!(error.tool_code, Some(ToolErrorCode::ModelUnavailable));
+        assert!(error.message.contains(expected), "{error}");
+        assert!(result.sampling.is_none());
+    }
+}
+
+#[tokio::test]
+async fn sa_175_models_and_system_prompts_are_those_on_the_lists() {
+    let provider = echo(ProviderKind::OpenAi);
+    let options = LlmOptions {
+        allowed_models: Some(vec!["small".to_owned(), "large".to_owned()]),
+        allowed_system_prompts: Some(vec!["be brief".to_owned()]),
+        ..provider.options()
+    };
+    let executor = executor(options);
+    let refused = async |source: &str, wishes: SamplingOptions| {
+        let result = run(&executor, Script::typescript(source).sampling(wishes)).await;
+        result.error().map(|error| error.tool_code.unwrap().as_str())
+    };
+    let none = SamplingOptions::default;
+    let only_large =
+        || SamplingOptions { allowed_models: Some(vec!["huge".into(), "large".into()]), ..none() };
+    for (source, wishes, expected) in [
+        ("await llm.ask('x')", none(), None),
+        ("await llm.ask('x', { model: 'small' })", none(), None),
+        ("await llm.ask('x', { model: 'huge' })", none(), Some("MODEL_DENIED")),
+        ("await llm.ask('x', { model: 'small' })", only_large(), Some("MODEL_DENIED")),
+        ("await llm.ask('x')", only_large(), None),
+        ("await llm.ask('x', { systemPrompt: 'be brief' })", none(), None),
+        ("await llm.ask('x', { systemPrompt: 'Be brief' })", none(), Some("MODEL_DENIED")),
+        (
+            "await llm.think({ messages: [{ role: 'system', content: 'obey' }, { role: 'user', content: 'x' }] })",
+            none(),
+            Some("MODEL_DENIED"),
+        ),
+        (
+            "await llm.ask('x')",
+            SamplingOptions { system_prompt: Some("other".into()), ..none() },
+            Some("MODEL_DENIED"),
+        ),
+    ] {
+        assert_eq!(refused(source, wishes).await, expected, "{source}");
+    }
+    // The first of the client's models that may be asked.
+    let models: BTreeSet<String> =
+        provider.asked().iter().map(|asked| asked.body["model"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(models, ["fake-model", "large", "small"].map(str::to_owned).into());
+}
+
+#[tokio::test]
+async fn sa_175_secrets_in_answers_are_hidden_or_the_answer_is_refused() {
+    let secret = format!("sk-{}", "abcdefghijklmnopqrstuvwx12345678");
+    let text = format!("the key is {secret} of jane@example.com ok");
+    let provider = {
+        let text = text.clone();
+        FakeProvider::start(ProviderKind::Anthropic, move |_| Reply::Text(text.clone()))
+    };
+    let source = "let pieces = '';
+        for await (const piece of llm.ask('x', { stream: true })) pieces += piece;
+        return [await llm.ask('x'), pieces]";
+    let run_with = async |mode| {
+        let options = LlmOptions { content_filter: mode, ..provider.options() };
+        run(&executor(options), Script::typescript(source)).await
+    };
+    let hidden = "the key is [REDACTED_SECRET] of [REDACTED_PII] ok";
+    let result = run_with(FilterMode::Redact).await;
+    assert_eq!(value(&result), json!([hidden, hidden]));
+    for call in result.sampling.unwrap().calls {
+        let found: Vec<_> = call.violations.iter().map(|found| (found.pattern, found.count)).collect();
+        assert_eq!(found, [("openai_key", 1), ("email", 1)]);
+    }
+    assert_eq!(value(&run_with(FilterMode::Off).await), json!([text, text]));
+    let refused = run_with(FilterMode::Refuse).await;
+    let error = refused.error().unwrap();
+    assert_eq!(error.tool_code, Some(ToolErrorCode::ModelDenied));
+    assert!(error.message.contains("openai_key") && !error.message.contains(&secret), "{error}");
+    assert!(!refused.to_json_text().contains(&secret));
+}
+
+/// 50 parallel calls in each language: the budget is never passed by one call or one token, whatever the
+/// calls take.
+#[tokio::test]
+async fn sa_174_fifty_parallel_calls_never_pass_the_budget() {
+    python().await;
+    let count = Arc::new(AtomicUsize::new(0));
+    let provider = FakeProvider::start(ProviderKind::OpenAi, {
+        let count = Arc::clone(&count);
+        move |asked| {
+            let max =
+                asked.body["max_tokens"].as_u64().or(asked.body["max_completion_tokens"].as_u64()).unwrap();
+            let number = count.fetch_add(1, Ordering::SeqCst) as u64;
+            std::thread::sleep(Duration::from_millis(number % 5));
+            // Some take all that they may.
+            let words = if number.is_multiple_of(3) { max } else { max / 4 };
+            Reply::Text("w ".repeat(usize::try_from(words).unwrap()))
+        }
+    });
+    let typescript = "const asked = await Promise.allSettled(Array.from({ length: 50 }, (_, i) => llm.ask(`say ${i}`, { maxTokens: 100 })));
+        return asked.map((one) => one.status === 'fulfilled' ? 'ok' : one.reason.code)";
+    let python = "
+import asyncio
+asked = await asyncio.gather(*(llm.ask(f'say {i}', max_tokens=100) for i in range(50)), return_exceptions=True)
+['ok' if isinstance(one, str) else one.code for one in asked]
+";
+    let executor = Executor::builder()
+        .llm(LlmOptions { rounds: None, tokens: None, ..provider.options() })
+        .cache_directory(crate::support::python_cache())
+        .build()
+        .unwrap();
+    for script in [Script::typescript(typescript), Script::python(python)] {
+        for (rounds, tokens) in [(10, 10_000), (100, 1_000), (100, 1_001), (25, 3_000)] {
+            let (calls_before, before) = (count.load(Ordering::SeqCst), provider.tokens());
+            let wishes = SamplingOptions {
+                max_rounds: Some(rounds),
+                max_tokens: Some(tokens),
+                ..SamplingOptions::default()
+            };
+            let result = run(&executor, script.clone().sampling(wishes)).await;
+            let value = value(&result);
+            let ok = value.as_array().unwrap().iter().filter(|one| **one == "ok").count();
+            let others =
+                value.as_array().unwrap().iter().filter(|one| **one == "MODEL_BUDGET_EXCEEDED").count();
+            assert_eq!(ok + others, 50, "{value}");
+            let (made, used) = (count.load(Ordering::SeqCst) - calls_before, provider.tokens() - before);
+            let metrics = result.sampling.as_ref().unwrap().metrics;
+            assert!(made <= rounds as usize && used <= tokens, "{made} calls, {used} of {tokens} tokens");
+            // The budget is used as far as it goes.
+            assert!(
+                made == rounds as usize || tokens - used < 150,
+                "{made} calls, {used} of {tokens} tokens"
+            );
+            assert_eq!((metrics.total_rounds as usize, metrics.total_tokens), (made, used));
+            assert_eq!(metrics.rounds_left as usize, rounds as usize - made);
+            assert_eq!(metrics.tokens_left, tokens - used);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_result_reports_calls_and_metrics() {
+    let provider =
+        FakeProvider::start(ProviderKind::Mistral, |_| Reply::WithoutUsage("four words are here".to_owned()));
+    let result =
+        run(&executor(provider.options()), Script::typescript("return await llm.ask('hi there')")).await;
+    let report = result.to_json();
+    let call = &report["samplingCalls"][0];
+    assert_eq!(
+        (&call["round"], &call["provider"], &call["status"]),
+        (&json!(1), &json!("mistral"), &json!("ok"))
+    );
+    // Nobody said what it took.
+    assert_eq!(call["tokensEstimated"], true);
+    let used = call["tokensUsed"].as_u64().unwrap();
+    assert!((6..40).contains(&used), "{call}");
+    let metrics = &report["samplingMetrics"];
+    assert_eq!(metrics["quotaRemaining"], json!({ "rounds": 9, "tokens": 10_000 - used }));
+    assert_eq!((&metrics["totalRounds"], &metrics["totalTokens"]), (&json!(1), &json!(used)));
+    assert_eq!(metrics["averageTokensPerRound"], used);
+    let without = run(&executor(provider.options()), Script::typescript("return 1")).await;
+    assert!(without.to_json().get("samplingMetrics").is_none());
+}
+
+#[tokio::test]
+async fn a_dry_run_plans_and_asks_nobody() {
+    let provider = echo(ProviderKind::OpenAi);
+    let source = "const schema = { type: 'object', properties: { n: { type: 'integer' } } };
+        const pieces = [];
+        for await (const piece of llm.ask('b', { stream: true })) pieces.push(piece);
+        return [await llm.ask('a'), pieces, await llm.ask('c', { schema })]";
+    let result = run(&executor(provider.options()), Script::typescript(source).dry_run()).await;
+    assert_eq!(value(&result), json!(["dry run", ["dry run"], { "n": 1 }]));
+    assert!(provider.asked().is_empty() && result.sampling.is_none());
+    assert_eq!(result.planned_calls.unwrap().len(), 3);
+}
+
+/// A stream that is not read to its end, and a run that ends while a model answers, leave nothing open.
+#[tokio::test]
+async fn what_nobody_reads_is_cancelled() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
+        "silent" => Reply::Silence,
+        _ => Reply::Text("word ".repeat(20_000)),
+    });
+    let executor = executor(provider.options());
+    let source = "for await (const piece of llm.ask('x', { stream: true })) return piece";
+    assert_eq!(value(&run(&executor, Script::typescript(source)).await), "word ");
+    wait_until(|| provider.open() == 0).await;
+    let limits = Limits { wall_time: Duration::from_millis(500), ..Limits::default() };
+    let result = run(&executor, Script::typescript("await llm.ask('silent')").limits(limits)).await;
+    assert_eq!(result.error().unwrap().code, cx::ErrorCode::Timeout);
+    let calls = result.sampling.unwrap().calls;
+    assert_eq!(calls[0].status, ModelCallStatus::InFlight);
+    wait_until(|| provider.open() == 0).await;
+}
+
+/// The recipe: a document of 5 MB, asked about part by part, in parallel, under one budget.
+#[tokio::test]
+async fn a_long_document_is_read_in_parts() {
+    python().await;
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| {
+        let found = asked.prompt.contains("needle");
+        Reply::Text(if asked.prompt.contains("Answers:") {
+            "one".to_owned()
+        } else if found {
+            "needle".to_owned()
+        } else {
+            "none".to_owned()
+        })
+    });
+    let mut document = "hay and more hay, as far as the eye can see.\n".repeat(5 * 1024 * 1024 / 45);
+    document.insert_str(3_000_000, "\na needle\n");
+    let options = LlmOptions { rounds: Some(200), tokens: Some(5_000_000), ..provider.options() };
+    let executor =
+        Executor::builder().llm(options).cache_directory(crate::support::python_cache()).build().unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/scripts");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    for script in [Script::typescript(read("long_document.ts")), Script::python(read("long_document.py"))] {
+        let before = provider.asked().len();
+        let input = json!({ "document": document, "question": "Where is the needle?" });
+        let limits = Limits {
+            wall_time: Duration::from_secs(120),
+            cpu_time: Duration::from_secs(60),
+            ..Limits::default()
+        };
+        let result = run(&executor, script.input(input).limits(limits)).await;
+        assert_eq!(value(&result)["answer"], "one", "{:#}", result.to_json());
+        assert!(value(&result)["parts"].as_u64().unwrap() > 20);
+        assert!(provider.asked().len() - before > 20);
+        // The parts never reach the agent.
+        assert!(result.to_json_text().len() < 20_000);
+    }
+}
