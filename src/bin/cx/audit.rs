@@ -1,0 +1,299 @@
+//! `cx audit`: the audit trail.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context as _, bail};
+use cx::audit::{AuditLine, AuditReader, Verification, VerifyOptions, verify, write_checkpoint};
+use cx::text::one_line;
+use serde_json::{Map, Value, json};
+
+use crate::args::{AuditArguments, AuditCommand, AuditFormat, LineFilter};
+use crate::exit::ExitStatus;
+use crate::output::{print_json, print_text};
+use crate::{document, setup};
+
+/// How often the files are looked at for new lines.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Records of one request of an export.
+const EXPORT_RECORDS: usize = 500;
+
+/// The columns of a table; the other fields are in the last one, as JSON.
+const COLUMNS: &[&str] = &[
+    "seq",
+    "at",
+    "event",
+    "run",
+    "call",
+    "server",
+    "tool",
+    "outcome",
+    "code",
+    "rule",
+    "approver",
+    "durationUs",
+    "argumentsSha256",
+    "writer",
+    "hash",
+];
+
+/// Fields of the chain, which say nothing about an event.
+const CHAIN: &[&str] = &["seq", "prev", "hash", "writer", "at", "event", "run", "elapsedUs"];
+
+/// Shows, verifies, signs or exports the trail.
+///
+/// # Errors
+///
+/// What is wrong with the configuration, or if the trail cannot be read.
+pub(crate) fn run(arguments: AuditArguments) -> anyhow::Result<ExitStatus> {
+    let directory = setup::audit_directory(&arguments.trail)?;
+    match arguments.command {
+        AuditCommand::Verify { checkpoint, key, json } => check(&directory, &checkpoint, key, json),
+        AuditCommand::Show { filter, follow, json } => show(&directory, &filter, follow, json),
+        AuditCommand::Checkpoint { out } => {
+            let note = write_checkpoint(&directory).with_context(|| unreadable(&directory))?;
+            document::replace(&out, &note)
+                .with_context(|| format!("failed to write {}", one_line(&out.display().to_string())))?;
+            print_text(&format!("signed the end of the trail: {}", one_line(&out.display().to_string())))?;
+            Ok(ExitStatus::Success)
+        }
+        AuditCommand::Export { format, filter } => export(&directory, format, &filter),
+    }
+}
+
+fn unreadable(directory: &Path) -> String {
+    format!("failed to read the audit trail in {}", one_line(&directory.display().to_string()))
+}
+
+fn check(
+    directory: &Path,
+    checkpoints: &[PathBuf],
+    key: Option<PathBuf>,
+    is_json: bool,
+) -> anyhow::Result<ExitStatus> {
+    let read = |path: &PathBuf| {
+        fs::read_to_string(path)
+            .with_context(|| format!("failed to read {}", one_line(&path.display().to_string())))
+    };
+    let mut options = VerifyOptions::default();
+    options.key = key.as_ref().map(read).transpose()?;
+    options.checkpoints = checkpoints.iter().map(read).collect::<Result<_, _>>()?;
+    let found = verify(directory, &options).with_context(|| unreadable(directory))?;
+    if found.lines == 0 && found.is_ok() {
+        bail!("there is no audit trail in {}", one_line(&directory.display().to_string()));
+    }
+    if is_json {
+        print_json(&verification_json(&found).to_string())?;
+    } else {
+        print_text(&verification(&found))?;
+    }
+    Ok(if found.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
+}
+
+fn verification(found: &Verification) -> String {
+    let mut text = format!(
+        "{} lines, {} to {}, of {} processes; {} checkpoints agree, the last line that one covers is {}\n",
+        found.lines, found.first, found.last, found.writers, found.checkpoints, found.signed_through
+    );
+    if found.open_calls > 0 {
+        // Writing to a string cannot fail.
+        let _ =
+            writeln!(text, "{} calls have no end: their process is running or was killed", found.open_calls);
+    }
+    for notice in &found.notices {
+        let _ = writeln!(text, "note: {}", one_line(notice));
+    }
+    for problem in &found.problems {
+        let place = match (problem.file.as_str(), problem.line) {
+            ("", _) => String::new(),
+            (file, 0) => format!("{file}: "),
+            (file, line) => format!("{file}:{line}: "),
+        };
+        let _ = writeln!(text, "wrong: {}{}", one_line(&place), one_line(&problem.problem));
+    }
+    if found.problem_count > found.problems.len() {
+        let _ = writeln!(text, "and {} more", found.problem_count - found.problems.len());
+    }
+    text.push_str(if found.is_ok() { "nothing is wrong" } else { "the trail is not what was written" });
+    text
+}
+
+fn verification_json(found: &Verification) -> Value {
+    let problem = |problem: &cx::audit::AuditProblem| json!({ "file": problem.file, "line": problem.line, "problem": problem.problem });
+    json!({
+        "ok": found.is_ok(),
+        "lines": found.lines,
+        "first": found.first,
+        "last": found.last,
+        "head": found.head,
+        "writers": found.writers,
+        "checkpoints": found.checkpoints,
+        "signedThrough": found.signed_through,
+        "openCalls": found.open_calls,
+        "key": found.key,
+        "notices": found.notices,
+        "problems": found.problems.iter().map(problem).collect::<Vec<_>>(),
+        "problemCount": found.problem_count,
+    })
+}
+
+/// Decides which lines are meant.
+pub(crate) struct Selection {
+    run: Option<String>,
+    /// The earliest time, as lines have it.
+    since: Option<String>,
+}
+
+impl Selection {
+    pub(crate) fn new(run: Option<String>, since: Option<Duration>) -> Self {
+        let since = since.map(|time| SystemTime::now().checked_sub(time).unwrap_or(SystemTime::UNIX_EPOCH));
+        Self { run, since: since.map(|time| humantime::format_rfc3339_millis(time).to_string()) }
+    }
+
+    fn from_filter(filter: &LineFilter) -> Self {
+        Self::new(filter.run.clone(), filter.since)
+    }
+
+    pub(crate) fn has(&self, line: &AuditLine) -> bool {
+        let is_of_run = self.run.as_deref().is_none_or(|run| line.text_of("run") == Some(run));
+        // A line that cannot be read is shown, whenever it was written.
+        let is_recent = |since: &String| line.text_of("at").is_none_or(|at| at >= since.as_str());
+        is_of_run && self.since.as_ref().is_none_or(is_recent)
+    }
+}
+
+fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> anyhow::Result<ExitStatus> {
+    let selection = Selection::from_filter(filter);
+    let mut reader = AuditReader::new(directory);
+    loop {
+        while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
+            if selection.has(&line) {
+                if is_json {
+                    print_json(&line.text)?;
+                } else {
+                    print_text(&render(&line))?;
+                }
+            }
+        }
+        if !follow {
+            return Ok(ExitStatus::Success);
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// A line as people read it, in which the text of others can neither begin a line nor hide anything.
+pub(crate) fn render(line: &AuditLine) -> String {
+    let Some(fields) = &line.fields else {
+        return format!("{}:{}: not a line of a trail: {}", line.file, line.number, one_line(&line.text));
+    };
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    let mut shown =
+        format!("{}  {:<16}  {:<17}", one_line(text("at")), one_line(text("run")), one_line(text("event")));
+    for (name, value) in fields.iter().filter(|(name, _)| !CHAIN.contains(&name.as_str())) {
+        let value = value.as_str().map_or_else(|| value.to_string(), quoted);
+        let _ = write!(shown, "  {}={}", one_line(name), one_line(&value));
+    }
+    shown
+}
+
+/// A text that can be told apart from the fields beside it.
+fn quoted(text: &str) -> String {
+    if text.contains([' ', '"', '=']) { Value::from(text).to_string() } else { text.to_owned() }
+}
+
+fn export(directory: &Path, format: AuditFormat, filter: &LineFilter) -> anyhow::Result<ExitStatus> {
+    let selection = Selection::from_filter(filter);
+    let mut reader = AuditReader::new(directory);
+    let mut records = Vec::new();
+    if matches!(format, AuditFormat::Csv) {
+        print_json(&format!("{},details", COLUMNS.join(",")))?;
+    }
+    while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
+        let Some(fields) = line.fields.as_ref().filter(|_| selection.has(&line)) else { continue };
+        match format {
+            AuditFormat::Csv => print_json(&csv(fields))?,
+            AuditFormat::OtlpLogs => {
+                records.push(log_record(&line, fields));
+                if records.len() >= EXPORT_RECORDS {
+                    print_json(&log_request(std::mem::take(&mut records)).to_string())?;
+                }
+            }
+        }
+    }
+    if !records.is_empty() {
+        print_json(&log_request(records).to_string())?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// A line of a table (RFC 4180).
+fn csv(fields: &Map<String, Value>) -> String {
+    let cell = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut cells: Vec<String> =
+        COLUMNS.iter().map(|name| fields.get(*name).map(cell).unwrap_or_default()).collect();
+    let rest: Map<String, Value> = fields
+        .iter()
+        .filter(|(name, _)| !COLUMNS.contains(&name.as_str()) && *name != "prev")
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    cells.push(Value::Object(rest).to_string());
+    cells.iter().map(|text| csv_cell(text)).collect::<Vec<_>>().join(",")
+}
+
+/// A cell. What a spreadsheet would take for a formula is made a text: names are those of strangers.
+fn csv_cell(text: &str) -> String {
+    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    if text.contains(['"', ',', '\n', '\r']) {
+        return format!("\"{guard}{}\"", text.replace('"', "\"\""));
+    }
+    format!("{guard}{text}")
+}
+
+/// A log record of OpenTelemetry's JSON.
+fn log_record(line: &AuditLine, fields: &Map<String, Value>) -> Value {
+    let attribute = |(name, value): (&String, &Value)| {
+        let value = match value {
+            Value::Bool(value) => json!({ "boolValue": value }),
+            // 64-bit integers are texts in the JSON of protocol buffers.
+            Value::Number(number) => json!({ "intValue": number.to_string() }),
+            Value::String(text) => json!({ "stringValue": text }),
+            other => json!({ "stringValue": other.to_string() }),
+        };
+        json!({ "key": format!("cx.audit.{name}"), "value": value })
+    };
+    let time = line.text_of("at").and_then(|at| humantime::parse_rfc3339(at).ok());
+    let nanoseconds = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let nanoseconds = nanoseconds.unwrap_or_default().as_nanos().to_string();
+    json!({
+        "timeUnixNano": nanoseconds,
+        "observedTimeUnixNano": nanoseconds,
+        "severityNumber": 9,
+        "severityText": "INFO",
+        "eventName": format!("cx.audit.{}", line.text_of("event").unwrap_or_default()),
+        // The line itself, so that its hash can be checked where it arrives.
+        "body": { "stringValue": line.text },
+        "attributes": fields.iter().map(attribute).collect::<Vec<_>>(),
+    })
+}
+
+fn log_request(records: Vec<Value>) -> Value {
+    let service = json!({ "key": "service.name", "value": { "stringValue": "cx" } });
+    json!({
+        "resourceLogs": [{
+            "resource": { "attributes": [service] },
+            "scopeLogs": [{
+                "scope": { "name": "cx.audit", "version": env!("CARGO_PKG_VERSION") },
+                "logRecords": records,
+            }],
+        }],
+    })
+}

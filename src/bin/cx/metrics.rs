@@ -1,0 +1,136 @@
+//! `cx serve --metrics`: the recorder of metrics, and their page at an address of its own.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use cx::server::{HttpToken, MetricsPrinter, Page, Server, describe_metrics};
+use cx::{CancellationToken, MCP_DURATION_BUCKETS, OpenTelemetry};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::{diagnostic, http};
+
+/// Upper bounds of the histogram buckets in seconds: from a trivial script to the longest possible
+/// one.
+const SECONDS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
+
+/// How often the gauges are recorded for an exporter.
+const SAMPLING: Duration = Duration::from_secs(5);
+
+/// How often the exporter compacts its measurements, which keeps its memory bounded.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Installs the process's recorder, if there is a page or an exporter for what it records. Returns
+/// what renders the page, if there is one. Must be called once, in a tokio runtime.
+///
+/// # Errors
+///
+/// If there is a recorder already.
+pub(crate) fn install(
+    has_page: bool,
+    telemetry: Option<&OpenTelemetry>,
+) -> anyhow::Result<Option<MetricsPrinter>> {
+    let mut page: Option<Box<dyn metrics::Recorder + Send + Sync>> = None;
+    let mut print: Option<MetricsPrinter> = None;
+    if has_page {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
+            .and_then(|builder| {
+                builder.set_buckets_for_metric(Matcher::Prefix("mcp_".to_owned()), MCP_DURATION_BUCKETS)
+            })
+            .context("failed to set up metrics")?
+            .build_recorder();
+        let prometheus = recorder.handle();
+        let upkeep = prometheus.clone();
+        // Ends with the runtime.
+        tokio::spawn(async move {
+            let mut interval = tokio::time::interval(UPKEEP);
+            loop {
+                interval.tick().await;
+                upkeep.run_upkeep();
+            }
+        });
+        print = Some(Arc::new(move || prometheus.render()));
+        page = Some(Box::new(recorder));
+    }
+    let recorder = match telemetry {
+        Some(telemetry) => Some(telemetry.recorder(page)),
+        None => page,
+    };
+    if let Some(recorder) = recorder {
+        metrics::set_global_recorder(recorder).ok().context("failed to set up metrics")?;
+        describe_metrics();
+    }
+    Ok(print)
+}
+
+/// Records the gauges again and again, for an exporter that sends them.
+pub(crate) async fn sample(server: Server) {
+    let mut interval = tokio::time::interval(SAMPLING);
+    loop {
+        interval.tick().await;
+        server.sample_metrics();
+    }
+}
+
+/// Where the metrics have an address of their own.
+pub(crate) struct MetricsListener {
+    listener: TcpListener,
+    token: Option<HttpToken>,
+    pub(crate) address: SocketAddr,
+}
+
+/// Opens the address. If it is taken, says so and returns none: a client that starts a second server with the
+/// same arguments needs the server more than its page.
+///
+/// # Errors
+///
+/// If the token cannot be read, or if there is none and other machines can reach the address.
+pub(crate) async fn listen(
+    address: SocketAddr,
+    token_file: Option<&Path>,
+) -> anyhow::Result<Option<MetricsListener>> {
+    let token = http::token(token_file)?;
+    if !address.ip().to_canonical().is_loopback() && token.is_none() {
+        bail!(
+            "--metrics {address}: other machines can reach this address: use 127.0.0.1, or set a token of at \
+             least 32 characters (--token-file, CX_HTTP_TOKEN)"
+        );
+    }
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            diagnostic::print_warning(&format!(
+                "there is no metrics page: failed to listen at {address}: {error}; if another `cx serve` has \
+                 this address, give each its own port, or port 0 for a free one"
+            ));
+            return Ok(None);
+        }
+    };
+    let address = listener.local_addr().context("failed to find out where the metrics are")?;
+    diagnostic::print_note(&format!("metrics at http://{address}/metrics"));
+    Ok(Some(MetricsListener { listener, token, address }))
+}
+
+/// Serves the metrics and the page at an address of their own, in a task.
+pub(crate) fn serve(
+    server: &Server,
+    at: MetricsListener,
+    print: MetricsPrinter,
+    page: Option<Page>,
+    stop: &CancellationToken,
+    tasks: &mut JoinSet<()>,
+) {
+    let MetricsListener { listener, token, .. } = at;
+    let (server, stop) = (server.clone(), stop.clone());
+    tasks.spawn(async move {
+        if let Err(error) = server.serve_metrics(listener, print, token, page, &stop).await {
+            diagnostic::print_warning(&format!("the metrics page has ended: {error}"));
+        }
+    });
+}

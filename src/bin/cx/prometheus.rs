@@ -1,0 +1,99 @@
+//! Reads metrics in Prometheus' text format, as far as `cx serve` writes it.
+//!
+//! Names, labels and values, which is what a table of numbers needs. Types, help, times and exemplars are
+//! skipped.
+
+/// Maximum number of samples that are read: fifty servers have some thousands.
+const MAX_SAMPLES: usize = 50_000;
+
+/// The samples of one reading.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Samples(Vec<Sample>);
+
+/// One line of the page.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) name: String,
+    pub(crate) labels: Vec<(String, String)>,
+    pub(crate) value: f64,
+}
+
+impl Sample {
+    /// The value of a label; empty if it has none.
+    pub(crate) fn label(&self, name: &str) -> &str {
+        self.labels.iter().find(|(label, _)| label == name).map_or("", |(_, value)| value)
+    }
+}
+
+impl Samples {
+    /// Reads a page. Lines that cannot be read are left out.
+    pub(crate) fn parse(text: &str) -> Self {
+        Self(text.lines().filter_map(parse_line).take(MAX_SAMPLES).collect())
+    }
+
+    /// The samples of a name.
+    pub(crate) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Sample> {
+        self.0.iter().filter(move |sample| sample.name == name)
+    }
+
+    /// The sum of all samples of a name, whatever their labels; 0 without any.
+    pub(crate) fn sum(&self, name: &str) -> f64 {
+        total(self.named(name).map(|sample| sample.value))
+    }
+
+    /// The sum of those whose label has this value.
+    pub(crate) fn sum_with(&self, name: &str, label: &str, value: &str) -> f64 {
+        total(self.named(name).filter(|sample| sample.label(label) == value).map(|sample| sample.value))
+    }
+}
+
+/// The sum of numbers. The standard library's of none is a negative zero, which is shown with its sign.
+pub(crate) fn total(numbers: impl Iterator<Item = f64>) -> f64 {
+    numbers.fold(0.0, |sum, number| sum + number)
+}
+
+fn parse_line(line: &str) -> Option<Sample> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let end = line.find(|letter: char| letter == '{' || letter.is_ascii_whitespace())?;
+    let (name, mut rest) = line.split_at(end);
+    let mut labels = Vec::new();
+    if let Some(inner) = rest.strip_prefix('{') {
+        (labels, rest) = parse_labels(inner)?;
+    }
+    // A time may follow the value.
+    let value: f64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
+    if value.is_nan() {
+        return None;
+    }
+    Some(Sample { name: name.to_owned(), labels, value })
+}
+
+/// Reads labels up to the closing brace. Returns them and what follows.
+fn parse_labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
+    let mut labels = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches([',', ' ']);
+        if let Some(after) = rest.strip_prefix('}') {
+            return Some((labels, after));
+        }
+        let (name, after) = rest.split_once("=\"")?;
+        let mut value = String::new();
+        let mut letters = after.char_indices();
+        rest = loop {
+            let (place, letter) = letters.next()?;
+            match letter {
+                '"' => break after.get(place + 1..)?,
+                '\\' => match letters.next()?.1 {
+                    'n' => value.push('\n'),
+                    other => value.push(other),
+                },
+                _ => value.push(letter),
+            }
+        };
+        labels.push((name.to_owned(), value));
+    }
+}

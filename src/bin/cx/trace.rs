@@ -1,0 +1,231 @@
+//! Traces of runs as files: `cx run --trace`, `cx serve --traces`.
+
+mod chrome;
+pub(crate) mod drawing;
+pub(crate) mod html;
+mod lanes;
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use cx::RunTrace;
+
+use self::drawing::Drawing;
+use crate::{diagnostic, document};
+
+/// Maximum number of traces that `cx serve --traces` keeps, and of bytes of all of them.
+const MAX_FILES: usize = 200;
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Maximum number of pages that `cx runs open` leaves.
+const MAX_SHOWN_FILES: usize = 20;
+
+/// Maximum number of traces that wait to be written; further ones are dropped.
+const MAX_WAITING: usize = 16;
+
+/// How long writing the last traces may delay the exit.
+const MAX_LAST_WRITE: Duration = Duration::from_secs(2);
+
+/// What the names of kept traces begin and end with.
+const PREFIX: &str = "run-";
+const SUFFIX: &str = ".html";
+
+/// The form of a trace, by the end of its file's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TraceFormat {
+    /// Chrome's format.
+    Json,
+    /// A page.
+    Html,
+}
+
+impl TraceFormat {
+    /// # Errors
+    ///
+    /// If the name ends with neither `.json` nor `.html`.
+    pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("json") => Ok(Self::Json),
+            Some("html" | "htm") => Ok(Self::Html),
+            _ => bail!(
+                "--trace {}: expected a name that ends with .html (a page) or .json (for Perfetto)",
+                path.display()
+            ),
+        }
+    }
+
+    fn render(self, trace: &RunTrace) -> String {
+        match self {
+            Self::Json => chrome::render(trace),
+            Self::Html => html::render(&Drawing::from(trace)),
+        }
+    }
+}
+
+/// Writes a trace to a file that only its user can read, whole or not at all.
+///
+/// # Errors
+///
+/// Those of the system.
+pub(crate) fn write(path: &Path, format: TraceFormat, trace: &RunTrace) -> io::Result<()> {
+    document::replace_private(path, &format.render(trace))
+}
+
+/// Writes the traces of a server into a directory, from a thread of its own.
+pub(crate) struct TraceDirectory {
+    /// `None` is the end.
+    sender: SyncSender<Option<RunTrace>>,
+    writing: JoinHandle<()>,
+}
+
+impl TraceDirectory {
+    /// # Errors
+    ///
+    /// If the directory cannot be made, or if others can write to it.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .with_context(|| format!("failed to make the directory `{shown}`"))?;
+        let metadata = fs::metadata(path).with_context(|| format!("failed to read `{shown}`"))?;
+        if metadata.mode() & 0o022 != 0 {
+            bail!("--traces {shown}: others may write to this directory: `chmod go-w` it");
+        }
+        let (sender, traces) = sync_channel::<Option<RunTrace>>(MAX_WAITING);
+        let directory = path.to_owned();
+        let writing = std::thread::Builder::new()
+            .name("cx-traces".to_owned())
+            .spawn(move || {
+                let mut was_failing = false;
+                for trace in traces.into_iter().map_while(|trace| trace) {
+                    let written = keep(&directory, &trace);
+                    // Once, and again after it has worked.
+                    if let Err(error) = &written
+                        && !was_failing
+                    {
+                        let shown = directory.display();
+                        diagnostic::print_warning(&format!("no trace can be written to `{shown}`: {error}"));
+                    }
+                    was_failing = written.is_err();
+                }
+            })
+            .context("failed to start a thread")?;
+        Ok(Self { sender, writing })
+    }
+
+    /// What takes the traces of runs.
+    pub(crate) fn listener(&self) -> impl Fn(RunTrace) + Send + Sync + 'static {
+        let sender = self.sender.clone();
+        move |trace| match sender.try_send(Some(trace)) {
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            Err(TrySendError::Full(_)) => tracing_dropped(),
+        }
+    }
+
+    /// Writes what is left, for as long as that may delay the exit.
+    pub(crate) fn finish(self) {
+        let ends = Instant::now() + MAX_LAST_WRITE;
+        let mut is_told = false;
+        while !self.writing.is_finished() && Instant::now() < ends {
+            is_told = is_told || self.sender.try_send(None).is_ok();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn tracing_dropped() {
+    diagnostic::print_note("a trace is dropped: runs end faster than traces are written");
+}
+
+/// Writes a page that is to be shown in a browser, and removes the oldest such pages beyond a number: a
+/// browser reads it after this program has ended. Returns its name.
+///
+/// # Errors
+///
+/// Those of the system.
+pub(crate) fn write_shown(directory: &Path, run: &str, drawing: &Drawing) -> anyhow::Result<PathBuf> {
+    let shown = directory.display();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .with_context(|| format!("failed to make the directory `{shown}`"))?;
+    let path = directory.join(format!("{PREFIX}{run}{SUFFIX}"));
+    let written = document::replace_private(&path, &html::render(drawing))
+        .and_then(|()| remove_oldest(directory, MAX_SHOWN_FILES));
+    written.with_context(|| format!("failed to write a page to `{shown}`"))?;
+    Ok(path)
+}
+
+/// Removes the pages that were written first.
+fn remove_oldest(directory: &Path, max: usize) -> io::Result<()> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_own = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if is_own && let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) {
+            pages.push((modified, entry.path()));
+        }
+    }
+    pages.sort_unstable();
+    let count = pages.len().saturating_sub(max);
+    for (_, path) in pages.into_iter().take(count) {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// The page of a run among those that a server keeps in a directory, if it is there.
+///
+/// # Errors
+///
+/// Those of the system.
+pub(crate) fn find(directory: &Path, run: &str) -> io::Result<Option<PathBuf>> {
+    let end = format!("-{run}{SUFFIX}");
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_meant = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(&end));
+        if is_meant && entry.file_type()?.is_file() {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
+}
+
+/// Writes a trace, and removes the oldest ones beyond the bounds.
+fn keep(directory: &Path, trace: &RunTrace) -> io::Result<()> {
+    let time = trace.requested.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
+    // By time, so that names are in the order of the runs.
+    let name = format!("{PREFIX}{time:013}-{}{SUFFIX}", trace.id);
+    write(&directory.join(name), TraceFormat::Html, trace)?;
+    let mut kept: Vec<(PathBuf, u64)> = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_own = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if is_own {
+            kept.push((entry.path(), entry.metadata().map_or(0, |metadata| metadata.len())));
+        }
+    }
+    kept.sort_unstable();
+    let (mut files, mut bytes) = (kept.len(), kept.iter().map(|(_, bytes)| bytes).sum::<u64>());
+    for (path, size) in kept {
+        if files <= MAX_FILES && bytes <= MAX_BYTES {
+            break;
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => (files, bytes) = (files - 1, bytes - size),
+        }
+    }
+    Ok(())
+}

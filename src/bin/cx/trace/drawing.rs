@@ -1,0 +1,154 @@
+//! What the page of a run draws, wherever it comes from: a [`RunTrace`], or the lines of an audit trail,
+//! which have neither the source nor the output.
+
+use std::time::Duration;
+
+use cx::{Language, LogLevel, RunTrace};
+
+/// A run as it is drawn. All times are from when it was requested.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Drawing {
+    pub(crate) id: String,
+    pub(crate) script: String,
+    pub(crate) language: &'static str,
+    pub(crate) duration: Duration,
+    pub(crate) end: End,
+    pub(crate) usage: DrawnUsage,
+    pub(crate) calls: Vec<DrawnCall>,
+    /// Number of further calls.
+    pub(crate) calls_dropped: u64,
+    /// The text of the script and what came of it. `None` if that is not known.
+    pub(crate) contents: Option<Contents>,
+    /// What a reader of the page has to know of it.
+    pub(crate) note: Option<String>,
+}
+
+/// How a run has ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum End {
+    /// It has not, as far as is known.
+    #[default]
+    None,
+    Returned,
+    Cancelled,
+    Failed(Failure),
+}
+
+/// Why a run has failed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failure {
+    pub(crate) code: String,
+    pub(crate) message: Option<String>,
+    pub(crate) hint: Option<String>,
+    pub(crate) line: Option<u32>,
+    pub(crate) stack: Option<String>,
+}
+
+/// What a run has used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DrawnUsage {
+    pub(crate) queue_time: Duration,
+    pub(crate) cpu_time: Duration,
+    pub(crate) approval_time: Duration,
+    pub(crate) memory_bytes: u64,
+    pub(crate) tool_calls: u64,
+    pub(crate) tool_calls_refused: u64,
+    pub(crate) tool_result_bytes: u64,
+}
+
+/// One call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DrawnCall {
+    pub(crate) server: String,
+    pub(crate) tool: String,
+    /// When the script made it.
+    pub(crate) requested: Duration,
+    /// When it was sent; `None` if it was not.
+    pub(crate) sent: Option<Duration>,
+    pub(crate) ended: Duration,
+    /// For how long it waited for an approval.
+    pub(crate) approval: Duration,
+    pub(crate) status: String,
+    pub(crate) is_error: bool,
+    pub(crate) message: Option<String>,
+    pub(crate) argument_bytes: u64,
+    pub(crate) result_bytes: u64,
+}
+
+/// What a trace has and an audit trail has not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) source: String,
+    pub(crate) output: Vec<DrawnOutput>,
+    pub(crate) output_dropped: u64,
+    pub(crate) value: Option<String>,
+}
+
+/// One entry of a script's output.
+#[derive(Clone, Debug)]
+pub(crate) struct DrawnOutput {
+    pub(crate) at: Duration,
+    /// `None` for a content block.
+    pub(crate) level: Option<LogLevel>,
+    pub(crate) text: String,
+}
+
+impl From<&RunTrace> for Drawing {
+    fn from(trace: &RunTrace) -> Self {
+        let usage = &trace.usage;
+        let end = match &trace.error {
+            Some(error) => End::Failed(Failure {
+                code: error.code.as_str().to_owned(),
+                message: Some(error.message.clone()),
+                hint: error.hint.clone(),
+                line: error.line,
+                stack: error.stack.clone(),
+            }),
+            None if trace.value.is_some() => End::Returned,
+            None => End::Cancelled,
+        };
+        let calls = trace.calls.iter().map(|call| DrawnCall {
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            requested: call.requested,
+            sent: call.sent,
+            ended: call.ended,
+            approval: call.approval,
+            status: call.status.to_owned(),
+            is_error: call.is_error,
+            message: call.message.clone(),
+            argument_bytes: call.argument_bytes as u64,
+            result_bytes: call.result_bytes as u64,
+        });
+        let output = trace.output.iter().map(|entry| DrawnOutput {
+            at: entry.at,
+            level: entry.level,
+            text: entry.text.clone(),
+        });
+        Self {
+            id: trace.id.clone(),
+            script: trace.script.clone(),
+            language: if trace.language == Language::Python { "Python" } else { "TypeScript" },
+            duration: trace.duration,
+            end,
+            usage: DrawnUsage {
+                queue_time: usage.queue_time,
+                cpu_time: usage.cpu_time,
+                approval_time: usage.approval_time,
+                memory_bytes: usage.memory_bytes as u64,
+                tool_calls: usage.tool_calls,
+                tool_calls_refused: usage.tool_calls_refused,
+                tool_result_bytes: usage.tool_result_bytes,
+            },
+            calls: calls.collect(),
+            calls_dropped: trace.calls_dropped,
+            contents: Some(Contents {
+                source: trace.source.clone(),
+                output: output.collect(),
+                output_dropped: trace.output_dropped,
+                value: trace.value.clone(),
+            }),
+            note: None,
+        }
+    }
+}

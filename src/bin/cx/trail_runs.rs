@@ -1,0 +1,330 @@
+//! Runs and their calls, put together from the lines of an audit trail.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, SystemTime};
+
+use cx::audit::AuditLine;
+use serde_json::{Map, Value, json};
+
+use crate::trace::drawing::{Drawing, DrawnCall, DrawnUsage, End, Failure};
+
+/// Maximum number of runs that are kept, the latest, and of calls of each and of all of them.
+const MAX_RUNS: usize = 1_000;
+const MAX_CALLS: usize = 10_000;
+const MAX_ALL_CALLS: usize = 50_000;
+
+/// Approvals that wait for longer were those of a process that was killed: no limit is longer.
+const MAX_APPROVAL: Duration = Duration::from_secs(11 * 60);
+
+/// What the page of a run says that was drawn from a trail.
+const NOTE: &str = "drawn from the audit trail, which has neither the source nor the output: `cx serve --traces \
+                    DIR` keeps both";
+
+/// The latest runs of a trail.
+#[derive(Default)]
+pub(crate) struct TrailRuns {
+    /// In the order in which they were started.
+    order: VecDeque<String>,
+    by_id: HashMap<String, TrailRun>,
+    calls: usize,
+}
+
+/// One run.
+#[derive(Clone, Default)]
+pub(crate) struct TrailRun {
+    id: String,
+    script: String,
+    language: String,
+    client: String,
+    /// As the line has it.
+    started: String,
+    ended: Option<Ended>,
+    /// When the last line about it was written.
+    last: Duration,
+    calls: Vec<TrailCall>,
+    calls_dropped: u64,
+    /// Where calls are, by their kind and number.
+    positions: HashMap<(bool, u64), usize>,
+}
+
+#[derive(Clone, Default)]
+struct Ended {
+    /// `None` if the run returned.
+    code: Option<String>,
+    duration: Duration,
+    usage: DrawnUsage,
+}
+
+#[derive(Clone, Default)]
+struct TrailCall {
+    number: u64,
+    drawn: DrawnCall,
+    has_ended: bool,
+    /// Since when it waits for an approval, and why one is needed.
+    waits: Option<(Duration, String)>,
+}
+
+/// A call that waits for somebody's approval.
+pub(crate) struct WaitingCall<'a> {
+    pub(crate) run: &'a str,
+    /// Number of the call in its run.
+    pub(crate) number: u64,
+    pub(crate) script: &'a str,
+    pub(crate) server: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) reason: &'a str,
+}
+
+impl TrailRuns {
+    /// Adds what a line says.
+    pub(crate) fn add(&mut self, line: &AuditLine) {
+        let (Some(fields), Some(id), Some(event)) =
+            (&line.fields, line.text_of("run"), line.text_of("event"))
+        else {
+            return;
+        };
+        if event == "run.started" {
+            self.start(id, fields);
+        }
+        let Some(run) = self.by_id.get_mut(id) else { return };
+        let before = run.calls.len();
+        run.add(event, fields);
+        self.calls += run.calls.len() - before;
+        while self.order.len() > MAX_RUNS || (self.calls > MAX_ALL_CALLS && self.order.len() > 1) {
+            let oldest = self.order.pop_front().and_then(|id| self.by_id.remove(&id));
+            self.calls -= oldest.map_or(0, |run| run.calls.len());
+        }
+    }
+
+    fn start(&mut self, id: &str, fields: &Map<String, Value>) {
+        let text = |name: &str| text(fields, name).to_owned();
+        let run = TrailRun {
+            id: id.to_owned(),
+            script: text("script"),
+            language: text("language"),
+            client: text("clientName"),
+            started: text("at"),
+            ..TrailRun::default()
+        };
+        if self.by_id.insert(id.to_owned(), run).is_none() {
+            self.order.push_back(id.to_owned());
+        }
+    }
+
+    /// A run.
+    pub(crate) fn get(&self, id: &str) -> Option<&TrailRun> {
+        self.by_id.get(id)
+    }
+
+    /// The latest runs, the latest first.
+    pub(crate) fn latest(&self) -> impl Iterator<Item = &TrailRun> {
+        self.order.iter().rev().filter_map(|id| self.by_id.get(id))
+    }
+}
+
+impl TrailRun {
+    fn add(&mut self, event: &str, fields: &Map<String, Value>) {
+        let now = time(fields, "elapsedUs");
+        self.last = self.last.max(now);
+        match event {
+            "run.ended" => {
+                let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or_default();
+                self.ended = Some(Ended {
+                    code: fields.get("code").and_then(Value::as_str).map(str::to_owned),
+                    duration: time(fields, "durationUs"),
+                    usage: DrawnUsage {
+                        queue_time: time(fields, "queueTimeUs"),
+                        cpu_time: time(fields, "cpuTimeUs"),
+                        approval_time: time(fields, "approvalTimeUs"),
+                        memory_bytes: number("memoryBytes"),
+                        tool_calls: number("toolCalls"),
+                        tool_calls_refused: number("toolCallsRefused"),
+                        tool_result_bytes: number("toolResultBytes"),
+                    },
+                });
+            }
+            "call.will" | "model.will" => self.change(fields, now, |call| {
+                call.drawn.sent = Some(now);
+                call.drawn.ended = now;
+                call.drawn.argument_bytes = number(fields, "argumentBytes");
+                "in flight".clone_into(&mut call.drawn.status);
+            }),
+            "call.did" | "model.did" => self.change(fields, now, |call| {
+                let code = text(fields, "code");
+                call.drawn.is_error = text(fields, "outcome") == "failed";
+                call.drawn.status = if code.is_empty() { "ok" } else { code }.to_owned();
+                call.drawn.result_bytes = number(fields, "resultBytes");
+                (call.drawn.ended, call.has_ended) = (now, true);
+            }),
+            "call.simulated" => self.change(fields, now, |call| {
+                "stubbed".clone_into(&mut call.drawn.status);
+                (call.drawn.ended, call.has_ended) = (now, true);
+            }),
+            "call.refused" => self.change(fields, now, |call| {
+                // A call that was sent ends with its own line.
+                if call.drawn.sent.is_none() {
+                    text(fields, "code").clone_into(&mut call.drawn.status);
+                    (call.drawn.ended, call.drawn.is_error, call.has_ended) = (now, true, true);
+                    call.waits = None;
+                }
+            }),
+            "approval.asked" => self.change(fields, now, |call| {
+                call.waits = Some((now, text(fields, "reason").to_owned()));
+                "awaiting approval".clone_into(&mut call.drawn.status);
+                call.drawn.ended = now;
+            }),
+            "approval.answered" => self.change(fields, now, |call| {
+                call.waits = None;
+                call.drawn.approval = time(fields, "durationUs");
+                call.drawn.ended = now;
+                text(fields, "answer").clone_into(&mut call.drawn.status);
+                call.drawn.is_error = text(fields, "answer") == "refused";
+            }),
+            _ => {}
+        }
+    }
+
+    /// Changes the call that a line is about, which is added if it is not there.
+    fn change(&mut self, fields: &Map<String, Value>, now: Duration, change: impl FnOnce(&mut TrailCall)) {
+        let is_model = fields.contains_key("request");
+        // Calls that name nothing have no number.
+        let number = number(fields, if is_model { "request" } else { "call" });
+        let key = (is_model, number);
+        let position = self.positions.get(&key).copied().filter(|_| number > 0);
+        let position = match position {
+            Some(position) => position,
+            None if self.calls.len() >= MAX_CALLS => {
+                self.calls_dropped += 1;
+                return;
+            }
+            None => {
+                let (server, tool) = match is_model {
+                    true => ("llm", text(fields, "model")),
+                    false => (text(fields, "server"), text(fields, "tool")),
+                };
+                let drawn = DrawnCall {
+                    server: server.to_owned(),
+                    tool: tool.to_owned(),
+                    requested: now,
+                    ended: now,
+                    ..DrawnCall::default()
+                };
+                self.calls.push(TrailCall { number, drawn, ..TrailCall::default() });
+                self.positions.insert(key, self.calls.len() - 1);
+                self.calls.len() - 1
+            }
+        };
+        if let Some(call) = self.calls.get_mut(position) {
+            change(call);
+        }
+    }
+
+    /// How long ago it was started.
+    fn age(&self) -> Duration {
+        let started = humantime::parse_rfc3339(&self.started).ok();
+        started.and_then(|started| SystemTime::now().duration_since(started).ok()).unwrap_or_default()
+    }
+
+    fn duration(&self) -> Duration {
+        // Of a run without an end no more is known than its last line.
+        self.ended.as_ref().map_or(self.last, |ended| ended.duration)
+    }
+
+    /// The calls that wait for an approval; none of a run that has ended.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = WaitingCall<'_>> {
+        let age = self.age();
+        let calls = self.calls.iter().filter(|_| self.ended.is_none());
+        calls.filter_map(move |call| {
+            let (since, reason) = call.waits.as_ref()?;
+            let for_time = age.saturating_sub(*since);
+            (for_time < MAX_APPROVAL).then(|| WaitingCall {
+                run: &self.id,
+                number: call.number,
+                script: &self.script,
+                server: &call.drawn.server,
+                tool: &call.drawn.tool,
+                reason,
+            })
+        })
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.waiting().next().is_some()
+    }
+
+    /// What a list shows of it.
+    pub(crate) fn to_json(&self) -> Value {
+        let failed = self.calls.iter().filter(|call| call.drawn.is_error).count();
+        let outcome = match &self.ended {
+            None if self.is_waiting() => "waits for approval",
+            None => "no end yet",
+            Some(Ended { code: None, .. }) => "ok",
+            Some(Ended { code: Some(code), .. }) => code,
+        };
+        json!({
+            "id": self.id, "script": self.script, "language": self.language, "client": self.client,
+            "started": self.started, "ageMs": milliseconds(self.age()),
+            "durationMs": self.ended.as_ref().map(|ended| milliseconds(ended.duration)),
+            "outcome": outcome, "calls": self.calls.len() as u64 + self.calls_dropped, "callsFailed": failed,
+            "callsInFlight": self.calls.iter().filter(|call| !call.has_ended).count(),
+            "resultBytes": self.ended.as_ref().map(|ended| ended.usage.tool_result_bytes),
+        })
+    }
+
+    /// What its page draws.
+    pub(crate) fn drawing(&self) -> Drawing {
+        let duration = self.duration();
+        let end = match &self.ended {
+            None => End::None,
+            Some(Ended { code: None, .. }) => End::Returned,
+            Some(Ended { code: Some(code), .. }) => {
+                End::Failed(Failure { code: code.clone(), ..Failure::default() })
+            }
+        };
+        let calls = self.calls.iter().map(|call| {
+            let mut drawn = call.drawn.clone();
+            if !call.has_ended {
+                drawn.ended = duration;
+            }
+            drawn
+        });
+        let language = match self.language.as_str() {
+            "python" => "Python",
+            "typescript" => "TypeScript",
+            _ => "none: one call",
+        };
+        let script = if self.script.is_empty() { "(a call without a script)" } else { &self.script };
+        let usage = match &self.ended {
+            Some(ended) => ended.usage,
+            None => DrawnUsage { tool_calls: self.calls.len() as u64, ..DrawnUsage::default() },
+        };
+        Drawing {
+            id: self.id.clone(),
+            script: script.to_owned(),
+            language,
+            duration,
+            end,
+            usage,
+            calls: calls.collect(),
+            calls_dropped: self.calls_dropped,
+            contents: None,
+            note: Some(NOTE.to_owned()),
+        }
+    }
+}
+
+fn text<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a str {
+    fields.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(fields: &Map<String, Value>, name: &str) -> u64 {
+    fields.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn time(fields: &Map<String, Value>, name: &str) -> Duration {
+    Duration::from_micros(number(fields, name))
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

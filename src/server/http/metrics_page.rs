@@ -1,0 +1,83 @@
+//! The metrics page at an address of its own, for a server whose client is at stdin and stdout, and the
+//! page of runs beside it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method, Request, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::authentication::{Authentication, HttpToken};
+use super::options::MetricsPrinter;
+use super::page::Page;
+use super::responses::{plain, refused};
+use super::routes::{METRICS, PROMETHEUS};
+use super::small_server::{self, Answer};
+use crate::error::Error;
+use crate::server::metrics;
+use crate::server::shared::Shared;
+
+/// Serves `GET /metrics`, the page if there is one, and nothing else until `stop` is cancelled. See
+/// [`Server::serve_metrics`](crate::server::Server::serve_metrics).
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if other machines can reach the address and there is no token of at
+/// least 32 characters; [`Error::Start`] if the listener has no local address.
+pub(crate) async fn serve(
+    shared: &Arc<Shared>,
+    listener: TcpListener,
+    print: MetricsPrinter,
+    token: Option<HttpToken>,
+    page: Option<Page>,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let address =
+        listener.local_addr().map_err(|source| Error::Start { what: "the metrics page", source })?;
+    let authentication = Authentication::new(address.ip(), &[], token)?;
+    let pages = Arc::new(Pages { shared: Arc::clone(shared), authentication, print, page });
+    let answer: Answer = Arc::new(move |request| {
+        let pages = Arc::clone(&pages);
+        Box::pin(async move { pages.answer(request).await })
+    });
+    small_server::serve(&listener, answer, stop).await;
+    Ok(())
+}
+
+struct Pages {
+    shared: Arc<Shared>,
+    authentication: Authentication,
+    print: MetricsPrinter,
+    page: Option<Page>,
+}
+
+impl Pages {
+    async fn answer(&self, request: Request<Body>) -> Response {
+        if let Some(page) = &self.page
+            && page.has(request.uri().path())
+        {
+            return page.answer(&self.authentication, request).await;
+        }
+        let allowed = self
+            .authentication
+            .check_source(request.uri(), request.headers())
+            .and_then(|_origin| self.authentication.check_token(request.headers()));
+        if let Err(refusal) = allowed {
+            return refused(&refusal);
+        }
+        if request.uri().path() != METRICS {
+            return plain(StatusCode::NOT_FOUND, "there is only `/metrics` here");
+        }
+        if request.method() != Method::GET {
+            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+            return response;
+        }
+        metrics::sample(&self.shared, 0, 0);
+        let no_store = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        ([no_store, (CONTENT_TYPE, PROMETHEUS)], (self.print)()).into_response()
+    }
+}

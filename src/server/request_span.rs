@@ -1,0 +1,153 @@
+//! The span and the metrics of a call of one of cx's tools, and of a run over REST.
+
+use std::time::Instant;
+
+use http::HeaderMap;
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResponse, ErrorData, RequestId};
+use rmcp::service::RequestContext;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::shared::Shared;
+#[cfg(feature = "http")]
+use crate::conventions::REST_RUN;
+use crate::conventions::{self, PIPE, TCP, TOOL_ERROR, TOOLS_CALL};
+use crate::telemetry::requests::{RequestSpan, TracedRequest};
+use crate::tools::TraceContext;
+
+/// The id of a request as its client wrote it: rmcp gets another one.
+#[derive(Clone)]
+pub(crate) struct ClientRequestId(String);
+
+impl ClientRequestId {
+    /// The id without the quotes of JSON.
+    pub(crate) fn from_json(id: &RawValue) -> Self {
+        Self(match serde_json::from_str(id.get()) {
+            Ok(Value::String(text)) => text,
+            _ => id.get().to_owned(),
+        })
+    }
+}
+
+impl From<&RequestId> for ClientRequestId {
+    fn from(id: &RequestId) -> Self {
+        Self(id.to_string())
+    }
+}
+
+/// A call of one of cx's tools, or a run over REST, in traces and metrics. It ends when this is dropped.
+pub(crate) struct ObservedRequest {
+    span: Option<Box<dyn RequestSpan>>,
+    method: &'static str,
+    transport: &'static str,
+    began: Instant,
+    error: Option<&'static str>,
+}
+
+impl ObservedRequest {
+    /// Begins the span of a call, if traces are exported.
+    pub(crate) fn begin(shared: &Shared, tool: &str, context: &RequestContext<RoleServer>) -> Self {
+        let parts = context.extensions.get::<http::request::Parts>();
+        let transport = if parts.is_some() { TCP } else { PIPE };
+        let span = shared.executor.request_tracer().map(|tracer| {
+            let own_id = context.extensions.get::<ClientRequestId>().map(|id| id.0.clone());
+            let id = own_id.unwrap_or_else(|| context.id.to_string());
+            let version = context.protocol_version().map(|version| version.to_string());
+            let header = |name: &str| parts.and_then(|parts| text_header(&parts.headers, name));
+            tracer.begin(&TracedRequest {
+                method: TOOLS_CALL,
+                tool: shared.tools().names().any(|known| known == tool).then_some(tool),
+                request_id: Some(&id),
+                protocol_version: version.as_deref(),
+                session_id: header("mcp-session-id"),
+                transport,
+                parent: TraceContext::from_meta(&context.meta),
+                // A context of HTTP is not the parent, because one request of HTTP can carry several.
+                link: header("traceparent")
+                    .and_then(|parent| TraceContext::parse(parent, header("tracestate"), None)),
+            })
+        });
+        Self { span, method: TOOLS_CALL, transport, began: Instant::now(), error: Some("cancelled") }
+    }
+
+    /// Begins the span of a run over REST. Its parent is the context of the HTTP request, which carries
+    /// nothing else.
+    #[cfg(feature = "http")]
+    pub(crate) fn begin_rest(shared: &Shared, headers: &HeaderMap) -> Self {
+        let header = |name: &str| text_header(headers, name);
+        let span = shared.executor.request_tracer().map(|tracer| {
+            tracer.begin(&TracedRequest {
+                method: REST_RUN,
+                tool: None,
+                request_id: None,
+                protocol_version: None,
+                session_id: None,
+                transport: TCP,
+                parent: header("traceparent")
+                    .and_then(|parent| TraceContext::parse(parent, header("tracestate"), header("baggage"))),
+                link: None,
+            })
+        });
+        Self { span, method: REST_RUN, transport: TCP, began: Instant::now(), error: Some("cancelled") }
+    }
+
+    /// Says how a run over REST was answered.
+    #[cfg(feature = "http")]
+    pub(crate) fn end_rest(mut self, is_error: bool) {
+        self.error = is_error.then_some(TOOL_ERROR);
+    }
+
+    /// The context of the run.
+    pub(crate) fn context(&self) -> Option<TraceContext> {
+        self.span.as_ref().map(|span| span.context())
+    }
+
+    /// Says how the call was answered.
+    pub(crate) fn end(mut self, answer: &Result<CallToolResponse, ErrorData>) {
+        self.error = match answer {
+            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => Some(TOOL_ERROR),
+            Ok(_) => None,
+            Err(_) => Some("jsonrpc_error"),
+        };
+    }
+}
+
+impl Drop for ObservedRequest {
+    fn drop(&mut self) {
+        if let (Some(span), Some(error)) = (&mut self.span, self.error) {
+            span.fail(error);
+        }
+        let mut labels = vec![
+            metrics::Label::from_static_parts(conventions::LABEL_METHOD, self.method),
+            metrics::Label::from_static_parts(conventions::LABEL_TRANSPORT, self.transport),
+        ];
+        if let Some(error) = self.error {
+            labels.push(metrics::Label::from_static_parts(conventions::LABEL_ERROR, error));
+        }
+        metrics::histogram!(conventions::SERVER_OPERATION, labels).record(self.began.elapsed());
+    }
+}
+
+/// A session of a client in the metrics. It is counted when this is dropped.
+pub(crate) struct CountedSession {
+    pub(crate) transport: &'static str,
+    pub(crate) began: Instant,
+}
+
+impl CountedSession {
+    pub(crate) fn begin(transport: &'static str) -> Self {
+        Self { transport, began: Instant::now() }
+    }
+}
+
+impl Drop for CountedSession {
+    fn drop(&mut self) {
+        metrics::histogram!(conventions::SERVER_SESSION, conventions::LABEL_TRANSPORT => self.transport)
+            .record(self.began.elapsed());
+    }
+}
+
+fn text_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}

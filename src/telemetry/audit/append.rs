@@ -1,0 +1,340 @@
+//! Appends lines to the files of a trail, which several processes share.
+//!
+//! All append under one lock, to one chain, and read the last line's hash again if another process has
+//! written since. A chain for each process would need no lock, but then a process's whole file could be
+//! removed without a trace, and there would be no order between processes. The lock is held for as long
+//! as a batch takes to write, well below a millisecond, and never by a thread of a run.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Mode, OFlags};
+use serde_json::{Map, Value, json};
+
+use super::note::{Checkpoint, Signer, hex};
+use super::options::AuditOptions;
+use super::record::sha256;
+use super::{canonical, read};
+use crate::storage::private::{self, PrivateDirectory};
+
+/// The file that is locked, the secret key, the public one, and the last checkpoint.
+const LOCK: &str = "lock";
+pub(super) const SECRET_KEY: &str = "key";
+pub(super) const PUBLIC_KEY: &str = "key.pub";
+pub(super) const CHECKPOINT: &str = "checkpoint";
+
+/// The hash before the first line.
+pub(super) const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Maximum bytes of a key's file.
+const MAX_KEY_BYTES: u64 = 4 << 10;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// One process's access to the files of a trail.
+pub(super) struct Appender {
+    options: AuditOptions,
+    signer: Option<Signer>,
+    head: Option<Head>,
+    /// Whether lines were written since the last checkpoint.
+    is_unsigned: bool,
+}
+
+/// The end of the chain, as this process has left or found it.
+#[derive(Clone)]
+struct Head {
+    file: String,
+    inode: u64,
+    bytes: u64,
+    sequence: u64,
+    hash: String,
+}
+
+/// An open trail whose lock is held.
+struct Locked<'a> {
+    directory: PrivateDirectory,
+    path: &'a Path,
+    _lock: File,
+}
+
+impl Appender {
+    pub(super) fn new(options: AuditOptions) -> Self {
+        Self { options, signer: None, head: None, is_unsigned: false }
+    }
+
+    /// Appends a line for each record, and what else is due: a checkpoint, a new day's file, the end of
+    /// old ones. Either all lines are written or none. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If the files cannot be written.
+    pub(super) fn append(&mut self, records: Vec<Map<String, Value>>, writer: &str) -> io::Result<()> {
+        let options = self.options.clone();
+        let locked = Locked::new(&options.directory)?;
+        self.prepare_key(&locked)?;
+        let mut records = records;
+        let names = locked.day_files()?;
+        let (mut head, damaged) = self.find_head(&locked, &names)?;
+        let today = date(SystemTime::now());
+        // A clock that goes back does not go back to an earlier file.
+        let day = names.last().map_or(today.clone(), |last| today.max(last.clone()));
+        let mut expired = Vec::new();
+        if !names.contains(&day) {
+            let (fields, files) = self.expired(&locked, &names)?;
+            expired = files;
+            records.splice(0..0, fields.map(|fields| stamped("retention", writer, fields)));
+        }
+        records.splice(0..0, damaged.map(|fields| stamped("line.damaged", writer, fields)));
+        let mut text = String::new();
+        for record in records {
+            head.add(record, &mut text);
+            if head.sequence.is_multiple_of(u64::from(options.checkpoint_lines.max(1))) {
+                let note = self.sign(&head);
+                head.add(stamped("checkpoint", writer, json!({ "note": note })), &mut text);
+            }
+        }
+        let name = format!("{day}{}", read::ENDING);
+        let mut file = locked.directory.open(&name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
+        let metadata = private::check_file(&file, &options.directory.join(&name))?;
+        if let Err(error) = file.write_all(text.as_bytes()) {
+            // A line that is written in part is no line.
+            let _ = file.set_len(metadata.len());
+            self.head = None;
+            return Err(error);
+        }
+        head.file = day;
+        head.inode = metadata.ino();
+        head.bytes = metadata.len() + text.len() as u64;
+        // Only after the line that says so is written.
+        for file in expired {
+            locked.directory.remove(&file)?;
+        }
+        let crossed = self.head.as_ref().is_none_or(|before| {
+            let lines = u64::from(options.checkpoint_lines.max(1));
+            before.sequence / lines != head.sequence / lines
+        });
+        self.is_unsigned = true;
+        self.head = Some(head);
+        if crossed {
+            self.replace_checkpoint(&locked)?;
+        }
+        Ok(())
+    }
+
+    /// Signs the end of the chain, if this process has written since the last checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub(super) fn checkpoint(&mut self) -> io::Result<()> {
+        if !self.is_unsigned {
+            return Ok(());
+        }
+        let options = self.options.clone();
+        let locked = Locked::new(&options.directory)?;
+        let names = locked.day_files()?;
+        // What another process has written is signed too.
+        self.head = Some(self.find_head(&locked, &names)?.0);
+        self.replace_checkpoint(&locked)
+    }
+
+    /// A signed checkpoint of the end of the chain. Blocks.
+    fn signed_head(&mut self) -> io::Result<String> {
+        let options = self.options.clone();
+        let locked = Locked::new(&options.directory)?;
+        self.prepare_key(&locked)?;
+        let names = locked.day_files()?;
+        let (head, _) = self.find_head(&locked, &names)?;
+        Ok(self.sign(&head))
+    }
+
+    fn sign(&self, head: &Head) -> String {
+        let Some(signer) = &self.signer else { return String::new() };
+        let origin = signer.verifier().name;
+        signer.sign(&Checkpoint { origin, size: head.sequence, hash: head.hash.clone() }.render())
+    }
+
+    fn replace_checkpoint(&mut self, locked: &Locked<'_>) -> io::Result<()> {
+        let Some(head) = &self.head else { return Ok(()) };
+        locked.replace(CHECKPOINT, &self.sign(head))?;
+        self.is_unsigned = false;
+        Ok(())
+    }
+
+    /// Reads the key, or makes it at the first use.
+    fn prepare_key(&mut self, locked: &Locked<'_>) -> io::Result<()> {
+        if self.signer.is_some() {
+            return Ok(());
+        }
+        let path = locked.path.join(SECRET_KEY);
+        let signer = match locked.directory.open(SECRET_KEY, OFlags::RDONLY) {
+            Ok(file) => {
+                private::check_file(&file, &path)?;
+                let mut text = String::new();
+                file.take(MAX_KEY_BYTES).read_to_string(&mut text)?;
+                Signer::parse(&text).ok_or_else(|| {
+                    io::Error::new(ErrorKind::InvalidData, format!("{} is no key", path.display()))
+                })?
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut id = [0_u8; 4];
+                getrandom::fill(&mut id).map_err(io::Error::other)?;
+                let made = Signer::generate(&format!("cx-audit-{}", hex(&id)));
+                let (secret, signer) = made.ok_or_else(|| io::Error::other("there are no random numbers"))?;
+                // The public half first: with it alone nothing is signed.
+                locked.replace(PUBLIC_KEY, &format!("{}\n", signer.verifier().render()))?;
+                locked.replace(SECRET_KEY, &format!("{secret}\n"))?;
+                signer
+            }
+            Err(error) => return Err(error),
+        };
+        self.signer = Some(signer);
+        Ok(())
+    }
+
+    /// Finds the end of the chain. A last line that is incomplete, because its writer was killed or its
+    /// system has failed, is set aside first: the second value says so.
+    fn find_head(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Head, Option<Value>)> {
+        let mut damaged = None;
+        for day in names.iter().rev() {
+            let name = format!("{day}{}", read::ENDING);
+            let mut file = locked.directory.open(&name, OFlags::RDWR)?;
+            let metadata = private::check_file(&file, &locked.path.join(&name))?;
+            let known = self.head.as_ref().filter(|head| {
+                head.file == *day && head.inode == metadata.ino() && head.bytes == metadata.len()
+            });
+            if let Some(head) = known {
+                return Ok((head.clone(), damaged));
+            }
+            let (tail, begins) = read::tail(&mut file, metadata.len())?;
+            let complete = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+            if complete < tail.len() {
+                damaged = Some(locked.set_aside(day, &tail[complete..])?);
+                file.set_len(begins + complete as u64)?;
+            }
+            let lines = tail[..complete].split(|&byte| byte == b'\n').rev();
+            let mut chained = lines.filter_map(read::chain_fields);
+            if let Some((sequence, hash)) = chained.next() {
+                let (inode, bytes) = (metadata.ino(), begins + complete as u64);
+                return Ok((Head { file: day.clone(), inode, bytes, sequence, hash }, damaged));
+            }
+        }
+        let hash = NO_HASH.to_owned();
+        Ok((Head { file: String::new(), inode: 0, bytes: 0, sequence: 0, hash }, damaged))
+    }
+
+    /// The files that are older than the retention time, and the fields of the line about it, by which a
+    /// verifier knows where the chain begins. The newest file stays in any case: it has the end.
+    fn expired(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Option<Value>, Vec<String>)> {
+        let oldest = self.options.retention_days.and_then(|days| SystemTime::now().checked_sub(DAY * days));
+        let oldest = oldest.map(date).unwrap_or_default();
+        let earlier = names.split_last().map_or(&[][..], |(_newest, earlier)| earlier);
+        let removed: Vec<&str> =
+            earlier.iter().map(String::as_str).filter(|day| *day < oldest.as_str()).collect();
+        let Some(last) = removed.last() else { return Ok((None, Vec::new())) };
+        let name = |day: &&str| format!("{day}{}", read::ENDING);
+        let (sequence, hash) = read::last_of(&locked.path.join(name(last)))?;
+        let fields = json!({ "removed": removed, "through": sequence, "throughHash": hash });
+        Ok((Some(fields), removed.iter().map(name).collect()))
+    }
+}
+
+impl<'a> Locked<'a> {
+    fn new(path: &'a Path) -> io::Result<Self> {
+        let directory = PrivateDirectory::create(path)?;
+        Ok(Self { directory, path, _lock: private::lock(&path.join(LOCK))? })
+    }
+
+    /// The days of which there are files, the oldest first.
+    fn day_files(&self) -> io::Result<Vec<String>> {
+        let mut days: Vec<String> =
+            self.directory.names()?.iter().filter_map(|name| read::day(name)).collect();
+        days.sort();
+        Ok(days)
+    }
+
+    /// Replaces a small file. Not synced: after a power failure a checkpoint may be missing, not wrong.
+    fn replace(&self, name: &str, text: &str) -> io::Result<()> {
+        let temporary = format!(".new-{name}");
+        self.directory.remove(&temporary)?;
+        let mut file = self.directory.open(&temporary, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
+        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+        let written = file.write_all(text.as_bytes());
+        drop(file);
+        let replaced =
+            written.and_then(|()| std::fs::rename(self.path.join(&temporary), self.path.join(name)));
+        if replaced.is_err() {
+            let _ = self.directory.remove(&temporary);
+        }
+        replaced
+    }
+
+    /// Keeps an incomplete line in a file of its own. Returns the fields of the line about it.
+    fn set_aside(&self, day: &str, fragment: &[u8]) -> io::Result<Value> {
+        let text = String::from_utf8_lossy(fragment);
+        let hash = sha256(&text);
+        let name = format!("damaged-{day}-{}", &hash[..16]);
+        let mut file = self.directory.open(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
+        file.write_all(fragment)?;
+        Ok(json!({ "file": name, "bytes": fragment.len(), "sha256": hash }))
+    }
+}
+
+impl Head {
+    /// Adds a record to the chain, and its line to `text`.
+    fn add(&mut self, mut record: Map<String, Value>, text: &mut String) {
+        self.sequence += 1;
+        record.insert("seq".to_owned(), self.sequence.into());
+        record.insert("prev".to_owned(), std::mem::take(&mut self.hash).into());
+        // `prev` and `seq` come after `hash`, so that it never is the last member.
+        let (record, place) = canonical::object_and_place(&record, "hash");
+        self.hash = sha256(&record);
+        let (before, after) = record.split_at(place);
+        text.extend([before, "\"hash\":\"", &self.hash, "\",", after, "\n"]);
+    }
+}
+
+/// The fields of an event of the trail itself.
+fn stamped(event: &str, writer: &str, fields: Value) -> Map<String, Value> {
+    let mut record = match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    record.insert("event".to_owned(), event.into());
+    record.insert("writer".to_owned(), writer.into());
+    record.insert("at".to_owned(), humantime::format_rfc3339_millis(SystemTime::now()).to_string().into());
+    record
+}
+
+/// The day of a time, in UTC, as files are named.
+pub(super) fn date(time: SystemTime) -> String {
+    let mut text = humantime::format_rfc3339_seconds(time).to_string();
+    text.truncate("2026-11-22".len());
+    text
+}
+
+/// Signs the end of the trail in `directory`, and returns the checkpoint as a signed note. Kept where
+/// whoever owns the trail cannot change it, it shows later that nothing before it was rewritten.
+///
+/// # Errors
+///
+/// If the trail has no line, or its files cannot be used.
+pub fn write_checkpoint(directory: &Path) -> io::Result<String> {
+    if read::files(directory)?.is_empty() {
+        let message = format!("there is no audit trail in {}", directory.display());
+        return Err(io::Error::new(ErrorKind::NotFound, message));
+    }
+    Appender::new(AuditOptions::new(PathBuf::from(directory))).signed_head()
+}
+
+/// Reads the last `max` bytes of a file. Returns them and where they begin.
+pub(super) fn read_end(file: &mut File, bytes: u64, max: u64) -> io::Result<(Vec<u8>, u64)> {
+    let begins = bytes.saturating_sub(max);
+    file.seek(SeekFrom::Start(begins))?;
+    let mut end = Vec::new();
+    file.take(max).read_to_end(&mut end)?;
+    Ok((end, begins))
+}

@@ -1,0 +1,82 @@
+//! Text of arguments and results as it may be written down: with what looks like a secret masked.
+
+use serde_json::Value;
+
+use crate::text::secrets::{MASK, looks_like_token, names_secret};
+
+/// Maximum bytes of one text in a line.
+const MAX_TEXT_BYTES: usize = 32 << 10;
+
+/// JSON text with secrets masked, cut at a bound. Text that is no JSON is masked as a text.
+pub(super) fn json_text(text: &str) -> String {
+    // What is beyond the bound is not parsed either: a result may be as large as a run's limit.
+    if text.len() > 4 * MAX_TEXT_BYTES {
+        return cut(words(&text[..text.floor_char_boundary(MAX_TEXT_BYTES)]));
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(mut value) => {
+            mask(&mut value, false);
+            cut(value.to_string())
+        }
+        Err(_no_json) => cut(words(text)),
+    }
+}
+
+/// The beginning of a text.
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_TEXT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+        text.push('…');
+    }
+    text
+}
+
+fn mask(value: &mut Value, is_secret: bool) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(name, value)| mask(value, is_secret || names_secret(name)));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, is_secret)),
+        Value::String(text) if is_secret => MASK.clone_into(text),
+        Value::Number(_) if is_secret => *value = MASK.into(),
+        Value::String(text) => *text = words(text),
+        _ => {}
+    }
+}
+
+/// A text in which words that look like a token, and words that follow the name of a secret, are masked.
+fn words(text: &str) -> String {
+    if text.contains("PRIVATE KEY-----") {
+        return MASK.to_owned();
+    }
+    let is_separator =
+        |character: char| character.is_whitespace() || "\"'`,;:(){}[]<>&?|\\".contains(character);
+    let mut masked = String::with_capacity(text.len());
+    let mut follows = false;
+    for piece in text.split_inclusive(is_separator) {
+        let word = piece.trim_end_matches(is_separator);
+        let rest = &piece[word.len()..];
+        // `name=value`, as in addresses and on command lines.
+        let (name, value) = word.split_once('=').map_or(("", word), |(name, value)| (name, value));
+        let is_secret = !value.is_empty()
+            && (follows || looks_like_token(value) || (!name.is_empty() && names_secret(name)));
+        if is_secret && !names_secret(value) {
+            if !name.is_empty() {
+                masked.push_str(name);
+                masked.push('=');
+            }
+            masked.push_str(MASK);
+            follows = false;
+        } else {
+            masked.push_str(word);
+            if !word.is_empty() {
+                follows = names_secret(word) && (rest.starts_with([':', ' ']) || word.ends_with('='));
+            }
+        }
+        masked.push_str(rest);
+    }
+    masked
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+use super::*;
+
+/// THREATS 157: the kinds of secrets, in values, in texts, and in fields with a telling name.
+#[test]
+fn fd_157_secrets_are_masked_in_the_audit_trail() {
+    for (text, secret) in [
+        (r#"{"header":"Authorization: Bearer abcdef"}"#, "abcdef"),
+        (r#"{"password":"hunter2"}"#, "hunter2"),
+        (r#"{"options":{"apiKey":["one","two"]}}"#, "two"),
+        (r#"{"pin_token":1234}"#, "1234"),
+        (r#"{"note":"use sk-abcdefghijklmnop please"}"#, "sk-abc"),
+        (r#"{"note":"ghp_0123456789abcdefghij"}"#, "ghp_"),
+        (r#"{"note":"AKIAIOSFODNN7EXAMPLE"}"#, "AKIA"),
+        (r#"{"jwt":"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk"}"#, "eyJ"),
+        (r#"{"url":"https://example.com/?access_token=abc123&x=1"}"#, "abc123"),
+        (r#"{"key":"-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----"}"#, "MIIE"),
+        ("no JSON, password: hunter2", "hunter2"),
+        (r#"{"command":"curl -H 'X-Token: hunter2'"}"#, "hunter2"),
+    ] {
+        let masked = json_text(text);
+        assert!(!masked.contains(secret), "{masked}");
+        assert!(masked.contains(MASK), "{masked}");
+    }
+    for text in [r#"{"city":"Oslo","count":3}"#, r#"{"note":"a sentence, with words: and 12 numbers"}"#] {
+        assert_eq!(json_text(text), text);
+    }
+}
+
+#[test]
+fn long_texts_are_cut() {
+    let long = format!("{{\"a\":\"{}\"}}", "x ".repeat(200_000));
+    assert!(json_text(&long).len() < MAX_TEXT_BYTES + 8);
+}

@@ -1,0 +1,27 @@
+//! The audit trail: what scripts did, one event a line, in files that show whether they were changed.
+//!
+//! [`ExecutorBuilder::audit`](crate::ExecutorBuilder::audit) switches it on. `docs/audit.md` lists the
+//! events and says what a trail proves and what it does not.
+//!
+//! Each line carries the SHA-256 of the line before, over all processes that write to the directory:
+//! they append under one lock. A checkpoint is the number of lines and the last one's hash, signed. An
+//! edit, a cut or a reordering breaks the chain; a cut of the end contradicts a checkpoint. Whoever has
+//! the directory and its key can write another trail, which only a checkpoint that is kept elsewhere
+//! contradicts.
+
+mod append;
+mod canonical;
+mod masked;
+mod note;
+mod options;
+mod queue;
+mod read;
+mod record;
+mod trail;
+mod verify;
+
+pub use append::write_checkpoint;
+pub use options::{AuditOptions, AuditStatus};
+pub use read::{AuditLine, AuditReader};
+pub use trail::AuditTrail;
+pub use verify::{AuditProblem, Verification, VerifyOptions, verify};

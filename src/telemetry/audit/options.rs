@@ -1,0 +1,50 @@
+//! Options and state of an audit trail.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// Options of an audit trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditOptions {
+    /// The directory of the trail. It is created with mode 0700 and must belong to the user. Several
+    /// processes may share it.
+    pub directory: PathBuf,
+    /// Whether a call whose line cannot be written is refused. Then a call waits until its line is
+    /// written; else the trail never delays or fails a run. Default: off.
+    pub required: bool,
+    /// Whether arguments and results are written as text too, with what looks like a secret masked.
+    /// Default: off; only their hashes are.
+    pub contents: bool,
+    /// How many days files are kept; `None` for ever. Default: 180.
+    pub retention_days: Option<u32>,
+    /// A signed checkpoint is written after this many lines, at least 1. Default: 1,000.
+    pub checkpoint_lines: u32,
+}
+
+impl AuditOptions {
+    /// The defaults, in this directory.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            required: false,
+            contents: false,
+            retention_days: Some(180),
+            checkpoint_lines: 1_000,
+        }
+    }
+}
+
+/// The state of an audit trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditStatus {
+    /// Lines that this process has written.
+    pub lines: u64,
+    /// Events of this process that were not written: the files could not be, or there were too many.
+    pub dropped: u64,
+    /// Since when lines cannot be written, and why. `None` if they can.
+    pub failure: Option<(SystemTime, String)>,
+    /// Whether calls are refused meanwhile: [`AuditOptions::required`].
+    pub required: bool,
+}

@@ -1,0 +1,103 @@
+//! The bounded queue between the threads of runs, which never wait, and the thread that writes.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::record::Entry;
+
+/// Maximum number of events that wait to be written.
+const MAX_ENTRIES: usize = 65_536;
+
+/// Maximum bytes of the texts that they hold. One event is taken whatever its size: the run's limits
+/// bound it.
+const MAX_BYTES: usize = 64 << 20;
+
+/// How long the writer gathers events before it writes them, unless somebody waits for one. Waking a
+/// thread costs the one that wakes it microseconds, so a burst of calls wakes it once.
+const GATHER: Duration = Duration::from_millis(2);
+
+/// Events that wait to be written.
+#[derive(Default)]
+pub(super) struct EntryQueue {
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    /// Events that somebody waits for.
+    awaited: usize,
+    /// Events for which there was no space since the last batch.
+    dropped: u64,
+    /// Whether the writer sleeps until something arrives.
+    is_idle: bool,
+    is_closed: bool,
+}
+
+/// What the writer gets at once.
+pub(super) struct Batch {
+    pub(super) entries: VecDeque<Entry>,
+    /// Events that did not fit into the queue.
+    pub(super) dropped: u64,
+    /// Whether nothing comes after this.
+    pub(super) is_last: bool,
+}
+
+impl EntryQueue {
+    /// Queues an event. Never waits. Returns whether there was space for it.
+    pub(super) fn push(&self, entry: Entry) -> bool {
+        let (bytes, is_awaited) = (entry.bytes(), entry.acknowledge.is_some());
+        let mut state = self.state.lock();
+        let is_full = !state.entries.is_empty()
+            && (state.entries.len() >= MAX_ENTRIES || state.bytes + bytes > MAX_BYTES);
+        if is_full || state.is_closed {
+            state.dropped += 1;
+            return false;
+        }
+        state.bytes += bytes;
+        state.awaited += usize::from(is_awaited);
+        state.entries.push_back(entry);
+        let wakes = state.is_idle || is_awaited;
+        drop(state);
+        if wakes {
+            self.arrived.notify_one();
+        }
+        true
+    }
+
+    /// Refuses what comes later. The writer writes what is queued.
+    pub(super) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Waits for events, at most for `max_wait`. For the writer only.
+    pub(super) fn next(&self, max_wait: Duration) -> Batch {
+        let mut state = self.state.lock();
+        let deadline = Instant::now() + max_wait;
+        while state.entries.is_empty() && !state.is_closed {
+            state.is_idle = true;
+            let has_elapsed = self.arrived.wait_until(&mut state, deadline).timed_out();
+            state.is_idle = false;
+            if has_elapsed {
+                break;
+            }
+        }
+        let gathered = Instant::now() + GATHER;
+        while !state.entries.is_empty() && !state.is_closed && state.awaited == 0 {
+            if self.arrived.wait_until(&mut state, gathered).timed_out() {
+                break;
+            }
+        }
+        (state.bytes, state.awaited) = (0, 0);
+        Batch {
+            entries: std::mem::take(&mut state.entries),
+            dropped: std::mem::take(&mut state.dropped),
+            is_last: state.is_closed,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Reads the lines of a trail.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::append::{NO_HASH, read_end};
+
+/// Ends the name of each file of lines; before it stands the day.
+pub(super) const ENDING: &str = ".jsonl";
+
+/// Maximum bytes of a line. Those that are written stay far below.
+pub(super) const MAX_LINE_BYTES: u64 = 1 << 20;
+
+/// One line of a trail.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AuditLine {
+    /// The file's name.
+    pub file: String,
+    /// Number of the line in its file, from 1.
+    pub number: u64,
+    /// The line's text, without its end. What is not UTF-8 is replaced.
+    pub text: String,
+    /// Its fields. `None` if it is no JSON object.
+    pub fields: Option<Map<String, Value>>,
+    /// Whether it has its end. The last one may be in the course of being written.
+    pub is_complete: bool,
+}
+
+impl AuditLine {
+    /// The text of a field.
+    pub fn text_of(&self, field: &str) -> Option<&str> {
+        self.fields.as_ref()?.get(field)?.as_str()
+    }
+}
+
+/// Reads the lines of all files in order, and those that are appended later.
+#[derive(Debug)]
+pub struct AuditReader {
+    directory: PathBuf,
+    /// The file that is read, the number of lines read of it, and where the next one begins.
+    current: Option<(String, BufReader<File>, u64, u64)>,
+    /// The first file to read, if not the oldest.
+    first: Option<String>,
+}
+
+impl AuditReader {
+    /// Reads from the first line of the trail in `directory`.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), current: None, first: None }
+    }
+
+    /// Reads from the first line of the newest file.
+    pub(super) fn of_newest_file(directory: &Path) -> io::Result<Self> {
+        let first = files(directory)?.pop();
+        Ok(Self { directory: directory.to_owned(), current: None, first })
+    }
+
+    /// Reads from the first line that begins in the last `bytes` of the trail, for programs that show
+    /// what happened lately: a trail may have years. The first file's lines are numbered from there.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read.
+    pub fn near_end(directory: impl Into<PathBuf>, bytes: u64) -> io::Result<Self> {
+        let directory = directory.into();
+        let mut left = bytes;
+        let mut first = None;
+        for name in files(&directory)?.into_iter().rev() {
+            let size = match fs::metadata(directory.join(&name)) {
+                Ok(metadata) => metadata.len(),
+                // Removed meanwhile, because it is too old.
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
+                Err(error) => return Err(error),
+            };
+            if size > left {
+                // A file that lies across the bound is read from a line's beginning.
+                let begins = line_after(&directory.join(&name), size - left)?;
+                // Without a line's end there, what follows is read.
+                if begins.is_some() || first.is_none() {
+                    first = Some((name, begins.unwrap_or(size)));
+                }
+                break;
+            }
+            left -= size;
+            first = Some((name, 0));
+        }
+        let Some((name, begins)) = first else { return Ok(Self::new(directory)) };
+        let file = open(&directory.join(&name))?;
+        Ok(Self { directory, current: Some((name, BufReader::new(file), 0, begins)), first: None })
+    }
+
+    /// The next line, or `None` if there is no other now. A line that is not complete yet is returned
+    /// only if `incomplete`; else it is `None`, and another call reads it again.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read.
+    pub fn next_line(&mut self, incomplete: bool) -> io::Result<Option<AuditLine>> {
+        loop {
+            if let Some((name, reader, number, offset)) = &mut self.current {
+                let mut bytes = Vec::new();
+                reader.seek(SeekFrom::Start(*offset))?;
+                let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
+                let is_complete = bytes.last() == Some(&b'\n');
+                if read > 0 && (is_complete || incomplete) {
+                    bytes.truncate(bytes.len() - usize::from(is_complete));
+                    *number += 1;
+                    *offset += read as u64;
+                    let text = String::from_utf8_lossy(&bytes).into_owned();
+                    let fields = serde_json::from_slice(&bytes).ok();
+                    let (file, number) = (name.clone(), *number);
+                    return Ok(Some(AuditLine { file, number, text, fields, is_complete }));
+                }
+            }
+            let files = files(&self.directory)?;
+            let current = self.current.as_ref().map(|(name, ..)| name.as_str());
+            let next = files.into_iter().find(|name| match current {
+                Some(current) => name.as_str() > current,
+                None => self.first.as_ref().is_none_or(|first| name >= first),
+            });
+            let Some(next) = next else { return Ok(None) };
+            let file = open(&self.directory.join(&next))?;
+            self.current = Some((next, BufReader::new(file), 0, 0));
+        }
+    }
+}
+
+/// Where the first line begins that does so at this place of a file or after it. `None` if there is none
+/// within the length of a line.
+fn line_after(path: &Path, place: u64) -> io::Result<Option<u64>> {
+    let Some(before) = place.checked_sub(1) else { return Ok(Some(0)) };
+    let mut file = open(path)?;
+    file.seek(SeekFrom::Start(before))?;
+    let mut bytes = Vec::new();
+    let read = BufReader::new(file.take(MAX_LINE_BYTES)).read_until(b'\n', &mut bytes)?;
+    Ok((bytes.last() == Some(&b'\n')).then_some(before + read as u64))
+}
+
+/// The names of the files with lines, the oldest first. None if there is no directory.
+pub(super) fn files(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| day(name).is_some()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The day of a file's name; `None` if it is no file of lines.
+pub(super) fn day(name: &str) -> Option<String> {
+    let day = name.strip_suffix(ENDING)?;
+    let is_day = day.len() == "2026-11-22".len()
+        && day.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    is_day.then(|| day.to_owned())
+}
+
+/// The sequence number and the hash of a line; `None` if it is no line of a trail.
+pub(super) fn chain_fields(line: &[u8]) -> Option<(u64, String)> {
+    let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
+    let hash = fields.get("hash")?.as_str()?;
+    (hash.len() == NO_HASH.len()).then_some(())?;
+    Some((fields.get("seq")?.as_u64()?, hash.to_owned()))
+}
+
+/// The sequence number and the hash of a file's last line; 0 and no hash if it has none.
+pub(super) fn last_of(path: &Path) -> io::Result<(u64, String)> {
+    let mut file = open(path)?;
+    let bytes = file.metadata()?.len();
+    let (end, _) = tail(&mut file, bytes)?;
+    let found = end.split(|&byte| byte == b'\n').rev().find_map(chain_fields);
+    Ok(found.unwrap_or_else(|| (0, NO_HASH.to_owned())))
+}
+
+/// The end of a file, with its last lines, and where it begins.
+pub(super) fn tail(file: &mut File, bytes: u64) -> io::Result<(Vec<u8>, u64)> {
+    read_end(file, bytes, 2 * MAX_LINE_BYTES)
+}
+
+/// A small file of the trail as text; `None` if there is none.
+pub(super) fn small_file(path: &Path) -> io::Result<Option<String>> {
+    match open(path) {
+        Ok(file) => {
+            let mut text = String::new();
+            file.take(MAX_LINE_BYTES).read_to_string(&mut text)?;
+            Ok(Some(text))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).open(path)
+}
+
+#[cfg(test)]
+mod tests;

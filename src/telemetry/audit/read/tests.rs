@@ -1,0 +1,41 @@
+use std::fs;
+
+use super::AuditReader;
+
+/// The numbers in the lines that a reader of the last `bytes` finds.
+fn read(directory: &std::path::Path, bytes: u64) -> Vec<u64> {
+    let mut reader = AuditReader::near_end(directory, bytes).unwrap();
+    let mut found = Vec::new();
+    while let Some(line) = reader.next_line(false).unwrap() {
+        found.push(line.fields.unwrap()["n"].as_u64().unwrap());
+    }
+    found
+}
+
+#[test]
+fn the_end_of_a_trail_begins_with_a_whole_line() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(read(directory.path(), 100), Vec::<u64>::new(), "there is no file");
+    // Lines of 8 bytes: 24 and 16.
+    fs::write(directory.path().join("2026-01-01.jsonl"), "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n").unwrap();
+    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":4}\n{\"n\":5}\n").unwrap();
+    fs::write(directory.path().join("key.pub"), "no lines").unwrap();
+    for (bytes, expected) in [
+        (1_000, vec![1, 2, 3, 4, 5]),
+        (40, vec![1, 2, 3, 4, 5]),
+        // A line that begins before the bound is left out, also if it is almost whole.
+        (39, vec![2, 3, 4, 5]),
+        (32, vec![2, 3, 4, 5]),
+        (31, vec![3, 4, 5]),
+        (17, vec![4, 5]),
+        (16, vec![4, 5]),
+        (15, vec![5]),
+    ] {
+        assert_eq!(read(directory.path(), bytes), expected, "{bytes}");
+    }
+    // What is appended later is read too.
+    let mut reader = AuditReader::near_end(directory.path(), 8).unwrap();
+    assert!(reader.next_line(false).unwrap().is_some() && reader.next_line(false).unwrap().is_none());
+    fs::write(directory.path().join("2026-01-03.jsonl"), "{\"n\":6}\n").unwrap();
+    assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":6}");
+}

@@ -1,0 +1,355 @@
+//! Events as they wait to be written, and the lines that they become.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures::channel::oneshot;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::note::hex;
+use super::{canonical, masked};
+use crate::json::Json;
+use crate::run::grants::{Access, RunGrants};
+use crate::run::limits::Limits;
+use crate::run::observer::{DefinitionEvent, ObservedRun, RunEvent};
+use crate::run::result::{ErrorCode, Usage};
+use crate::run::script::Language;
+use crate::text::preview;
+use crate::tools::ToolErrorCode;
+
+/// Maximum characters of a name in a line. Names are the text of servers, scripts and clients.
+const MAX_NAME: usize = 256;
+
+/// Maximum names of one list in a line.
+const MAX_NAMES: usize = 100;
+
+/// An event that waits to be written. Made on the threads of runs, so all that takes time, hashing
+/// above all, is done when it is written.
+pub(super) struct Entry {
+    pub(super) at: SystemTime,
+    /// The run, and how long it had run.
+    pub(super) run: Option<(Arc<ObservedRun>, Duration)>,
+    pub(super) what: What,
+    /// Told whether the line was written.
+    pub(super) acknowledge: Option<oneshot::Sender<bool>>,
+}
+
+/// What has happened.
+pub(super) enum What {
+    RunStarted {
+        source: String,
+        limits: Box<Limits>,
+        grants: Box<RunGrants>,
+        input_bytes: usize,
+    },
+    RunEnded {
+        code: Option<ErrorCode>,
+        duration: Duration,
+        usage: Option<Box<Usage>>,
+    },
+    /// An event whose fields are complete.
+    Fields(&'static str, Map<String, Value>),
+    /// An event with texts of which only hashes are written, or masked texts too: the names of their
+    /// fields and the texts.
+    Texts(&'static str, Map<String, Value>, Vec<(&'static str, Text)>),
+}
+
+/// A text that is hashed.
+pub(super) enum Text {
+    /// JSON whose canonical form is hashed, so that the order of keys does not matter.
+    Json(Arc<str>),
+    /// JSON that is hashed as it is: results may be large.
+    Result(Json),
+    Plain(String),
+}
+
+impl Entry {
+    /// An event that belongs to no run.
+    pub(super) fn new(name: &'static str, fields: Value) -> Self {
+        let Value::Object(fields) = fields else { return Self::new(name, json!({})) };
+        Self { at: SystemTime::now(), run: None, what: What::Fields(name, fields), acknowledge: None }
+    }
+
+    /// An event of a run.
+    pub(super) fn of_run(run: &Arc<ObservedRun>, event: &RunEvent<'_>) -> Self {
+        let at = SystemTime::now();
+        Self { at, run: Some((Arc::clone(run), run.started.elapsed())), what: what(event), acknowledge: None }
+    }
+
+    /// An event of tool definitions.
+    pub(super) fn of_definitions(event: &DefinitionEvent<'_>) -> Self {
+        match *event {
+            DefinitionEvent::Changed { server, tools } => {
+                let names: Vec<String> = tools.iter().take(MAX_NAMES).map(|name| shown(name)).collect();
+                let fields = json!({ "server": shown(server), "tools": names, "count": tools.len() });
+                Self::new("definitions.changed", fields)
+            }
+            DefinitionEvent::Accepted { server, tool, count } => {
+                let fields = json!({ "server": shown(server), "tool": tool.map(shown), "count": count });
+                Self::new("definitions.accepted", fields)
+            }
+        }
+    }
+
+    /// Bytes that it holds beside its own.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.what {
+            What::RunStarted { source, .. } => source.len(),
+            What::RunEnded { .. } | What::Fields(..) => 0,
+            What::Texts(_, _, texts) => texts.iter().map(|(_, text)| text.text().len()).sum(),
+        }
+    }
+
+    /// The fields of its line, without those of the chain.
+    pub(super) fn into_fields(self, writer: &str, with_contents: bool) -> Map<String, Value> {
+        let (name, mut fields) = match self.what {
+            What::RunStarted { source, limits, grants, input_bytes } => {
+                let run = self.run.as_ref().map(|(run, _)| run);
+                let mut fields = started(&source, &limits, input_bytes, run);
+                if !grants.is_empty() {
+                    fields.insert("grants".to_owned(), granted(&grants));
+                }
+                ("run.started", fields)
+            }
+            What::RunEnded { code, duration, usage } => {
+                ("run.ended", ended(code, duration, usage.as_deref()))
+            }
+            What::Fields(name, fields) => (name, fields),
+            What::Texts(name, mut fields, texts) => {
+                for (field, text) in texts {
+                    fields.insert(format!("{field}Sha256"), text.sha256().into());
+                    if with_contents {
+                        fields.insert(field.to_owned(), masked::json_text(text.text()).into());
+                    }
+                }
+                (name, fields)
+            }
+        };
+        fields.insert("event".to_owned(), name.into());
+        fields.insert("at".to_owned(), humantime::format_rfc3339_millis(self.at).to_string().into());
+        fields.insert("writer".to_owned(), writer.into());
+        if let Some((run, elapsed)) = self.run {
+            fields.insert("run".to_owned(), run.id.as_str().into());
+            fields.insert("elapsedUs".to_owned(), microseconds(elapsed).into());
+        }
+        fields.retain(|_, value| !value.is_null());
+        fields
+    }
+}
+
+impl Text {
+    fn text(&self) -> &str {
+        match self {
+            Self::Json(text) => text,
+            Self::Result(json) => json.text(),
+            Self::Plain(text) => text,
+        }
+    }
+
+    fn sha256(&self) -> String {
+        match self {
+            Self::Json(text) => {
+                // What cannot be parsed, such as JSON that is nested too deep, is hashed as it is.
+                serde_json::from_str(text)
+                    .map_or_else(|_| sha256(text), |value| sha256(&canonical::value(&value)))
+            }
+            _ => sha256(self.text()),
+        }
+    }
+}
+
+/// SHA-256 in hexadecimal.
+pub(super) fn sha256(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+fn what(event: &RunEvent<'_>) -> What {
+    match event {
+        RunEvent::Started { source, limits, grants, input_bytes } => What::RunStarted {
+            source: (*source).to_owned(),
+            limits: Box::new(**limits),
+            grants: Box::new((*grants).clone()),
+            input_bytes: *input_bytes,
+        },
+        RunEvent::Ended { result, code, duration } => What::RunEnded {
+            code: *code,
+            duration: *duration,
+            usage: result.map(|result| Box::new(result.usage)),
+        },
+        RunEvent::Sending(sending) => {
+            let fields = fields([
+                ("call", sending.call.into()),
+                ("server", shown(sending.server).into()),
+                ("tool", shown(sending.tool).into()),
+                ("argumentBytes", sending.argument_bytes.into()),
+                ("rule", shown(sending.rule).into()),
+                ("approver", sending.approver.map(|approver| approver.as_str()).into()),
+            ]);
+            What::Texts("call.will", fields, vec![("arguments", Text::Json(sending.arguments.text()))])
+        }
+        RunEvent::Answered(answered) => {
+            let code = answered.result.err().map(ToolErrorCode::as_str);
+            let fields = fields([
+                ("call", answered.call.into()),
+                ("server", shown(answered.server).into()),
+                ("tool", shown(answered.tool).into()),
+                ("outcome", if code.is_some() { "failed" } else { "ok" }.into()),
+                ("code", code.into()),
+                ("durationUs", microseconds(answered.duration).into()),
+                ("resultBytes", answered.result.map_or(0, |value| value.text().len()).into()),
+            ]);
+            let texts = answered.result.ok().map(|value| ("result", Text::Result(value.clone())));
+            What::Texts("call.did", fields, texts.into_iter().collect())
+        }
+        RunEvent::Simulated { call, server, tool, arguments } => {
+            let fields = fields([
+                ("call", (*call).into()),
+                ("server", shown(server).into()),
+                ("tool", shown(tool).into()),
+            ]);
+            What::Texts("call.simulated", fields, vec![("arguments", Text::Json((*arguments).into()))])
+        }
+        RunEvent::Discovered(discovered) => What::Fields(
+            "discovery",
+            fields([
+                ("kind", discovered.kind.into()),
+                ("query", discovered.query.map(shown).into()),
+                ("server", discovered.server.map(shown).into()),
+                ("found", discovered.found.ok().into()),
+                ("code", discovered.found.err().map(ToolErrorCode::as_str).into()),
+                ("durationUs", microseconds(discovered.duration).into()),
+            ]),
+        ),
+        RunEvent::Refused(refused) => What::Fields(
+            "call.refused",
+            fields([
+                ("call", refused.call.into()),
+                ("server", refused.server.map(shown).into()),
+                ("tool", refused.tool.map(shown).into()),
+                ("code", refused.code.as_str().into()),
+                ("rule", refused.rule.map(shown).into()),
+            ]),
+        ),
+        RunEvent::ApprovalAsked { call, server, tool, arguments, reason } => {
+            let fields = fields([
+                ("call", (*call).into()),
+                ("server", shown(server).into()),
+                ("tool", shown(tool).into()),
+                ("reason", shown(&reason.to_string()).into()),
+            ]);
+            What::Texts("approval.asked", fields, vec![("arguments", Text::Json(arguments.text()))])
+        }
+        RunEvent::ApprovalAnswered(answer) => What::Fields(
+            "approval.answered",
+            fields([
+                ("call", answer.call.into()),
+                ("server", shown(answer.server).into()),
+                ("tool", shown(answer.tool).into()),
+                ("approver", answer.approver.as_str().into()),
+                ("answer", if answer.refusal.is_none() { "approved" } else { "refused" }.into()),
+                ("reason", answer.refusal.map(|refusal| format!("{refusal:?}")).into()),
+                ("durationUs", microseconds(answer.duration).into()),
+            ]),
+        ),
+        RunEvent::ModelSending(sending) => {
+            let fields = fields([
+                ("request", sending.request.into()),
+                ("provider", shown(sending.provider).into()),
+                ("model", sending.model.map(shown).into()),
+            ]);
+            let mut texts = vec![("messages", Text::Json(sending.messages.into()))];
+            texts.extend(sending.system_prompt.map(|text| ("systemPrompt", Text::Plain(text.to_owned()))));
+            What::Texts("model.will", fields, texts)
+        }
+        // The trail leaves output out.
+        RunEvent::Printed { .. } => What::Fields("run.printed", Map::new()),
+        RunEvent::ModelAnswered(answered) => {
+            let fields = fields([
+                ("request", answered.request.into()),
+                ("provider", shown(answered.provider).into()),
+                ("model", answered.model.map(shown).into()),
+                ("outcome", if answered.result.is_ok() { "ok" } else { "failed" }.into()),
+                ("code", answered.result.err().map(shown).into()),
+                ("inputTokens", answered.input_tokens.into()),
+                ("outputTokens", answered.output_tokens.into()),
+                ("finishReason", answered.finish_reason.map(shown).into()),
+                ("violations", answered.violations.to_vec().into()),
+                ("durationUs", microseconds(answered.duration).into()),
+            ]);
+            let texts = answered.result.ok().flatten();
+            let texts = texts.map(|text| ("answer", Text::Plain(text.to_owned())));
+            What::Texts("model.did", fields, texts.into_iter().collect())
+        }
+    }
+}
+
+fn started(
+    source: &str,
+    limits: &Limits,
+    input_bytes: usize,
+    run: Option<&Arc<ObservedRun>>,
+) -> Map<String, Value> {
+    let limits = json!({
+        "wallTimeMs": milliseconds(limits.wall_time),
+        "cpuTimeMs": milliseconds(limits.cpu_time),
+        "memoryBytes": limits.memory_bytes,
+        "toolCalls": limits.tool_calls,
+    });
+    let language = run.and_then(|run| run.language).map(|language| match language {
+        Language::TypeScript => "typescript",
+        Language::Python => "python",
+    });
+    fields([
+        ("script", run.map(|run| shown(&run.script)).into()),
+        ("language", language.into()),
+        ("sourceSha256", sha256(source).into()),
+        ("sourceBytes", source.len().into()),
+        ("inputBytes", input_bytes.into()),
+        ("client", run.and_then(|run| run.client.as_deref()).map(shown).into()),
+        ("clientName", run.and_then(|run| run.client_name.as_deref()).map(shown).into()),
+        ("dryRun", run.filter(|run| run.is_dry_run).map(|_| true).into()),
+        ("limits", limits),
+    ])
+}
+
+/// The directories and hosts that the run may reach.
+fn granted(grants: &RunGrants) -> Value {
+    let paths = |access| -> Vec<String> {
+        grants.paths(access).take(MAX_NAMES).map(|path| shown(&path.to_string_lossy())).collect()
+    };
+    let net: Vec<String> = grants.net.iter().take(MAX_NAMES).map(|host| shown(&host.to_string())).collect();
+    json!({ "read": paths(Access::Read), "write": paths(Access::Write), "net": net })
+}
+
+fn ended(code: Option<ErrorCode>, duration: Duration, usage: Option<&Usage>) -> Map<String, Value> {
+    fields([
+        ("outcome", if code.is_some() { "failed" } else { "ok" }.into()),
+        ("code", code.map(ErrorCode::as_str).into()),
+        ("durationUs", microseconds(duration).into()),
+        ("cpuTimeUs", usage.map(|usage| microseconds(usage.cpu_time)).into()),
+        ("approvalTimeUs", usage.map(|usage| microseconds(usage.approval_time)).into()),
+        ("queueTimeUs", usage.map(|usage| microseconds(usage.queue_time)).into()),
+        ("memoryBytes", usage.map(|usage| usage.memory_bytes).into()),
+        ("toolCalls", usage.map(|usage| usage.tool_calls).into()),
+        ("toolCallsRefused", usage.map(|usage| usage.tool_calls_refused).into()),
+        ("toolResultBytes", usage.map(|usage| usage.tool_result_bytes).into()),
+    ])
+}
+
+fn fields<const COUNT: usize>(fields: [(&str, Value); COUNT]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A name of somebody else's, within bounds. JSON escapes what could end a line.
+pub(super) fn shown(name: &str) -> String {
+    preview(name, MAX_NAME)
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

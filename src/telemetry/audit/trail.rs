@@ -1,0 +1,310 @@
+//! One process's audit trail: what observes runs, and the thread that writes.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures::FutureExt as _;
+use futures::channel::oneshot;
+use futures::future::BoxFuture;
+use parking_lot::{Condvar, Mutex};
+use serde_json::json;
+
+use super::append::Appender;
+use super::options::{AuditOptions, AuditStatus};
+use super::queue::{Batch, EntryQueue};
+use super::record::{Entry, shown};
+use crate::run::observer::{DefinitionEvent, ObservedRun, RequestMeta, RunEvent, RunObserver};
+use crate::text::ids::short_random_id;
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// How long a call waits for its line if the trail is required. Writing takes microseconds; a disk that
+/// hangs must not hang the run.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// How long the writer sleeps at most: after a pause of this length the end of the chain is signed, and
+/// after a failure writing is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// By how much the priority of the writer is lower than that of the threads of runs.
+const NICENESS: i32 = 5;
+
+/// How long the end of a process waits for the last lines.
+const MAX_STOP: Duration = Duration::from_secs(2);
+
+/// An audit trail that this process writes. Dropping it writes what is queued, within two seconds.
+pub struct AuditTrail {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: AuditOptions,
+    queue: EntryQueue,
+    status: Mutex<AuditStatus>,
+    /// Whether the writer has ended.
+    ended: Mutex<bool>,
+    has_ended: Condvar,
+}
+
+impl fmt::Debug for AuditTrail {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AuditTrail").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl AuditTrail {
+    /// Starts the thread that writes, and writes that it was started. Files that cannot be written are
+    /// no error here: [`status`](Self::status) reports them.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a thread.
+    pub fn start(options: AuditOptions) -> io::Result<Self> {
+        let status = AuditStatus { lines: 0, dropped: 0, failure: None, required: options.required };
+        let (required, contents) = (options.required, options.contents);
+        let shared = Arc::new(Shared {
+            options,
+            queue: EntryQueue::default(),
+            status: Mutex::new(status),
+            ended: Mutex::new(false),
+            has_ended: Condvar::new(),
+        });
+        let writing = Arc::clone(&shared);
+        std::thread::Builder::new().name("cx-audit".to_owned()).spawn(move || {
+            // Tells who waits for the end, also after a panic.
+            let _end = EndGuard(&writing);
+            // Where all processors are busy, runs come first. Linux has a niceness for each thread.
+            if let Err(error) = rustix::process::nice(NICENESS) {
+                tracing::debug!(%error, "the writer of the audit trail keeps its priority");
+            }
+            write(&writing);
+        })?;
+        let trail = Self { shared };
+        trail.push(Entry::new(
+            "logger.started",
+            json!({
+                "pid": std::process::id(),
+                "uid": rustix::process::geteuid().as_raw(),
+                "version": env!("CARGO_PKG_VERSION"),
+                "required": required,
+                "contents": contents,
+            }),
+        ));
+        Ok(trail)
+    }
+
+    /// The state at this moment.
+    pub fn status(&self) -> AuditStatus {
+        self.shared.status.lock().clone()
+    }
+
+    /// Writes that the user trusts a file with this SHA-256 of its content, or no longer trusts it.
+    pub fn trust(&self, file: &Path, sha256: Option<&str>) {
+        let name = if sha256.is_some() { "trust.given" } else { "trust.revoked" };
+        let path = shown(&file.to_string_lossy());
+        self.push(Entry::new(name, json!({ "file": path, "contentSha256": sha256 })));
+    }
+
+    /// Writes what is queued and that the trail was stopped, and signs its end. Waits for at most two
+    /// seconds. Later events are dropped.
+    pub fn stop(&self) {
+        let shared = &self.shared;
+        if *shared.ended.lock() {
+            return;
+        }
+        shared.queue.push(Entry::new("logger.stopped", json!({})));
+        shared.queue.close();
+        let mut ended = shared.ended.lock();
+        if !*ended && shared.has_ended.wait_for(&mut ended, MAX_STOP).timed_out() {
+            tracing::warn!("the audit trail is not complete: its files could not be written in time");
+        }
+    }
+
+    fn push(&self, entry: Entry) {
+        if !self.shared.queue.push(entry) {
+            self.shared.count_dropped(1);
+        }
+    }
+}
+
+impl Drop for AuditTrail {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl RunObserver for AuditTrail {
+    fn observe(&self, run: &Arc<ObservedRun>, event: &RunEvent<'_>) {
+        if matches!(event, RunEvent::Printed { .. }) {
+            return;
+        }
+        let is_effect =
+            matches!(event, RunEvent::Started { .. } | RunEvent::Sending(_) | RunEvent::ModelSending(_));
+        // If the trail is required, `before_effect` writes these and waits for it.
+        if !(is_effect && self.shared.options.required) {
+            self.push(Entry::of_run(run, event));
+        }
+    }
+
+    fn observe_definitions(&self, event: &DefinitionEvent<'_>) {
+        self.push(Entry::of_definitions(event));
+    }
+
+    fn before_effect<'a>(
+        &'a self,
+        run: &'a Arc<ObservedRun>,
+        event: &'a RunEvent<'a>,
+    ) -> BoxFuture<'a, Result<RequestMeta, ToolError>> {
+        if !self.shared.options.required {
+            return futures::future::ready(Ok(RequestMeta::new())).boxed();
+        }
+        let mut entry = Entry::of_run(run, event);
+        let what = if matches!(event, RunEvent::Started { .. }) { "run" } else { "sent" };
+        async move {
+            let (acknowledge, written) = oneshot::channel();
+            entry.acknowledge = Some(acknowledge);
+            self.push(entry);
+            match tokio::time::timeout(MAX_WAIT, written).await {
+                Ok(Ok(true)) => Ok(RequestMeta::new()),
+                _ => Err(self.refusal(what)),
+            }
+        }
+        .boxed()
+    }
+}
+
+impl AuditTrail {
+    fn refusal(&self, what: &str) -> ToolError {
+        let failure = self.status().failure.map_or_else(|| "it takes too long".to_owned(), |(_, why)| why);
+        let message = format!(
+            "nothing was {what}: the audit trail cannot be written, and `audit.required` is set: {failure}"
+        );
+        ToolError::new(ToolErrorCode::ToolDenied, message)
+    }
+}
+
+/// Says that the writer has ended, when dropped.
+struct EndGuard<'a>(&'a Shared);
+
+impl Drop for EndGuard<'_> {
+    fn drop(&mut self) {
+        *self.0.ended.lock() = true;
+        self.0.has_ended.notify_all();
+    }
+}
+
+/// Writes what is queued, until the trail is stopped.
+fn write(shared: &Shared) {
+    let mut writer = Writer {
+        appender: Appender::new(shared.options.clone()),
+        name: short_random_id().unwrap_or_else(|| std::process::id().to_string()),
+        lost: 0,
+        since: None,
+        reason: String::new(),
+    };
+    loop {
+        let batch = shared.queue.next(PAUSE);
+        let is_last = batch.is_last;
+        let is_pause = batch.entries.is_empty();
+        writer.write(shared, batch);
+        if (is_pause || is_last)
+            && writer.lost == 0
+            && let Err(error) = writer.appender.checkpoint()
+        {
+            tracing::debug!(%error, "the audit trail is not signed");
+        }
+        if is_last {
+            return;
+        }
+    }
+}
+
+struct Writer {
+    appender: Appender,
+    /// Names this process in the trail.
+    name: String,
+    /// Events that were not written, and are not reported in the trail yet.
+    lost: u64,
+    since: Option<SystemTime>,
+    reason: String,
+}
+
+impl Writer {
+    fn write(&mut self, shared: &Shared, batch: Batch) {
+        if batch.dropped > 0 {
+            self.lose(batch.dropped, "there were too many at once");
+        }
+        if batch.entries.is_empty() && self.lost == 0 {
+            return;
+        }
+        let count = batch.entries.len() as u64;
+        let contents = shared.options.contents;
+        let mut acknowledged = Vec::new();
+        let mut records = Vec::with_capacity(batch.entries.len() + 1);
+        if self.lost > 0 {
+            let since = self.since.map(|since| humantime::format_rfc3339_millis(since).to_string());
+            let fields = json!({ "count": self.lost, "reason": self.reason, "since": since });
+            records.push(Entry::new("lines.dropped", fields).into_fields(&self.name, contents));
+        }
+        for mut entry in batch.entries {
+            acknowledged.extend(entry.acknowledge.take());
+            records.push(entry.into_fields(&self.name, contents));
+        }
+        let result = self.appender.append(records, &self.name);
+        let is_written = result.is_ok();
+        shared.report(count, result.as_ref().err());
+        match result {
+            Ok(()) => {
+                self.lost = 0;
+                self.since = None;
+            }
+            Err(error) => self.lose(count, &error.to_string()),
+        }
+        for waiter in acknowledged {
+            // The run that waited may be over.
+            let _ = waiter.send(is_written);
+        }
+    }
+
+    fn lose(&mut self, count: u64, reason: &str) {
+        self.lost += count;
+        self.since.get_or_insert_with(SystemTime::now);
+        reason.clone_into(&mut self.reason);
+    }
+}
+
+impl Shared {
+    fn count_dropped(&self, count: u64) {
+        self.status.lock().dropped += count;
+        metrics::counter!("cx_audit_events_dropped_total").increment(count);
+    }
+
+    /// Records what became of a batch. A failure is a warning when it begins, not at each batch.
+    fn report(&self, count: u64, error: Option<&io::Error>) {
+        let mut status = self.status.lock();
+        let Some(error) = error else {
+            status.lines += count;
+            if status.failure.take().is_some() {
+                tracing::warn!("the audit trail is written again");
+            }
+            drop(status);
+            metrics::counter!("cx_audit_events_total").increment(count);
+            metrics::gauge!("cx_audit_failing").set(0.0);
+            return;
+        };
+        if status.failure.is_none() {
+            let directory = self.options.directory.display();
+            tracing::warn!(%directory, %error, "the audit trail cannot be written");
+        }
+        let since = status.failure.take().map_or_else(SystemTime::now, |(since, _)| since);
+        status.failure = Some((since, error.to_string()));
+        drop(status);
+        self.count_dropped(count);
+        metrics::gauge!("cx_audit_failing").set(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! What cx records and reports of runs: the audit trail, traces, and OpenTelemetry.
+
+#[cfg(feature = "audit")]
+pub mod audit;
+pub(crate) mod options;
+#[cfg(feature = "otel")]
+pub(crate) mod otel;
+pub(crate) mod requests;
+pub(crate) mod run_trace;

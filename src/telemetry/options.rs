@@ -1,0 +1,32 @@
+//! What is exported, and where to.
+
+use std::time::Duration;
+
+/// Maximum time of one export by default, as OpenTelemetry's specification has it.
+const EXPORT_TIME: Duration = Duration::from_secs(10);
+
+/// Options of `OpenTelemetry`. What they leave open is read from the standard variables by
+/// OpenTelemetry's SDK: `OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
+/// `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`, `OTEL_METRIC_EXPORT_INTERVAL`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenTelemetryOptions {
+    /// The collector's address without the paths of the signals, such as `http://127.0.0.1:4318`.
+    /// `None`: the variables', or else that address.
+    pub endpoint: Option<String>,
+    /// Whether spans have the arguments and results of tool calls, at most 16 KB of each. They may
+    /// contain secrets. False by default.
+    pub content: bool,
+    /// Whether traces are exported. True by default.
+    pub traces: bool,
+    /// Whether metrics are exported. True by default.
+    pub metrics: bool,
+    /// Maximum time of one export. 10 s by default.
+    pub timeout: Duration,
+}
+
+impl Default for OpenTelemetryOptions {
+    fn default() -> Self {
+        Self { endpoint: None, content: false, traces: true, metrics: true, timeout: EXPORT_TIME }
+    }
+}

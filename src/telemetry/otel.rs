@@ -1,0 +1,190 @@
+//! OpenTelemetry: traces and metrics over OTLP, off unless somebody configures it.
+
+mod client;
+mod recorder;
+mod spans;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::Recorder;
+use opentelemetry::InstrumentationScope;
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{
+    MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
+};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
+use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracerProvider};
+
+use client::ExportClient;
+use recorder::OtelRecorder;
+pub(crate) use spans::SpanMaker;
+
+use crate::conventions::SCOPE;
+use crate::error::Error;
+use crate::mcp::web;
+use crate::telemetry::options::OpenTelemetryOptions;
+
+/// Maximum time to connect to a collector.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// Exports traces and metrics of executors and servers over OTLP. Cheap to clone.
+///
+/// Errors of the collector never fail a run: they are counted
+/// ([`export_failures`](Self::export_failures)), and the first one of a series is logged. What does
+/// not fit into the queue of 2,048 spans is dropped.
+#[derive(Clone)]
+pub struct OpenTelemetry {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    tracers: Option<SdkTracerProvider>,
+    meters: Option<SdkMeterProvider>,
+    spans: Option<Arc<SpanMaker>>,
+    client: ExportClient,
+    /// Of the requests to the collector. Dropped in the background.
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl OpenTelemetry {
+    /// Starts the threads that export.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the endpoint, also one of the variables, is not a URL;
+    /// [`Error::Start`] if the system refuses a thread.
+    pub fn start(options: &OpenTelemetryOptions) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("cx-otel")
+            .enable_all()
+            .build()
+            .map_err(|source| Error::Start { what: "OpenTelemetry", source })?;
+        let client = web::client(CONNECT_TIME).map_err(|error| invalid(&error.message))?;
+        let client = ExportClient::new(client, runtime.handle().clone(), options.timeout);
+        let resource = resource();
+        let scope = || InstrumentationScope::builder(SCOPE).with_version(env!("CARGO_PKG_VERSION")).build();
+        let endpoint = |path: &str| {
+            let base = options.endpoint.as_deref()?;
+            Some(format!("{}/{path}", base.trim_end_matches('/')))
+        };
+        let tracers = if options.traces {
+            let mut exporter = SpanExporter::builder()
+                .with_http()
+                .with_protocol(Protocol::HttpBinary)
+                .with_http_client(client.clone())
+                .with_timeout(options.timeout);
+            if let Some(endpoint) = endpoint("v1/traces") {
+                exporter = exporter.with_endpoint(endpoint);
+            }
+            let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
+            let processor = BatchSpanProcessor::builder(exporter).build();
+            let provider = SdkTracerProvider::builder()
+                .with_resource(resource.clone())
+                .with_span_processor(processor)
+                .build();
+            Some(provider)
+        } else {
+            None
+        };
+        let meters = if options.metrics {
+            let mut exporter = MetricExporter::builder()
+                .with_http()
+                .with_protocol(Protocol::HttpBinary)
+                .with_http_client(client.clone())
+                .with_timeout(options.timeout);
+            if let Some(endpoint) = endpoint("v1/metrics") {
+                exporter = exporter.with_endpoint(endpoint);
+            }
+            let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
+            let reader = PeriodicReader::builder(exporter).build();
+            Some(SdkMeterProvider::builder().with_resource(resource).with_reader(reader).build())
+        } else {
+            None
+        };
+        let spans = tracers
+            .as_ref()
+            .map(|provider| Arc::new(SpanMaker::new(provider.tracer_with_scope(scope()), options.content)));
+        let runtime = Some(runtime);
+        Ok(Self { inner: Arc::new(Inner { tracers, meters, spans, client, runtime }) })
+    }
+
+    /// A recorder for the process's [`metrics`] facade that exports everything that is counted, and
+    /// passes it on to `next`, such as a Prometheus recorder.
+    pub fn recorder(&self, next: Option<Box<dyn Recorder + Send + Sync>>) -> Box<dyn Recorder + Send + Sync> {
+        let scope = InstrumentationScope::builder(SCOPE).with_version(env!("CARGO_PKG_VERSION")).build();
+        match (&self.inner.meters, next) {
+            (Some(meters), next) => Box::new(OtelRecorder::new(meters.meter_with_scope(scope), next)),
+            (None, Some(next)) => next,
+            (None, None) => Box::new(metrics::NoopRecorder),
+        }
+    }
+
+    /// Number of exports that have failed.
+    pub fn export_failures(&self) -> u64 {
+        self.inner.client.failures()
+    }
+
+    /// Exports what is left and ends. Blocks, for at most `timeout` in all; what is not exported by
+    /// then is lost.
+    pub fn shutdown(&self, timeout: Duration) {
+        let (sender, ended) = std::sync::mpsc::channel();
+        let inner = Arc::clone(&self.inner);
+        // Of its own, because the SDK does not bound the time of metrics.
+        let ending = std::thread::Builder::new().name("cx-otel-end".to_owned()).spawn(move || {
+            let traces = inner.tracers.as_ref().map(|tracers| tracers.shutdown_with_timeout(timeout));
+            let meters = inner.meters.as_ref().map(SdkMeterProvider::shutdown);
+            for problem in [traces, meters].into_iter().flatten().filter_map(Result::err) {
+                tracing::debug!(%problem, "not everything was exported");
+            }
+            let _gone = sender.send(());
+        });
+        if ending.is_ok() && ended.recv_timeout(timeout).is_err() {
+            tracing::warn!("the collector did not take the last traces and metrics in time");
+        }
+    }
+
+    pub(crate) fn spans(&self) -> Option<&Arc<SpanMaker>> {
+        self.inner.spans.as_ref()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A runtime must not be dropped where blocking is not allowed.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for OpenTelemetry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("OpenTelemetry")
+            .field("traces", &self.inner.tracers.is_some())
+            .field("metrics", &self.inner.meters.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The service's name is `cx`, unless the variables have one.
+fn resource() -> Resource {
+    let found = Resource::builder().build();
+    let is_named = found
+        .get(&opentelemetry::Key::from_static_str("service.name"))
+        .is_some_and(|name| !name.as_str().starts_with("unknown_service"));
+    let mut builder = Resource::builder();
+    if !is_named {
+        builder = builder.with_service_name("cx");
+    }
+    builder.with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))).build()
+}
+
+fn invalid(problem: &str) -> Error {
+    Error::InvalidOptions { option: "openTelemetry", problem: problem.to_owned() }
+}

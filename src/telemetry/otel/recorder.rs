@@ -1,0 +1,224 @@
+//! Exports what is counted through the `metrics` facade, beside what another recorder makes of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+use opentelemetry::KeyValue;
+use opentelemetry::metrics as otel;
+use parking_lot::Mutex;
+
+use crate::conventions::{BUCKETS, DURATIONS, LABELS};
+
+/// Upper bounds of other histograms' buckets in seconds.
+const SECONDS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
+
+type Next = Box<dyn Recorder + Send + Sync>;
+
+/// A recorder that passes everything on to another one.
+pub(crate) struct OtelRecorder {
+    meter: otel::Meter,
+    next: Option<Next>,
+    state: Mutex<State>,
+}
+
+/// Instruments by name, and by name and labels. Labels have few values, so both are small.
+#[derive(Default)]
+struct State {
+    descriptions: HashMap<String, (Option<Unit>, SharedString)>,
+    counters: HashMap<Key, Counter>,
+    gauges: HashMap<Key, Gauge>,
+    histograms: HashMap<Key, Histogram>,
+}
+
+impl OtelRecorder {
+    pub(crate) fn new(meter: otel::Meter, next: Option<Next>) -> Self {
+        Self { meter, next, state: Mutex::default() }
+    }
+
+    fn describe(&self, name: &KeyName, unit: Option<Unit>, description: SharedString) {
+        self.state.lock().descriptions.insert(name.as_str().to_owned(), (unit, description));
+    }
+}
+
+/// The name that is exported: that of the conventions, if it is one of theirs.
+fn exported_name(name: &str) -> String {
+    let own = DURATIONS.iter().find(|(_, counted)| *counted == name);
+    own.map_or(name, |(conventional, _)| conventional).to_owned()
+}
+
+fn attributes(key: &Key) -> Arc<[KeyValue]> {
+    let name = |label: &str| {
+        let own = LABELS.iter().find(|(counted, _)| *counted == label);
+        own.map_or_else(|| label.to_owned(), |(_, conventional)| (*conventional).to_owned())
+    };
+    key.labels().map(|label| KeyValue::new(name(label.key()), label.value().to_owned())).collect()
+}
+
+/// The unit and the description of a metric.
+fn described(state: &State, name: &str) -> (&'static str, String) {
+    let (unit, description) = state.descriptions.get(name).cloned().unwrap_or((None, "".into()));
+    let unit = match unit {
+        Some(Unit::Seconds) => "s",
+        Some(Unit::Bytes) => "By",
+        _ => "1",
+    };
+    (unit, description.into_owned())
+}
+
+impl Recorder for OtelRecorder {
+    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.describe(&key, unit, description.clone());
+        if let Some(next) = &self.next {
+            next.describe_counter(key, unit, description);
+        }
+    }
+
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.describe(&key, unit, description.clone());
+        if let Some(next) = &self.next {
+            next.describe_gauge(key, unit, description);
+        }
+    }
+
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.describe(&key, unit, description.clone());
+        if let Some(next) = &self.next {
+            next.describe_histogram(key, unit, description);
+        }
+    }
+
+    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
+        let mut state = self.state.lock();
+        if let Some(counter) = state.counters.get(key) {
+            return counter.clone();
+        }
+        let (unit, description) = described(&state, key.name());
+        let instrument = self.meter.u64_counter(exported_name(key.name()));
+        let counter = Counter::from_arc(Arc::new(CounterOfBoth {
+            instrument: instrument.with_unit(unit).with_description(description).build(),
+            attributes: attributes(key),
+            next: self.next.as_ref().map(|next| next.register_counter(key, metadata)),
+        }));
+        state.counters.insert(key.clone(), counter.clone());
+        counter
+    }
+
+    fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
+        let mut state = self.state.lock();
+        if let Some(gauge) = state.gauges.get(key) {
+            return gauge.clone();
+        }
+        let (unit, description) = described(&state, key.name());
+        let instrument = self.meter.f64_gauge(exported_name(key.name()));
+        let gauge = Gauge::from_arc(Arc::new(GaugeOfBoth {
+            instrument: instrument.with_unit(unit).with_description(description).build(),
+            attributes: attributes(key),
+            value: AtomicU64::new(0),
+            next: self.next.as_ref().map(|next| next.register_gauge(key, metadata)),
+        }));
+        state.gauges.insert(key.clone(), gauge.clone());
+        gauge
+    }
+
+    fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
+        let mut state = self.state.lock();
+        if let Some(histogram) = state.histograms.get(key) {
+            return histogram.clone();
+        }
+        let (unit, description) = described(&state, key.name());
+        let is_conventional = DURATIONS.iter().any(|(_, counted)| *counted == key.name());
+        let buckets = if is_conventional { BUCKETS.to_vec() } else { SECONDS.to_vec() };
+        let instrument = self.meter.f64_histogram(exported_name(key.name())).with_boundaries(buckets);
+        let histogram = Histogram::from_arc(Arc::new(HistogramOfBoth {
+            instrument: instrument.with_unit(unit).with_description(description).build(),
+            attributes: attributes(key),
+            next: self.next.as_ref().map(|next| next.register_histogram(key, metadata)),
+        }));
+        state.histograms.insert(key.clone(), histogram.clone());
+        histogram
+    }
+}
+
+struct CounterOfBoth {
+    instrument: otel::Counter<u64>,
+    attributes: Arc<[KeyValue]>,
+    next: Option<Counter>,
+}
+
+impl CounterFn for CounterOfBoth {
+    fn increment(&self, value: u64) {
+        self.instrument.add(value, &self.attributes);
+        if let Some(next) = &self.next {
+            next.increment(value);
+        }
+    }
+
+    /// cx increments only.
+    fn absolute(&self, value: u64) {
+        if let Some(next) = &self.next {
+            next.absolute(value);
+        }
+    }
+}
+
+struct GaugeOfBoth {
+    instrument: otel::Gauge<f64>,
+    attributes: Arc<[KeyValue]>,
+    /// The bits of the value, which the instrument does not give back.
+    value: AtomicU64,
+    next: Option<Gauge>,
+}
+
+impl GaugeOfBoth {
+    fn change(&self, change: impl Fn(f64) -> f64) {
+        let changed = |bits: u64| change(f64::from_bits(bits)).to_bits();
+        let before =
+            self.value.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bits| Some(changed(bits)));
+        let bits = before.map_or_else(|bits| bits, changed);
+        self.instrument.record(f64::from_bits(bits), &self.attributes);
+    }
+}
+
+impl GaugeFn for GaugeOfBoth {
+    fn increment(&self, value: f64) {
+        self.change(|current| current + value);
+        if let Some(next) = &self.next {
+            next.increment(value);
+        }
+    }
+
+    fn decrement(&self, value: f64) {
+        self.change(|current| current - value);
+        if let Some(next) = &self.next {
+            next.decrement(value);
+        }
+    }
+
+    fn set(&self, value: f64) {
+        self.change(|_current| value);
+        if let Some(next) = &self.next {
+            next.set(value);
+        }
+    }
+}
+
+struct HistogramOfBoth {
+    instrument: otel::Histogram<f64>,
+    attributes: Arc<[KeyValue]>,
+    next: Option<Histogram>,
+}
+
+impl HistogramFn for HistogramOfBoth {
+    fn record(&self, value: f64) {
+        self.instrument.record(value, &self.attributes);
+        if let Some(next) = &self.next {
+            next.record(value);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The spans: one of each request of a client, one of each run, one of each call and model request.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use opentelemetry::trace::{
+    Link, Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags,
+    TraceId, TraceState, Tracer as _,
+};
+use opentelemetry::{Context, KeyValue, Value};
+use opentelemetry_sdk::trace::{SdkTracer, Span};
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+
+use crate::conventions as names;
+use crate::run::observer::{
+    Answered, ModelAnswered, ModelSending, ObservedRun, RequestMeta, RunEvent, RunObserver, Sending,
+};
+use crate::run::result::{ErrorCode, ExecuteResult};
+use crate::run::script::Language;
+use crate::telemetry::requests::{RequestSpan, RequestTracer, TracedRequest};
+use crate::tools::trace_context::TraceContext;
+use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
+
+/// Maximum bytes of the arguments or the result of a call in an attribute, where they are recorded.
+const MAX_CONTENT: usize = 16 * 1024;
+
+/// Maximum characters of an attribute's value that others chose.
+const MAX_NAME: usize = 200;
+
+/// Makes spans of what it observes.
+pub(crate) struct SpanMaker {
+    tracer: SdkTracer,
+    /// Whether arguments and results of calls are recorded.
+    records_content: bool,
+    open: Mutex<OpenSpans>,
+}
+
+/// The spans that have not ended. Admission bounds the runs, and their limits the calls in flight.
+#[derive(Default)]
+struct OpenSpans {
+    runs: HashMap<RunKey, OpenRun>,
+    calls: HashMap<(RunKey, Kind, u64), Span>,
+}
+
+/// The address of a run, which its observers keep for as long as events of it come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct RunKey(usize);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Tool,
+    Model,
+}
+
+struct OpenRun {
+    span: Span,
+    /// Of the client, for calls.
+    baggage: Option<Arc<str>>,
+}
+
+impl SpanMaker {
+    pub(crate) fn new(tracer: SdkTracer, records_content: bool) -> Self {
+        Self { tracer, records_content, open: Mutex::default() }
+    }
+
+    fn start(&self, name: String, kind: SpanKind, attributes: Vec<KeyValue>, parent: &SpanContext) -> Span {
+        let builder = SpanBuilder::from_name(name).with_kind(kind).with_attributes(attributes);
+        let parent = if parent.is_valid() {
+            Context::new().with_remote_span_context(parent.clone())
+        } else {
+            Context::new()
+        };
+        self.tracer.build_with_context(builder, &parent)
+    }
+
+    fn start_run(&self, run: &Arc<ObservedRun>, source: &str) {
+        let language = match run.language {
+            Some(Language::TypeScript) => "typescript",
+            Some(Language::Python) => "python",
+            None => "none",
+        };
+        let attributes = vec![
+            KeyValue::new(names::CX_RUN_ID, run.id.clone()),
+            KeyValue::new(names::CX_RUN_LANGUAGE, language),
+            KeyValue::new(names::CX_RUN_SOURCE_SHA256, hexadecimal(&Sha256::digest(source))),
+        ];
+        let parent = run.trace.as_ref().map_or(SpanContext::NONE, span_context);
+        let span = self.start(names::RUN_SPAN.to_owned(), SpanKind::Internal, attributes, &parent);
+        let baggage = run.trace.as_ref().and_then(|trace| trace.baggage.clone());
+        self.open.lock().runs.insert(key(run), OpenRun { span, baggage });
+    }
+
+    fn end_run(&self, run: &Arc<ObservedRun>, result: Option<&ExecuteResult>, code: Option<ErrorCode>) {
+        let Some(mut open) = self.open.lock().runs.remove(&key(run)) else { return };
+        let span = &mut open.span;
+        if let Some(result) = result {
+            let usage = &result.usage;
+            span.set_attributes([
+                KeyValue::new(names::CX_RUN_CPU_TIME, usage.cpu_time.as_secs_f64()),
+                KeyValue::new(names::CX_RUN_QUEUE_TIME, usage.queue_time.as_secs_f64()),
+                KeyValue::new(names::CX_RUN_MEMORY, integer(usage.memory_bytes as u64)),
+                KeyValue::new(names::CX_RUN_TOOL_CALLS, integer(usage.tool_calls)),
+                KeyValue::new(names::CX_RUN_TOOL_RESULT_BYTES, integer(usage.tool_result_bytes)),
+            ]);
+        }
+        if let Some(code) = code {
+            fail(span, code.as_str());
+        }
+        span.end();
+    }
+
+    fn start_call(&self, run: &Arc<ObservedRun>, sending: &Sending<'_>) {
+        let parent = self.run_context(run);
+        let is_request = ServerRequest::METHODS.contains(&sending.tool);
+        let tool = preview(sending.tool);
+        let mut attributes = vec![KeyValue::new(names::CX_SERVER, preview(sending.server))];
+        let (name, kind) = match (&sending.remote, is_request) {
+            (_, true) => {
+                attributes.push(KeyValue::new(names::MCP_METHOD_NAME, tool.clone()));
+                (tool, SpanKind::Client)
+            }
+            (Some(_), false) => {
+                attributes.push(KeyValue::new(names::MCP_METHOD_NAME, names::TOOLS_CALL));
+                (format!("{} {tool}", names::TOOLS_CALL), SpanKind::Client)
+            }
+            // A function of the embedder: no request of the protocol.
+            (None, false) => (format!("{} {tool}", names::EXECUTE_TOOL), SpanKind::Internal),
+        };
+        if !is_request {
+            attributes.push(KeyValue::new(names::GEN_AI_TOOL_NAME, preview(sending.tool)));
+            attributes.push(KeyValue::new(names::GEN_AI_OPERATION_NAME, names::EXECUTE_TOOL));
+        }
+        if let Some(remote) = &sending.remote {
+            attributes.push(KeyValue::new(names::NETWORK_TRANSPORT, remote.transport));
+            if remote.transport == names::TCP {
+                attributes.push(KeyValue::new(names::NETWORK_PROTOCOL_NAME, "http"));
+            }
+            if let Some(address) = &remote.address {
+                attributes.push(KeyValue::new(names::SERVER_ADDRESS, preview(address)));
+            }
+            if let Some(port) = remote.port {
+                attributes.push(KeyValue::new(names::SERVER_PORT, i64::from(port)));
+            }
+        }
+        if self.records_content && !is_request {
+            attributes
+                .push(KeyValue::new(names::GEN_AI_TOOL_CALL_ARGUMENTS, content(&sending.arguments.text())));
+        }
+        let span = self.start(name, kind, attributes, &parent);
+        self.open.lock().calls.insert((key(run), Kind::Tool, sending.call), span);
+    }
+
+    fn end_call(&self, run: &Arc<ObservedRun>, answered: &Answered<'_>) {
+        let span = self.open.lock().calls.remove(&(key(run), Kind::Tool, answered.call));
+        let Some(mut span) = span else { return };
+        if let Some(sent) = answered.sent {
+            span.set_attribute(KeyValue::new(names::JSONRPC_REQUEST_ID, preview(&sent.request_id)));
+            if let Some(version) = &sent.protocol_version {
+                span.set_attribute(KeyValue::new(names::MCP_PROTOCOL_VERSION, preview(version)));
+            }
+        }
+        match answered.result {
+            Ok(result) if self.records_content => {
+                span.set_attribute(KeyValue::new(names::GEN_AI_TOOL_CALL_RESULT, content(result.text())));
+            }
+            Ok(_) => {}
+            Err(ToolErrorCode::ToolError) => fail(&mut span, names::TOOL_ERROR),
+            Err(code) => fail(&mut span, code.as_str()),
+        }
+        span.end();
+    }
+
+    fn start_model_request(&self, run: &Arc<ObservedRun>, sending: &ModelSending<'_>) {
+        let mut attributes = vec![
+            KeyValue::new(names::GEN_AI_OPERATION_NAME, names::CHAT),
+            KeyValue::new(names::GEN_AI_PROVIDER_NAME, preview(sending.provider)),
+        ];
+        let mut name = names::CHAT.to_owned();
+        if let Some(model) = sending.model.map(preview) {
+            name = format!("{name} {model}");
+            attributes.push(KeyValue::new(names::GEN_AI_REQUEST_MODEL, model));
+        }
+        let span = self.start(name, SpanKind::Client, attributes, &self.run_context(run));
+        self.open.lock().calls.insert((key(run), Kind::Model, sending.request), span);
+    }
+
+    fn end_model_request(&self, run: &Arc<ObservedRun>, answered: &ModelAnswered<'_>) {
+        let span = self.open.lock().calls.remove(&(key(run), Kind::Model, answered.request));
+        let Some(mut span) = span else { return };
+        if let Some(model) = answered.model {
+            span.set_attribute(KeyValue::new(names::GEN_AI_RESPONSE_MODEL, preview(model)));
+        }
+        let usage = [
+            (names::GEN_AI_USAGE_INPUT_TOKENS, answered.input_tokens),
+            (names::GEN_AI_USAGE_OUTPUT_TOKENS, answered.output_tokens),
+        ];
+        for (name, tokens) in usage {
+            if let Some(tokens) = tokens {
+                span.set_attribute(KeyValue::new(name, integer(tokens)));
+            }
+        }
+        if let Some(reason) = answered.finish_reason {
+            let reasons = Value::Array(vec![opentelemetry::StringValue::from(preview(reason))].into());
+            span.set_attribute(KeyValue::new(names::GEN_AI_RESPONSE_FINISH_REASONS, reasons));
+        }
+        if let Err(code) = answered.result {
+            fail(&mut span, &preview(code));
+        }
+        span.end();
+    }
+
+    fn run_context(&self, run: &Arc<ObservedRun>) -> SpanContext {
+        let open = self.open.lock();
+        open.runs.get(&key(run)).map_or(SpanContext::NONE, |open| open.span.span_context().clone())
+    }
+
+    /// The fields that tell the receiver of a request which span has sent it.
+    fn meta_of(&self, run: &Arc<ObservedRun>, kind: Kind, number: u64) -> RequestMeta {
+        let open = self.open.lock();
+        let Some(span) = open.calls.get(&(key(run), kind, number)) else { return RequestMeta::new() };
+        let baggage = open.runs.get(&key(run)).and_then(|run| run.baggage.clone());
+        trace_context(span.span_context(), baggage).to_meta()
+    }
+}
+
+impl RunObserver for SpanMaker {
+    fn observe(&self, run: &Arc<ObservedRun>, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::Started { source, .. } => self.start_run(run, source),
+            RunEvent::Ended { result, code, .. } => self.end_run(run, *result, *code),
+            RunEvent::Sending(sending) => self.start_call(run, sending),
+            RunEvent::Answered(answered) => self.end_call(run, answered),
+            RunEvent::ModelSending(sending) => self.start_model_request(run, sending),
+            RunEvent::ModelAnswered(answered) => self.end_model_request(run, answered),
+            _ => {}
+        }
+    }
+
+    fn before_effect<'a>(
+        &'a self,
+        run: &'a Arc<ObservedRun>,
+        event: &'a RunEvent<'a>,
+    ) -> BoxFuture<'a, Result<RequestMeta, ToolError>> {
+        let meta = match event {
+            RunEvent::Sending(sending) => self.meta_of(run, Kind::Tool, sending.call),
+            _ => RequestMeta::new(),
+        };
+        futures::future::ready(Ok(meta)).boxed()
+    }
+}
+
+impl RequestTracer for SpanMaker {
+    fn begin(&self, request: &TracedRequest<'_>) -> Box<dyn RequestSpan> {
+        let mut attributes = vec![
+            KeyValue::new(names::MCP_METHOD_NAME, request.method),
+            KeyValue::new(names::NETWORK_TRANSPORT, request.transport),
+        ];
+        if request.transport == names::TCP {
+            attributes.push(KeyValue::new(names::NETWORK_PROTOCOL_NAME, "http"));
+        }
+        let mut name = request.method.to_owned();
+        if let Some(tool) = request.tool {
+            name = format!("{name} {tool}");
+            attributes.push(KeyValue::new(names::GEN_AI_TOOL_NAME, tool.to_owned()));
+            attributes.push(KeyValue::new(names::GEN_AI_OPERATION_NAME, names::EXECUTE_TOOL));
+        }
+        let others = [
+            (names::JSONRPC_REQUEST_ID, request.request_id),
+            (names::MCP_PROTOCOL_VERSION, request.protocol_version),
+            (names::MCP_SESSION_ID, request.session_id),
+        ];
+        for (key, value) in others {
+            if let Some(value) = value {
+                attributes.push(KeyValue::new(key, preview(value)));
+            }
+        }
+        let mut builder =
+            SpanBuilder::from_name(name).with_kind(SpanKind::Server).with_attributes(attributes);
+        if let Some(link) = &request.link {
+            builder = builder.with_links(vec![Link::with_context(span_context(link))]);
+        }
+        let parent = match &request.parent {
+            Some(parent) => Context::new().with_remote_span_context(span_context(parent)),
+            None => Context::new(),
+        };
+        let span = self.tracer.build_with_context(builder, &parent);
+        let baggage = request.parent.as_ref().and_then(|parent| parent.baggage.clone());
+        Box::new(OpenRequest { span, baggage })
+    }
+}
+
+/// Ends its span when it is dropped, as spans of the SDK do.
+struct OpenRequest {
+    span: Span,
+    baggage: Option<Arc<str>>,
+}
+
+impl RequestSpan for OpenRequest {
+    fn context(&self) -> TraceContext {
+        trace_context(self.span.span_context(), self.baggage.clone())
+    }
+
+    fn fail(&mut self, error_type: &'static str) {
+        fail(&mut self.span, error_type);
+    }
+}
+
+/// Marks a span as failed. Without a description: messages may contain secrets.
+fn fail(span: &mut Span, error_type: &str) {
+    span.set_attribute(KeyValue::new(names::ERROR_TYPE, error_type.to_owned()));
+    span.set_status(Status::error(""));
+}
+
+fn key(run: &Arc<ObservedRun>) -> RunKey {
+    RunKey(Arc::as_ptr(run).addr())
+}
+
+fn span_context(context: &TraceContext) -> SpanContext {
+    let state = context.state.as_deref().and_then(|state| state.parse::<TraceState>().ok());
+    SpanContext::new(
+        TraceId::from(context.trace_id),
+        SpanId::from(context.span_id),
+        TraceFlags::new(context.flags),
+        true,
+        state.unwrap_or_default(),
+    )
+}
+
+fn trace_context(span: &SpanContext, baggage: Option<Arc<str>>) -> TraceContext {
+    let state = span.trace_state().header();
+    TraceContext {
+        trace_id: u128::from_be_bytes(span.trace_id().to_bytes()),
+        span_id: u64::from_be_bytes(span.span_id().to_bytes()),
+        flags: span.trace_flags().to_u8(),
+        state: (!state.is_empty()).then(|| state.into()),
+        baggage,
+    }
+}
+
+fn preview(text: &str) -> String {
+    crate::text::preview(text, MAX_NAME)
+}
+
+/// As much of the text as an attribute may have.
+fn content(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_CONTENT.min(text.len()))].to_owned()
+}
+
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,296 @@
+//! The trace of one run: when it called what, waited and printed. For a page that a person reads.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+
+use crate::run::observer::{ObservedRun, RunEvent, RunObserver};
+use crate::run::result::{ExecuteResult, LogLevel, Outcome, ScriptError, ToolCallRecord, Usage};
+use crate::run::script::Language;
+
+/// Maximum number of traced output entries.
+const MAX_OUTPUT: usize = 10_000;
+
+/// Maximum bytes of traced output.
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
+
+/// Maximum bytes of the message of a failed call, and of a content block that is shown.
+const MAX_TEXT: usize = 2_000;
+
+/// Maximum bytes of the script's value.
+const MAX_VALUE: usize = 64 * 1024;
+
+/// The trace of a run. All times are from when the run was requested.
+///
+/// It has the source, the output and the value of the script, and messages of failed calls, all of
+/// which may contain secrets; but neither arguments nor results of calls.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunTrace {
+    /// The run's id, 16 letters.
+    pub id: String,
+    /// The script's name.
+    pub script: String,
+    /// Its language.
+    pub language: Language,
+    /// Its source.
+    pub source: String,
+    /// When the run was requested.
+    pub requested: SystemTime,
+    /// Time until its end.
+    pub duration: Duration,
+    /// Its calls, in the order in which they were made: at most [`ToolCallRecord::KEPT`].
+    pub calls: Vec<TracedCall>,
+    /// Number of further calls.
+    pub calls_dropped: u64,
+    /// What it printed and emitted: at most 10,000 entries and 1 MiB.
+    pub output: Vec<TracedOutput>,
+    /// Number of further entries.
+    pub output_dropped: u64,
+    /// The value as JSON text, at most 64 KiB of it; `None` if the run failed.
+    pub value: Option<String>,
+    /// Why the run failed.
+    pub error: Option<ScriptError>,
+    /// The resources that it used.
+    pub usage: Usage,
+}
+
+/// A call in a [`RunTrace`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TracedCall {
+    /// Number of the call in its run, from 1.
+    pub number: u64,
+    /// The server, as far as it was found.
+    pub server: String,
+    /// The tool, or the method of a request for resources or prompts.
+    pub tool: String,
+    /// When the script made the call.
+    pub requested: Duration,
+    /// When it was sent; `None` if it was not.
+    pub sent: Option<Duration>,
+    /// When it ended.
+    pub ended: Duration,
+    /// For how long it waited for an approval.
+    pub approval: Duration,
+    /// How it ended: `ok`, `in flight`, `stubbed`, or a code.
+    pub status: &'static str,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// The message of its error, at most 2,000 bytes.
+    pub message: Option<String>,
+    /// Bytes of the arguments as JSON.
+    pub argument_bytes: usize,
+    /// Bytes of the result as JSON.
+    pub result_bytes: usize,
+}
+
+/// Output in a [`RunTrace`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TracedOutput {
+    /// When it was printed.
+    pub at: Duration,
+    /// Its level; `None` for a content block.
+    pub level: Option<LogLevel>,
+    /// The text; of a content block at most 2,000 bytes of its JSON.
+    pub text: String,
+}
+
+/// Takes the trace of each run that has ended.
+pub(crate) type TraceListener = Arc<dyn Fn(RunTrace) + Send + Sync>;
+
+/// Records traces.
+pub(crate) struct TraceRecorder {
+    listener: TraceListener,
+    /// Admission bounds the runs, and this module each trace.
+    open: Mutex<HashMap<usize, OpenTrace>>,
+}
+
+struct OpenTrace {
+    trace: RunTrace,
+    output_bytes: usize,
+    /// Where calls that have not ended are.
+    positions: HashMap<u64, usize>,
+}
+
+impl fmt::Debug for TraceRecorder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TraceRecorder")
+    }
+}
+
+impl TraceRecorder {
+    pub(crate) fn new(listener: TraceListener) -> Self {
+        Self { listener, open: Mutex::default() }
+    }
+
+    /// Changes the trace of a run that has not ended.
+    fn with(&self, run: &Arc<ObservedRun>, change: impl FnOnce(&mut OpenTrace, Duration)) {
+        let now = run.started.elapsed();
+        if let Some(open) = self.open.lock().get_mut(&key(run)) {
+            change(open, now);
+        }
+    }
+
+    fn end(&self, run: &Arc<ObservedRun>, result: Option<&ExecuteResult>) {
+        let Some(mut open) = self.open.lock().remove(&key(run)) else { return };
+        let trace = &mut open.trace;
+        trace.duration = run.started.elapsed();
+        for &position in open.positions.values() {
+            if let Some(call) = trace.calls.get_mut(position) {
+                call.ended = trace.duration;
+                call.status = if call.sent.is_some() { "in flight" } else { "awaiting approval" };
+            }
+        }
+        if let Some(result) = result {
+            trace.usage = result.usage;
+            match &result.outcome {
+                Outcome::Returned(value) => trace.value = Some(cut(value.text(), MAX_VALUE)),
+                Outcome::Failed(error) => trace.error = Some(error.clone()),
+            }
+        }
+        (self.listener)(open.trace);
+    }
+}
+
+impl OpenTrace {
+    fn new(run: &ObservedRun, language: Language, source: &str) -> Self {
+        let trace = RunTrace {
+            id: run.id.clone(),
+            script: run.script.clone(),
+            language,
+            source: source.to_owned(),
+            requested: SystemTime::now(),
+            duration: Duration::ZERO,
+            calls: Vec::new(),
+            calls_dropped: 0,
+            output: Vec::new(),
+            output_dropped: 0,
+            value: None,
+            error: None,
+            usage: Usage::default(),
+        };
+        Self { trace, output_bytes: 0, positions: HashMap::new() }
+    }
+
+    /// The call of this number, which is added if it is not there. `None` if there are too many.
+    fn call(&mut self, number: u64, server: &str, tool: &str, now: Duration) -> Option<&mut TracedCall> {
+        let calls = &mut self.trace.calls;
+        if let Some(&position) = self.positions.get(&number) {
+            return calls.get_mut(position);
+        }
+        if calls.len() >= ToolCallRecord::KEPT {
+            self.trace.calls_dropped += 1;
+            return None;
+        }
+        self.positions.insert(number, calls.len());
+        calls.push(TracedCall {
+            number,
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            requested: now,
+            sent: None,
+            ended: now,
+            approval: Duration::ZERO,
+            status: "in flight",
+            is_error: false,
+            message: None,
+            argument_bytes: 0,
+            result_bytes: 0,
+        });
+        calls.last_mut()
+    }
+
+    fn print(&mut self, now: Duration, level: Option<LogLevel>, text: &str) {
+        let text = if level.is_none() { cut(text, MAX_TEXT) } else { text.to_owned() };
+        let bytes = self.output_bytes + text.len();
+        if self.trace.output.len() >= MAX_OUTPUT || bytes > MAX_OUTPUT_BYTES {
+            self.trace.output_dropped += 1;
+            return;
+        }
+        self.output_bytes = bytes;
+        self.trace.output.push(TracedOutput { at: now, level, text });
+    }
+}
+
+impl RunObserver for TraceRecorder {
+    fn observe(&self, run: &Arc<ObservedRun>, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::Started { source, .. } => {
+                // A call without a script has nothing to draw.
+                if let Some(language) = run.language {
+                    self.open.lock().insert(key(run), OpenTrace::new(run, language, source));
+                }
+            }
+            RunEvent::Ended { result, .. } => self.end(run, *result),
+            RunEvent::Printed { level, text } => self.with(run, |open, now| open.print(now, *level, text)),
+            RunEvent::Sending(sending) => self.with(run, |open, now| {
+                if let Some(call) = open.call(sending.call, sending.server, sending.tool, now) {
+                    call.requested = call.requested.min(now.saturating_sub(sending.waited));
+                    call.sent = Some(now);
+                    call.argument_bytes = sending.argument_bytes;
+                }
+            }),
+            RunEvent::Answered(answered) => self.with(run, |open, now| {
+                let Some(position) = open.positions.remove(&answered.call) else { return };
+                let Some(call) = open.trace.calls.get_mut(position) else { return };
+                call.ended = now;
+                match answered.result {
+                    Ok(result) => (call.status, call.result_bytes) = ("ok", result.text().len()),
+                    Err(code) => {
+                        (call.status, call.is_error) = (code.as_str(), true);
+                        call.message = answered.message.map(|message| cut(message, MAX_TEXT));
+                    }
+                }
+            }),
+            RunEvent::Simulated { call, server, tool, .. } => self.with(run, |open, now| {
+                if let Some(call) = open.call(*call, server, tool, now) {
+                    (call.ended, call.status) = (now, "stubbed");
+                }
+                open.positions.remove(call);
+            }),
+            RunEvent::Refused(refused) => self.with(run, |open, now| {
+                let number = refused.call.unwrap_or_default();
+                let (server, tool) = (refused.server.unwrap_or_default(), refused.tool.unwrap_or_default());
+                // A call that was sent, which the limits of its server refused, ends with its answer.
+                if open
+                    .positions
+                    .get(&number)
+                    .is_some_and(|&at| open.trace.calls.get(at).is_some_and(|call| call.sent.is_some()))
+                {
+                    return;
+                }
+                if let Some(call) = open.call(number, server, tool, now) {
+                    (call.ended, call.status, call.is_error) = (now, refused.code.as_str(), true);
+                }
+                open.positions.remove(&number);
+            }),
+            RunEvent::ApprovalAsked { call, server, tool, .. } => self.with(run, |open, now| {
+                open.call(*call, server, tool, now);
+            }),
+            RunEvent::ApprovalAnswered(answered) => self.with(run, |open, now| {
+                if let Some(call) = open.call(answered.call, answered.server, answered.tool, now) {
+                    call.approval = answered.duration;
+                }
+            }),
+            _ => {}
+        }
+    }
+}
+
+/// The address of a run, which its observers keep until it has ended.
+fn key(run: &Arc<ObservedRun>) -> usize {
+    Arc::as_ptr(run).addr()
+}
+
+/// The first `max` bytes, and `…` if there are more.
+fn cut(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(max)])
+}

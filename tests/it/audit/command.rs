@@ -1,0 +1,186 @@
+//! `cx audit` and `cx runs`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::support::chaos;
+use crate::support::serve::Start;
+
+/// A user with a trail.
+struct User(tempfile::TempDir);
+
+impl User {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn home(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn trail(&self) -> PathBuf {
+        self.home().join("trail")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        command.args(arguments).current_dir(self.home());
+        for (name, directory) in [
+            ("HOME", "."),
+            ("XDG_CACHE_HOME", "cache"),
+            ("XDG_CONFIG_HOME", "config"),
+            ("XDG_STATE_HOME", "state"),
+        ] {
+            command.env(name, self.home().join(directory));
+        }
+        command
+    }
+
+    fn cx(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// What a command prints that succeeds.
+    fn prints(&self, arguments: &[&str]) -> String {
+        let output = self.cx(arguments);
+        assert!(output.status.success(), "{}", text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The configuration of the user, with a server and what `audit` is.
+    fn configure(&self, audit: &Value) {
+        let config =
+            json!({ "mcpServers": { "s": chaos::entry(&["well"]) }, "audit": audit, "deny": ["s.fail"] });
+        let directory = self.home().join("config/cx");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("config.json"), config.to_string()).unwrap();
+    }
+
+    fn file(&self) -> PathBuf {
+        let mut files = fs::read_dir(self.trail()).unwrap().map(|entry| entry.unwrap().path());
+        files.find(|path| path.extension().is_some_and(|ending| ending == "jsonl")).unwrap()
+    }
+}
+
+fn text(output: &Output) -> String {
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{:?}\n{out}\n{error}", output.status.code())
+}
+
+#[test]
+fn a_trail_is_shown_verified_signed_and_exported() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail(), "contents": true }));
+    let source = "await tools.s.echo({ text: 'a\\nb', password: 'hunter2' }); await tools.s.fail({})";
+    let output = user.cx(&["run", "-e", source]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(user.prints(&["audit", "verify"]).ends_with("nothing is wrong\n"));
+    let shown = user.prints(&["audit", "show"]);
+    assert!(!shown.contains("hunter2"), "{shown}");
+    for part in [
+        "logger.started",
+        "run.started",
+        "call.will",
+        "rule=default",
+        "call.did",
+        "call.refused",
+        "\"deny: s.fail\"",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    // Runs.
+    let runs: Value = serde_json::from_str(&user.prints(&["runs", "list", "--json"])).unwrap();
+    let id = runs[0]["id"].as_str().unwrap();
+    assert_eq!(runs[0]["ended"]["code"], "RUNTIME_ERROR", "{runs}");
+    let list = user.prints(&["runs", "list"]);
+    assert!(list.starts_with(id) && list.contains("typescript"), "{list}");
+    assert_eq!(user.prints(&["audit", "show", "--run", id]), user.prints(&["runs", "show", id]));
+    assert_eq!(user.cx(&["runs", "show", "nobody"]).status.code(), Some(2));
+    assert_eq!(user.prints(&["audit", "show", "--since", "1h"]), shown);
+    // Exports.
+    let csv = user.prints(&["audit", "export", "--format", "csv"]);
+    assert_eq!(csv.lines().count(), 1 + shown.lines().count());
+    assert!(csv.starts_with("seq,at,event,run,call,server,tool,"), "{csv}");
+    let logs: Value =
+        serde_json::from_str(&user.prints(&["audit", "export", "--format", "otlp-logs"])).unwrap();
+    let records = logs["resourceLogs"][0]["scopeLogs"][0]["logRecords"].as_array().unwrap();
+    assert_eq!(records.len(), shown.lines().count());
+    assert_eq!(records[1]["eventName"], "cx.audit.run.started");
+    // A checkpoint that is kept.
+    let kept = user.home().join("kept");
+    user.prints(&["audit", "checkpoint", "--out", kept.to_str().unwrap()]);
+    let verified = user.prints(&["audit", "verify", "--json", "--checkpoint", kept.to_str().unwrap()]);
+    assert_eq!(serde_json::from_str::<Value>(&verified).unwrap()["ok"], true);
+    // An edit.
+    let before = fs::read_to_string(user.file()).unwrap();
+    fs::write(user.file(), before.replacen("\"echo\"", "\"ech0\"", 1)).unwrap();
+    let output = user.cx(&["audit", "verify"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("is not what was written: its hash differs"), "{}", text(&output));
+}
+
+/// Each client of an agent starts a server of its own, and all write to one trail.
+#[test]
+fn servers_of_several_clients_write_one_trail() {
+    let user = User::new();
+    let trail = user.trail();
+    let start = || Start::new().arguments(&["--audit", trail.to_str().unwrap()]).spawn().shaken();
+    let mut clients = [start(), start()];
+    for _ in 0..5 {
+        for client in &mut clients {
+            client.run("return 1");
+        }
+    }
+    let health = clients[0].wait_for_health(|health| health["auditLog"]["lines"].as_u64() > Some(10));
+    assert_eq!(health["auditLog"]["enabled"], true);
+    assert!(health["auditLog"]["failure"].is_null());
+    clients.into_iter().for_each(crate::support::serve::Client::end);
+    let output = user.prints(&["audit", "verify", "--audit", trail.to_str().unwrap(), "--json"]);
+    let found: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!((&found["ok"], &found["writers"], &found["openCalls"]), (&json!(true), &json!(2), &json!(0)));
+    let runs = user.prints(&["runs", "list", "--audit", trail.to_str().unwrap()]);
+    assert_eq!(runs.lines().filter(|line| line.contains("  ok  ")).count(), 10, "{runs}");
+}
+
+/// A full disk, which here is a limit of the file's size: the lines that are there stay whole, the run goes
+/// on, and the user is told.
+#[test]
+fn a_full_disk_leaves_whole_lines_and_fails_no_run() {
+    let user = User::new();
+    let trail = user.trail();
+    let run = format!(
+        "ulimit -f 4; exec '{}' run --audit '{}' -e 'return 7'",
+        env!("CARGO_BIN_EXE_cx"),
+        trail.display()
+    );
+    let mut has_failed = false;
+    for _ in 0..6 {
+        let mut command = Command::new("sh");
+        command.args(["-c", &run]).current_dir(user.home()).env("HOME", user.home());
+        command.env_remove("XDG_CACHE_HOME").env_remove("XDG_STATE_HOME").env_remove("XDG_CONFIG_HOME");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "7\n");
+        has_failed |= String::from_utf8_lossy(&output.stderr).contains("the audit trail cannot be written");
+    }
+    assert!(has_failed, "the limit was not reached");
+    assert!(fs::read_to_string(user.file()).unwrap().ends_with('\n'));
+    let verified = user.prints(&["audit", "verify", "--audit", trail.to_str().unwrap()]);
+    assert!(verified.contains("nothing is wrong"), "{verified}");
+}
+
+/// What the user decides about trust is in the trail.
+#[test]
+fn trust_is_in_the_trail() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    let file = user.home().join(".mcp.json");
+    fs::write(&file, r#"{"mcpServers":{}}"#).unwrap();
+    user.prints(&["trust", "--yes", file.to_str().unwrap()]);
+    user.prints(&["trust", "--revoke", file.to_str().unwrap()]);
+    let shown = user.prints(&["audit", "show"]);
+    assert!(shown.contains("trust.given") && shown.contains("trust.revoked"), "{shown}");
+}

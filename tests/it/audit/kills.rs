@@ -1,0 +1,73 @@
+//! The trail of processes that are killed: THREATS FD 235.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use cx::audit::{AuditOptions, AuditReader, AuditTrail, VerifyOptions, verify};
+
+/// How often two processes are killed in the suite. `make audit-kills` does it 200 times.
+const ROUNDS: u64 = 8;
+
+fn writer(root: &Path, name: &str) -> Child {
+    let test_binary = std::env::current_exe().unwrap();
+    let program = test_binary.parent().unwrap().parent().unwrap().join("examples/audit-writer");
+    assert!(program.exists(), "cargo builds the examples with the tests: {}", program.display());
+    Command::new(program)
+        .args([root.join("trail"), root.join("received")])
+        .arg(name)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Two processes that append to one trail are killed at any moment: no line is torn, the chain holds, and
+/// each call that the server has received was written before.
+#[test]
+fn fd_235_a_killed_process_leaves_a_whole_trail() {
+    let rounds = std::env::var("CX_AUDIT_KILLS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let trail = root.path().join("trail");
+    for round in 0..rounds {
+        let names = [format!("a{round}"), format!("b{round}")];
+        let mut writers = names.each_ref().map(|name| writer(root.path(), name));
+        for writer in &mut writers {
+            let mut line = String::new();
+            BufReader::new(writer.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            assert_eq!(line, "ready\n");
+        }
+        // Starts of engines take longer on a loaded machine: at any time between none and many calls.
+        std::thread::sleep(Duration::from_millis(20 + round * 37 % 230));
+        for writer in &mut writers {
+            writer.kill().unwrap();
+            writer.wait().unwrap();
+        }
+        // The next process sets an incomplete line aside.
+        drop(AuditTrail::start(AuditOptions::new(&trail)).unwrap());
+        let found = verify(&trail, &VerifyOptions::default()).unwrap();
+        assert!(found.is_ok(), "round {round}: {:?}", found.problems);
+    }
+    let mut announced = HashSet::new();
+    let mut scripts = std::collections::HashMap::new();
+    let mut reader = AuditReader::new(&trail);
+    while let Some(line) = reader.next_line(false).unwrap() {
+        let run = line.text_of("run").unwrap_or_default().to_owned();
+        match line.text_of("event") {
+            Some("run.started") => drop(scripts.insert(run, line.text_of("script").unwrap().to_owned())),
+            Some("call.will") => {
+                let arguments: serde_json::Value =
+                    serde_json::from_str(line.text_of("arguments").unwrap()).unwrap();
+                announced.insert(format!("{} {}", scripts[&run], arguments["number"]));
+            }
+            _ => {}
+        }
+    }
+    let received = fs::read_to_string(root.path().join("received")).unwrap();
+    let unannounced: Vec<&str> = received.lines().filter(|line| !announced.contains(*line)).collect();
+    assert!(unannounced.is_empty(), "{} of {}: {unannounced:?}", unannounced.len(), received.lines().count());
+    assert!(received.lines().count() as u64 > rounds, "hardly anything was called");
+}

@@ -1,0 +1,6 @@
+//! The audit trail, from outside.
+
+mod command;
+mod kills;
+mod models;
+mod required;

@@ -1,0 +1,55 @@
+//! What the trail has of a script's questions to a language model.
+
+use cx::audit::{AuditOptions, AuditReader};
+use cx::{Executor, ProviderKind, Script};
+use serde_json::{Map, Value, json};
+
+use crate::support::provider::{FakeProvider, Reply};
+
+const QUESTION: &str = "a question that nobody else may read";
+const ANSWER: &str = "write to somebody@example.com";
+
+/// Each question is in the trail before it is sent and after its answer, by hashes: which run, the how
+/// manieth, which model, how much it took, how it ended, and what the content filter has found.
+#[test]
+fn each_question_to_a_model_is_in_the_trail_without_its_text() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
+        "fails" => Reply::Status(500, "", "no".to_owned()),
+        _ => Reply::Text(ANSWER.to_owned()),
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let options = AuditOptions::new(directory.path().join("trail"));
+    let executor =
+        Executor::builder().llm(provider.options()).audit(options.clone()).warm_instances(1).build().unwrap();
+    let source = format!("await llm.ask('{QUESTION}'); await llm.ask('fails').catch(() => 0)");
+    let result = executor.run_blocking(Script::typescript(source)).unwrap();
+    assert_eq!(result.error(), None);
+    futures::executor::block_on(executor.close());
+    let mut lines: Vec<Map<String, Value>> = Vec::new();
+    let mut reader = AuditReader::new(&options.directory);
+    while let Some(line) = reader.next_line(true).unwrap() {
+        for secret in [QUESTION, ANSWER, "somebody@example.com"] {
+            assert!(!line.text.contains(secret), "{}", line.text);
+        }
+        lines.push(line.fields.unwrap());
+    }
+    let run = lines.iter().find(|line| line["event"] == "run.started").unwrap()["run"].clone();
+    let of = |event: &str| -> Vec<&Map<String, Value>> {
+        lines.iter().filter(|line| line["event"] == event && line["run"] == run).collect()
+    };
+    let (will, did) = (of("model.will"), of("model.did"));
+    assert!(will.len() >= 2 && will.len() == did.len(), "{lines:?}");
+    for (number, line) in will.iter().enumerate() {
+        assert_eq!(line["request"], json!(number + 1), "{line:?}");
+        assert_eq!(line["messagesSha256"].as_str().unwrap().len(), 64, "{line:?}");
+    }
+    let [first, second] = [did[0], did[1]];
+    assert_eq!((&first["request"], &first["outcome"]), (&json!(1), &json!("ok")));
+    assert_eq!(first["answerSha256"].as_str().unwrap().len(), 64);
+    let tokens = first["inputTokens"].as_u64().unwrap() + first["outputTokens"].as_u64().unwrap();
+    assert_eq!(tokens, 7 + 3);
+    assert!(first["durationUs"].as_u64().unwrap() > 0 && first["at"].is_string());
+    assert_eq!(first["violations"], json!(["email"]));
+    assert_eq!(second["outcome"], "failed");
+    assert!(second["code"].is_string() && second.get("answerSha256").is_none(), "{second:?}");
+}

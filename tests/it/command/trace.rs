@@ -1,0 +1,185 @@
+//! Traces of runs: pages, in a real browser, and files for Perfetto.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::chaos;
+use crate::support::serve::{Start, WATCHDOG};
+
+const HOSTILE: &str =
+    "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\u{202e}";
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    chaos::configure_well(directory);
+    Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["run", "--mcp-config", "mcp.json"])
+        .args(arguments)
+        .current_dir(directory)
+        .env("XDG_CONFIG_HOME", directory)
+        .env("XDG_STATE_HOME", directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// Runs a script with a trace in a file of this name, and returns the file.
+fn traced(directory: &Path, name: &str, source: &str) -> PathBuf {
+    fs::write(directory.join("report.ts"), source).unwrap();
+    let output = run(directory, &["report.ts", "--trace", name]);
+    let path = directory.join(name);
+    assert!(path.is_file(), "{output:?}");
+    path
+}
+
+fn chromium(arguments: &[&str], page: &Path) -> Output {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(arguments)
+        .arg(format!("file://{}", page.display()))
+        .output();
+    output.expect("chromium is missing: tests/interop/install.sh installs Debian's")
+}
+
+fn source() -> String {
+    let hostile = serde_json::to_string(HOSTILE).unwrap();
+    format!(
+        "const hostile = {hostile};
+        console.log(hostile); console.error('</code></li></ol>' + hostile);
+        await Promise.all([1, 2, 3].map((ms) => tools.well.slow({{ ms: ms * 5 }})));
+        await callMCPTool('mcp__well__' + hostile, {{}}).catch(() => {{}});
+        await tools.well.fail({{}}).catch(() => {{}});
+        throw new Error(hostile);"
+    )
+}
+
+#[test]
+fn a_page_of_a_trace_shows_the_run_and_runs_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = traced(directory.path(), "trace.html", &source());
+    assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
+    let dom = String::from_utf8(chromium(&["--dump-dom"], &page).stdout).unwrap();
+    assert!(dom.contains("<title>report.ts: cx run</title>"), "{dom}");
+    for element in ["<script", "<img", "<iframe", "<link", " onerror=\"d", " src="] {
+        assert!(
+            !dom.to_lowercase().replace("&lt;", "").contains(element) || element.starts_with(' '),
+            "{element}: {dom}"
+        );
+    }
+    // The text is there, as text, and what would turn it around is written out.
+    assert!(dom.matches("&lt;script&gt;document.title='owned'").count() >= 4, "{dom}");
+    assert!(!dom.contains('\u{202e}') && dom.contains("\\u{202e}"), "{dom}");
+    // Waterfall: each call once, in a summary that keys reach, with its end.
+    assert_eq!(dom.matches("<details><summary>").count(), 5, "{dom}");
+    for part in
+        ["<b>well.slow</b>", "<b>well.fail</b>", "TOOL_ERROR", "TOOL_NOT_FOUND", "RUNTIME_ERROR after"]
+    {
+        assert!(dom.contains(part), "{part}: {dom}");
+    }
+    // The line of the error is marked, and linked from the top.
+    assert!(
+        dom.contains("<a href=\"#L6\">line 6</a>") && dom.contains("<li id=\"L6\" class=\"at\">"),
+        "{dom}"
+    );
+    // Every section has a name for screen readers, and every area that scrolls can be reached by keys.
+    let sections = dom.matches("<section ").count();
+    assert_eq!(dom.matches("<section aria-labelledby=\"").count(), sections);
+    assert!(sections >= 5 && dom.contains("<html lang=\"en\">") && dom.contains("<main>"));
+    assert_eq!(dom.matches("class=\"text ").count(), dom.matches("tabindex=\"0\"").count());
+}
+
+#[test]
+fn a_page_of_a_trace_is_drawn_in_light_and_dark_and_on_a_phone() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = traced(directory.path(), "trace.html", &source());
+    let shot = |name: &str, arguments: &[&str]| {
+        let file = directory.path().join(name);
+        let screenshot = format!("--screenshot={}", file.display());
+        let arguments: Vec<&str> = arguments.iter().copied().chain([&*screenshot]).collect();
+        let output = chromium(&arguments, &page);
+        fs::read(&file).unwrap_or_else(|error| panic!("{name}: {error}: {output:?}"))
+    };
+    let light = shot("light.png", &["--window-size=1200,1000"]);
+    let dark = shot("dark.png", &["--window-size=1200,1000", "--blink-settings=preferredColorScheme=0"]);
+    let phone = shot("phone.png", &["--window-size=500,1400"]);
+    for picture in [&light, &dark, &phone] {
+        assert!(picture.starts_with(b"\x89PNG") && picture.len() > 20_000, "{} bytes", picture.len());
+    }
+    assert_ne!(light, dark);
+}
+
+#[test]
+fn a_trace_for_perfetto() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = traced(directory.path(), "trace.json", &source());
+    let trace: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let spans: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+    for span in &spans {
+        assert!(span["ts"].is_number() && span["dur"].as_f64().unwrap() >= 0.0, "{span}");
+    }
+    let calls: Vec<&&Value> = spans.iter().filter(|span| span["cat"] == "call").collect();
+    assert_eq!(calls.len(), 5);
+    // Calls at the same time are in lanes of their own.
+    let slow = calls.iter().filter(|call| call["name"] == "well.slow");
+    let lanes: std::collections::BTreeSet<i64> = slow.map(|call| call["tid"].as_i64().unwrap()).collect();
+    assert_eq!(lanes.len(), 3);
+    let run = spans.iter().find(|span| span["cat"] == "run").unwrap();
+    assert_eq!(run["args"]["outcome"], "RUNTIME_ERROR");
+    assert_eq!(run["args"]["line"], 6);
+    assert_eq!(events.iter().filter(|event| event["cat"] == "output").count(), 2);
+    // A name without a form is an error before anything runs.
+    let output = run_fails(directory.path());
+    assert!(output.contains("ends with .html") && !output.contains("ran"), "{output}");
+}
+
+fn run_fails(directory: &Path) -> String {
+    let output = run(directory, &["-e", "console.log('ran')", "--trace", "trace.txt"]);
+    assert_eq!(output.status.code(), Some(2));
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_server_keeps_the_last_traces() {
+    let directory = tempfile::tempdir().unwrap();
+    let traces = directory.path().join("traces");
+    let pages = || -> Vec<PathBuf> {
+        let entries = fs::read_dir(&traces).into_iter().flatten();
+        let mut pages: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        pages.sort();
+        pages
+    };
+    fs::create_dir(&traces).unwrap();
+    fs::set_permissions(&traces, fs::Permissions::from_mode(0o700)).unwrap();
+    for number in 0..205 {
+        fs::write(traces.join(format!("run-{number:013}-old.html")), "old").unwrap();
+    }
+    fs::write(traces.join("mine.html"), "of the user").unwrap();
+    let argument = traces.display().to_string();
+    let mut client = Start::new().arguments(&["--traces", &argument]).spawn().shaken();
+    client.run("console.log('kept'); return 7");
+    let began = Instant::now();
+    while pages().len() != 201 {
+        assert!(began.elapsed() < WATCHDOG, "{} files", pages().len());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    client.run("return 8");
+    client.end();
+    let kept = pages();
+    assert_eq!(kept.len(), 201, "200 and the user's own");
+    assert!(traces.join("mine.html").is_file() && !traces.join("run-0000000000006-old.html").exists());
+    let last = kept.last().unwrap();
+    assert_eq!(fs::metadata(last).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(fs::read_to_string(last).unwrap().contains("return 8"));
+    // A directory that others can write to is refused.
+    fs::set_permissions(&traces, fs::Permissions::from_mode(0o777)).unwrap();
+    let (mut command, _directory) = Start::new().arguments(&["--traces", &argument]).command();
+    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("others may write"), "{output:?}");
+}

@@ -1,0 +1,257 @@
+//! The metrics page at an address of its own, and the files in `docs/observability` that use what is on it.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::serve::{Client, Start, WATCHDOG};
+use crate::tidy::root;
+
+const RULES: &str = "docs/observability/alerts.yml";
+
+/// Sends a request and returns the whole answer.
+fn send(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    send(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"))
+}
+
+/// What a client sees on stderr, once it has this text.
+fn stderr_with(client: &Client, part: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let stderr = client.stderr();
+        if stderr.contains(part) && stderr.ends_with('\n') {
+            return stderr;
+        }
+        assert!(began.elapsed() < WATCHDOG, "no {part}: {stderr}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn address_of(client: &Client) -> SocketAddr {
+    let stderr = stderr_with(client, "/metrics\n");
+    let address = stderr.split_once("metrics at http://").unwrap().1;
+    address.split_once("/metrics").unwrap().0.parse().unwrap()
+}
+
+#[test]
+fn the_metrics_of_a_server_over_stdio() {
+    let servers = Start::new().server("well", &["well"]);
+    let mut client = servers.arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    client.run("for (let i = 0; i < 9; i++) await tools.well.echo({ text: 'x'.repeat(1000) }); return 1");
+    let page = get(address, "/metrics");
+    assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
+    assert!(page.contains("content-type: text/plain; version=0.0.4"), "{page}");
+    for line in [
+        "cx_runs_total{language=\"typescript\",outcome=\"ok\"} 1",
+        "cx_tool_calls_total{server=\"well\",outcome=\"ok\"} 9",
+        "circuit_breaker_state{server=\"well\"} 0",
+        "pool_active_connections{server=\"well\"} 0",
+        "pool_queue_depth{server=\"well\"} 0",
+        "mcp_server_operation_duration_seconds_count{mcp_method_name=\"tools/call\",network_transport=\"pipe\"} 1",
+        "mcp_client_operation_duration_seconds_count{mcp_method_name=\"tools/call\",network_transport=\"pipe\"} 9",
+        "cx_run_queue_wait_seconds_count{language=\"typescript\"} 1",
+        "cx_cache_requests_total{cache=\"tool_lists\",result=\"miss\"} ",
+        "cx_cache_requests_total{cache=\"tool_lists\",result=\"hit\"} ",
+    ] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+    let value = |name: &str| -> u64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name}: {page}")).parse().unwrap()
+    };
+    let (returned, answered) = (value("cx_tool_result_bytes_total"), value("cx_answer_bytes_total"));
+    assert!(returned >= 9 * 1000 && answered < 200, "{returned} {answered}");
+    assert_eq!(value("cx_context_kept_out_bytes_total"), returned - answered);
+    assert_eq!(value("cx_context_kept_out_tokens_estimate_total"), (returned - answered) / 4);
+    // A script whose answer is longer than what its tools returned has kept nothing out.
+    client.run("return 'y'.repeat(5000)");
+    let page = get(address, "/metrics");
+    assert!(page.contains(&format!("cx_context_kept_out_bytes_total {}\n", returned - answered)), "{page}");
+    client.end();
+}
+
+#[test]
+fn the_metrics_page_answers_nothing_else() {
+    let client = Start::new().arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    let head = |text: String| text.lines().next().unwrap().to_owned();
+    for path in ["/", "/mcp", "/healthz", "/metrics/", "/metrics/../x"] {
+        assert_eq!(head(get(address, path)), "HTTP/1.1 404 Not Found", "{path}");
+    }
+    let post = format!(
+        "POST /metrics HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(head(send(address, &post)), "HTTP/1.1 405 Method Not Allowed");
+    // A page of a browser reaches it under a name of its own.
+    let rebound = "GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+    assert_eq!(head(send(address, rebound)), "HTTP/1.1 403 Forbidden");
+    let page = format!(
+        "GET /metrics HTTP/1.1\r\nHost: {address}\r\nOrigin: https://evil.example\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(head(send(address, &page)), "HTTP/1.1 403 Forbidden");
+    // Those that send nothing hold up the page for a while, and the client not at all.
+    let idle: Vec<TcpStream> = (0..32).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut client = client;
+    assert_eq!(client.run("return 1")["value"], 1);
+    assert_eq!(head(get(address, "/metrics")), "HTTP/1.1 200 OK");
+    drop(idle);
+    client.end();
+}
+
+#[test]
+fn a_second_server_at_the_address_says_what_to_do() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut client = Start::new().arguments(&["--metrics", &address]).with_stderr().spawn().shaken();
+    let stderr = stderr_with(&client, "no metrics page");
+    assert!(stderr.contains(&address) && stderr.contains("port 0 for a free one"), "{stderr}");
+    assert_eq!(client.run("return 1")["value"], 1);
+    client.end();
+    // What other machines can reach needs a token.
+    let (mut command, _directory) = Start::new().arguments(&["--metrics", "0.0.0.0:0"]).command();
+    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("set a token"), "{output:?}");
+}
+
+/// The names of metrics in a text of PromQL: words that look like ours.
+fn metrics_in(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let own = ["cx_", "pool_", "circuit_", "process_", "rate_limited", "mcp_"];
+    words.filter(|word| own.iter().any(|start| word.starts_with(start))).map(str::to_owned).collect()
+}
+
+/// The metrics that the document says there are, which another test compares with those that there are.
+fn documented() -> BTreeSet<String> {
+    let document = std::fs::read_to_string(root().join("docs/observability.md")).unwrap();
+    let rows = document.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let mut names = BTreeSet::new();
+    for (name, rest) in rows {
+        if rest.starts_with("histogram") {
+            names.extend(["_bucket", "_sum", "_count"].map(|end| format!("{name}{end}")));
+        } else if rest.starts_with("counter") || rest.starts_with("gauge") {
+            names.insert(name.to_owned());
+        }
+    }
+    names
+}
+
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+#[test]
+fn alert_rules_are_valid_and_name_metrics_that_exist() {
+    let rules = std::fs::read_to_string(root().join(RULES)).unwrap();
+    let known = documented();
+    let used: BTreeSet<String> =
+        rules.lines().filter(|line| line.trim().starts_with("expr:")).flat_map(metrics_in).collect();
+    assert!(used.len() >= 6, "{used:?}");
+    assert!(used.is_subset(&known), "not exported: {:?}", used.difference(&known));
+    // As promised: depth, failures, wait.
+    for promised in ["pool_queue_depth > 150", "circuit_breaker_failures_total[5m]) > 10", "> 15"] {
+        assert!(rules.contains(promised), "{promised}");
+    }
+    assert!(has("promtool"), "promtool is missing: tests/interop/install.sh installs Debian's prometheus");
+    let checked =
+        Command::new("promtool").args(["check", "rules", RULES]).current_dir(root()).output().unwrap();
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.status.success() && said.contains("7 rules found"), "{said}{checked:?}");
+}
+
+#[test]
+fn the_dashboard_names_metrics_that_exist() {
+    let text = std::fs::read_to_string(root().join("docs/observability/dashboard.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let known = documented();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut used = BTreeSet::new();
+    for panel in panels {
+        for target in panel["targets"].as_array().unwrap() {
+            let own = metrics_in(target["expr"].as_str().unwrap());
+            assert!(!own.is_empty(), "{target}");
+            used.extend(own);
+        }
+        assert!(panel["gridPos"]["x"].as_u64().unwrap() + panel["gridPos"]["w"].as_u64().unwrap() <= 24);
+    }
+    assert!(used.is_subset(&known), "not exported: {:?}", used.difference(&known));
+    assert!(used.len() > 25, "{used:?}");
+}
+
+/// A Prometheus of Debian scrapes a running server, and evaluates the alert rules on it.
+#[test]
+fn a_real_prometheus_scrapes_the_page() {
+    assert!(has("prometheus"), "prometheus is missing: tests/interop/install.sh installs Debian's");
+    let servers = Start::new().server("well", &["well"]);
+    let mut client = servers.arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    client.run("await tools.well.echo({ text: 'a' }); return 1");
+    let directory = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = json!({
+        "global": { "scrape_interval": "1s", "evaluation_interval": "1s" },
+        "rule_files": [root().join(RULES)],
+        "scrape_configs": [{ "job_name": "cx", "static_configs": [{ "targets": [address.to_string()] }] }],
+    });
+    // JSON is YAML.
+    let file = directory.path().join("prometheus.yml");
+    std::fs::write(&file, config.to_string()).unwrap();
+    let mut prometheus = Command::new("prometheus")
+        .arg(format!("--config.file={}", file.display()))
+        .arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()))
+        .arg(format!("--web.listen-address={free}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let query = |path: &str| -> Option<Value> {
+        let mut stream = TcpStream::connect(free).ok()?;
+        stream.set_read_timeout(Some(WATCHDOG)).ok()?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {free}\r\n\r\n").as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+    };
+    let began = Instant::now();
+    let value = loop {
+        let answer = query("/api/v1/query?query=cx_tool_calls_total");
+        let results = answer.as_ref().and_then(|answer| answer["data"]["result"].as_array()).cloned();
+        if let Some([first, ..]) = results.as_deref() {
+            break first.clone();
+        }
+        if began.elapsed() > WATCHDOG {
+            let _killed = prometheus.kill();
+            panic!("nothing was scraped: {answer:?}");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let rules = query("/api/v1/rules");
+    let targets = query("/api/v1/targets");
+    let _killed = prometheus.kill();
+    let _ended = prometheus.wait();
+    assert_eq!(value["metric"]["server"], "well", "{value}");
+    assert_eq!(value["value"][1], "1", "{value}");
+    let targets = targets.unwrap();
+    assert_eq!(targets["data"]["activeTargets"][0]["health"], "up", "{targets}");
+    let rules = rules.unwrap();
+    let rules = rules["data"]["groups"][0]["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 7);
+    for rule in rules {
+        assert!(rule["lastError"].is_null() && rule["state"] == "inactive", "{rule}");
+    }
+    client.end();
+}

@@ -1,0 +1,315 @@
+//! What a collector of OpenTelemetry receives, which is made of the official protobuf classes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::interop::telemetry_python;
+use crate::support::serve::{Client, Start, WATCHDOG};
+use crate::support::serve_http::Server;
+use crate::tidy::root;
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN: &str = "00f067aa0ba902b7";
+
+struct Collector {
+    process: Child,
+    lines: Receiver<Value>,
+    endpoint: &'static str,
+}
+
+impl Collector {
+    fn start(mode: &str) -> Self {
+        let program = root().join("tests/interop/telemetry/collector.py");
+        let mut process =
+            Command::new(telemetry_python()).arg(program).arg(mode).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        let mut port = String::new();
+        stdout.read_line(&mut port).unwrap();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _gone = sender.send(serde_json::from_str(&line).unwrap());
+            }
+        });
+        let endpoint: &str = Box::leak(format!("http://127.0.0.1:{}", port.trim()).into_boxed_str());
+        Self { process, lines, endpoint }
+    }
+
+    /// Everything that was exported, once nothing has come for a moment. The client must be gone.
+    fn exports(&self) -> Vec<Value> {
+        let mut exports = Vec::new();
+        while let Ok(export) = self.lines.recv_timeout(Duration::from_millis(500)) {
+            exports.push(export);
+        }
+        exports
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _gone = self.process.kill();
+        let _ended = self.process.wait();
+    }
+}
+
+fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    value[name].as_array().into_iter().flatten()
+}
+
+fn spans(exports: &[Value]) -> Vec<Value> {
+    let resources = exports.iter().flat_map(|export| each(&export["message"], "resourceSpans"));
+    let scopes = resources.flat_map(|resource| each(resource, "scopeSpans"));
+    scopes.flat_map(|scope| each(scope, "spans")).cloned().collect()
+}
+
+fn metrics(exports: &[Value]) -> BTreeMap<String, Value> {
+    let resources = exports.iter().flat_map(|export| each(&export["message"], "resourceMetrics"));
+    let scopes = resources.flat_map(|resource| each(resource, "scopeMetrics"));
+    scopes
+        .flat_map(|scope| each(scope, "metrics"))
+        .map(|metric| (metric["name"].as_str().unwrap().to_owned(), metric.clone()))
+        .collect()
+}
+
+/// The attributes by name, as text.
+fn attributes(value: &Value) -> BTreeMap<String, String> {
+    let text = |value: &Value| {
+        let (_kind, value) = value.as_object().unwrap().iter().next().unwrap();
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    };
+    each(value, "attributes")
+        .map(|entry| (entry["key"].as_str().unwrap().to_owned(), text(&entry["value"])))
+        .collect()
+}
+
+fn call(client: &mut Client, code: &str, meta: Value) -> Value {
+    let arguments = json!({ "code": code });
+    let params = json!({ "name": "executeTypescript", "arguments": arguments, "_meta": meta });
+    client.request("tools/call", params)["result"]["structuredContent"].clone()
+}
+
+const SCRIPT: &str = "
+    await tools.well.echo({ text: 'password=hunter2' });
+    await tools.well.fail({}).catch(() => {});
+    return 1";
+
+/// The rows of the table of attributes in the document: the span, and its attributes.
+fn documented() -> BTreeSet<String> {
+    let document = std::fs::read_to_string(root().join("docs/observability.md")).unwrap();
+    let (_, section) = document.split_once("### Spans").unwrap();
+    let section = section.split("\n### ").next().unwrap();
+    let words = section.split('`').skip(1).step_by(2);
+    words.filter(|word| word.contains('.') && !word.contains(' ')).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_collector_receives_the_spans_of_the_conventions() {
+    let collector = Collector::start("200");
+    let start = Start::new().server("well", &["well"]);
+    let mut client = start.variable("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint).spawn().shaken();
+    let meta = json!({
+        "traceparent": format!("00-{TRACE}-{SPAN}-01"), "tracestate": "rojo=1", "baggage": "tenant=seven",
+    });
+    assert_eq!(call(&mut client, SCRIPT, meta)["value"], 1);
+    // Without a context, and one that fails.
+    let failed = call(&mut client, "throw new Error('hunter2')", json!({ "traceparent": "00-nonsense" }));
+    assert_eq!(failed["success"], false);
+    let notes = client.notes("well");
+    client.end();
+    let exports = collector.exports();
+    let spans = spans(&exports);
+    let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
+    let of = |name: &str, trace: bool| {
+        let found = spans.iter().find(|span| span["name"] == name && (span["traceId"] == TRACE) == trace);
+        found.unwrap_or_else(|| panic!("{name}: {names:?}"))
+    };
+    // The agent's span, the server's, the run's, and those of the calls, each the parent of the next.
+    let server = of("tools/call executeTypescript", true);
+    assert_eq!((&server["kind"], &server["parentSpanId"]), (&json!("SPAN_KIND_SERVER"), &json!(SPAN)));
+    assert_eq!(server["traceState"], "rojo=1");
+    let run = of("cx.run", true);
+    assert_eq!((&run["kind"], &run["parentSpanId"]), (&json!("SPAN_KIND_INTERNAL"), &server["spanId"]));
+    let echo = of("tools/call echo", true);
+    assert_eq!((&echo["kind"], &echo["parentSpanId"]), (&json!("SPAN_KIND_CLIENT"), &run["spanId"]));
+    let fail = of("tools/call fail", true);
+    assert_eq!(fail["parentSpanId"], run["spanId"]);
+    let expected = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let mut of_server = attributes(server);
+    assert!(of_server.remove("jsonrpc.request.id").is_some_and(|id| id.parse::<u64>().is_ok()));
+    let pairs = [
+        ("mcp.method.name", "tools/call"),
+        ("gen_ai.tool.name", "executeTypescript"),
+        ("gen_ai.operation.name", "execute_tool"),
+        ("mcp.protocol.version", "2025-11-25"),
+        ("network.transport", "pipe"),
+    ];
+    assert_eq!(of_server, expected(&pairs));
+    let mut of_echo = attributes(echo);
+    assert!(of_echo.remove("jsonrpc.request.id").is_some());
+    let pairs = [
+        ("mcp.method.name", "tools/call"),
+        ("gen_ai.tool.name", "echo"),
+        ("gen_ai.operation.name", "execute_tool"),
+        ("mcp.protocol.version", "2025-11-25"),
+        ("network.transport", "pipe"),
+        ("cx.server", "well"),
+    ];
+    assert_eq!(of_echo, expected(&pairs));
+    assert_eq!(attributes(fail)["error.type"], "tool_error");
+    assert_eq!(fail["status"]["code"], "STATUS_CODE_ERROR");
+    let of_run = attributes(run);
+    assert_eq!(
+        (of_run["cx.run.language"].as_str(), of_run["cx.run.tool_calls"].as_str()),
+        ("typescript", "2")
+    );
+    // The server got the context of the call's span, with what the agent had sent.
+    let parent = format!("\"traceparent\":\"00-{TRACE}-{}-01\"", echo["spanId"].as_str().unwrap());
+    assert!(notes.contains(&parent), "{parent}: {notes}");
+    assert!(
+        notes.contains("\"tracestate\":\"rojo=1\"") && notes.contains("\"baggage\":\"tenant=seven\""),
+        "{notes}"
+    );
+    // A context that is none begins another trace, and the run's code is its error.
+    let other = of("tools/call executeTypescript", false);
+    assert!(other.get("parentSpanId").is_none(), "{other}");
+    assert_eq!(attributes(other)["error.type"], "tool_error");
+    assert_eq!(attributes(of("cx.run", false))["error.type"], "RUNTIME_ERROR");
+    // Neither arguments nor messages of errors.
+    assert!(!json!(exports).to_string().contains("hunter2"));
+    // All that is there is in the document.
+    let known = documented();
+    for span in &spans {
+        for name in attributes(span).keys() {
+            assert!(known.contains(name), "{name} is not in docs/observability.md");
+        }
+    }
+}
+
+#[test]
+fn a_collector_receives_the_metrics_of_the_conventions() {
+    let collector = Collector::start("200");
+    let start = Start::new().server("well", &["well"]);
+    let mut client = start
+        .variable(
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+            Box::leak(format!("{}/v1/metrics", collector.endpoint).into_boxed_str()),
+        )
+        .spawn()
+        .shaken();
+    client.run(SCRIPT);
+    client.end();
+    let exports = collector.exports();
+    assert!(spans(&exports).is_empty(), "only metrics were asked for");
+    let metrics = metrics(&exports);
+    for name in [
+        "mcp.client.operation.duration",
+        "mcp.server.operation.duration",
+        "mcp.client.session.duration",
+        "mcp.server.session.duration",
+    ] {
+        let metric = metrics.get(name).unwrap_or_else(|| panic!("{name}: {:?}", metrics.keys()));
+        assert_eq!(metric["unit"], "s");
+        for point in each(&metric["histogram"], "dataPoints") {
+            assert_eq!(
+                point["explicitBounds"],
+                json!([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0])
+            );
+            assert_eq!(attributes(point)["network.transport"], "pipe");
+        }
+    }
+    let points = &metrics["mcp.client.operation.duration"]["histogram"];
+    let calls = each(points, "dataPoints").find(|point| attributes(point)["mcp.method.name"] == "tools/call");
+    assert_eq!(calls.unwrap()["count"], "2");
+    // cx's own, under their own names.
+    let runs = &metrics["cx_runs_total"]["sum"]["dataPoints"][0];
+    assert_eq!(runs["asInt"], "1");
+    assert!(metrics.contains_key("circuit_breaker_state") && metrics.contains_key("cx_uptime_seconds"));
+}
+
+/// Over HTTP the context of the protocol is the parent, and that of HTTP is linked.
+#[test]
+fn the_context_of_http_is_linked() {
+    let collector = Collector::start("200");
+    let start = Start::new().variable("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint);
+    let server = Server::start(start.variable("OTEL_BSP_SCHEDULE_DELAY", "50"));
+    let session = server.initialize(&[], "2025-11-25", &json!({}));
+    let id = session.header("mcp-session-id").unwrap().to_owned();
+    let ambient = "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01";
+    let headers = [("Mcp-Session-Id", &*id), ("traceparent", ambient)];
+    let meta = json!({ "traceparent": format!("00-{TRACE}-{SPAN}-01") });
+    let params = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" }, "_meta": meta });
+    let reply = server.post(
+        &headers,
+        &json!({ "jsonrpc": "2.0", "id": "seven", "method": "tools/call", "params": params }),
+    );
+    assert_eq!(reply.status, 200);
+    let began = Instant::now();
+    let mut exports = Vec::new();
+    let span = loop {
+        exports.extend(collector.exports());
+        let found = spans(&exports).into_iter().find(|span| span["kind"] == "SPAN_KIND_SERVER");
+        if let Some(span) = found {
+            break span;
+        }
+        assert!(began.elapsed() < WATCHDOG, "{exports:?}");
+    };
+    assert_eq!((&span["traceId"], &span["parentSpanId"]), (&json!(TRACE), &json!(SPAN)));
+    assert_eq!(span["links"][0]["spanId"], "bbbbbbbbbbbbbbbb");
+    let attributes = attributes(&span);
+    let expected = [("network.transport", "tcp"), ("network.protocol.name", "http"), ("mcp.session.id", &id)];
+    for (name, value) in expected.into_iter().chain([("jsonrpc.request.id", "seven")]) {
+        assert_eq!(attributes[name], value);
+    }
+}
+
+/// What a collector does fails no run, and delays the end by a bounded time.
+#[test]
+fn a_collector_that_fails_changes_nothing() {
+    for mode in ["500", "hang", "gone"] {
+        let collector = Collector::start(if mode == "gone" { "200" } else { mode });
+        let start = Start::new().server("well", &["well"]).arguments(&["--metrics", "127.0.0.1:0"]);
+        let start = start.variable("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint);
+        let start = start.variable("OTEL_EXPORTER_OTLP_TIMEOUT", "300");
+        let start = start.variable("OTEL_BSP_SCHEDULE_DELAY", "50").variable("CX_LOG", "cx=warn");
+        if mode == "gone" {
+            drop(collector);
+        }
+        let mut client = start.with_stderr().spawn().shaken();
+        for _ in 0..3 {
+            assert_eq!(call(&mut client, SCRIPT, json!({}))["value"], 1, "{mode}");
+        }
+        let began = Instant::now();
+        while !client.stderr().contains("cannot be exported") {
+            assert!(began.elapsed() < WATCHDOG, "{mode}: {}", client.stderr());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(call(&mut client, SCRIPT, json!({}))["value"], 1, "{mode}");
+        // Warned of once, however often it fails.
+        std::thread::sleep(Duration::from_millis(500));
+        let stderr = client.stderr();
+        assert_eq!(stderr.matches("cannot be exported").count(), 1, "{mode}: {stderr}");
+        client.end();
+    }
+}
+
+#[test]
+fn content_is_exported_only_if_asked_for() {
+    let collector = Collector::start("200");
+    let start = Start::new().server("well", &["well"]);
+    let telemetry = json!({ "endpoint": collector.endpoint, "content": true });
+    let mut client = start.config("openTelemetry", telemetry).spawn().shaken();
+    client.run(SCRIPT);
+    client.end();
+    let spans = spans(&collector.exports());
+    let echo = spans.iter().find(|span| span["name"] == "tools/call echo").unwrap();
+    let attributes = attributes(echo);
+    assert_eq!(attributes["gen_ai.tool.call.arguments"], r#"{"text":"password=hunter2"}"#);
+    assert_eq!(attributes["gen_ai.tool.call.result"], r#"{"text":"password=hunter2"}"#);
+}
