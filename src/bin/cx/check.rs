@@ -1,0 +1,117 @@
+//! `cx check`.
+
+use std::ops::Range;
+
+use cx::{Checked, Executor, ExecutorBuilder, Finding, FindingCode, Language, Script, Severity};
+use serde_json::json;
+
+use crate::args::CheckArguments;
+use crate::diagnostic::invalid;
+use crate::exit::ExitStatus;
+use crate::{diagnostic, logging, output, run, setup, source, typecheck};
+
+/// Checks a script as the arguments specify, and prints what is wrong with it.
+///
+/// # Errors
+///
+/// What is wrong with the arguments, the configuration or the script's file.
+pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
+    logging::start();
+    let (text, name, language) = source::read_script(&arguments.file, arguments.lang).map_err(invalid)?;
+    let mut config = setup::load(std::mem::take(&mut arguments.script.mcp_config))?;
+    diagnostic::print_warnings(&config.warnings);
+    let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
+    // Nothing is called, so there is nothing to audit.
+    config.audit = None;
+    let builder: ExecutorBuilder = run::builder(config, language, None)?;
+    let executor = builder.build()?;
+    let script = match language {
+        Language::Python => Script::python(&*text),
+        _ => Script::typescript(&*text),
+    };
+    let mut script = script.named(&name).limits(limits).deny(std::mem::take(&mut arguments.script.deny));
+    let allow = std::mem::take(&mut arguments.script.allow);
+    if !allow.is_empty() {
+        script = script.allow(allow);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let checked = runtime.block_on(async {
+        let checked = match arguments.offline {
+            true => executor.check_offline(script).await,
+            false => executor.check(script).await,
+        };
+        executor.close().await;
+        checked
+    });
+    let Checked { findings, program, .. } = checked?;
+    // A type checker says the same of what is no program, in other words.
+    let is_program = !findings.iter().any(|finding| matches!(finding.code, FindingCode::Script(_)));
+    let from_types =
+        if arguments.types && is_program { types(&executor, &text, program, language)? } else { Vec::new() };
+    if arguments.json {
+        print_json(&findings, &from_types)?;
+    } else {
+        diagnostic::print_findings(&findings, &name);
+        for problem in &from_types {
+            diagnostic::print_type_problem(problem, &text, &name);
+        }
+        diagnostic::print_note(&summary(&name, &findings, from_types.len()));
+    }
+    Ok(status(&findings, from_types.len()))
+}
+
+/// Checks the types of the part of `text` that is the program.
+fn types(
+    executor: &Executor,
+    text: &str,
+    program: Range<usize>,
+    language: Language,
+) -> anyhow::Result<Vec<typecheck::Problem>> {
+    let before = text.get(..program.start).unwrap_or_default();
+    let program = text.get(program).unwrap_or(text);
+    let mut problems = match language {
+        Language::Python => typecheck::python(&executor.python_stubs(), program)?,
+        _ => typecheck::typescript(&executor.declarations(), program)?,
+    };
+    let lines_before = u32::try_from(before.matches('\n').count()).unwrap_or(u32::MAX);
+    for problem in &mut problems {
+        problem.line = problem.line.saturating_add(lines_before);
+    }
+    Ok(problems)
+}
+
+fn count(findings: &[Finding], severity: Severity) -> usize {
+    findings.iter().filter(|finding| finding.severity == severity).count()
+}
+
+fn status(findings: &[Finding], type_problems: usize) -> ExitStatus {
+    let is_limit = |finding: &Finding| matches!(finding.code, FindingCode::Script(code) if code.is_limit());
+    if findings.iter().any(is_limit) {
+        ExitStatus::Limit
+    } else if count(findings, Severity::Error) + type_problems > 0 {
+        ExitStatus::Failed
+    } else {
+        ExitStatus::Success
+    }
+}
+
+fn summary(name: &str, findings: &[Finding], type_problems: usize) -> String {
+    let errors = count(findings, Severity::Error) + type_problems;
+    let warnings = count(findings, Severity::Warning);
+    let plural = |count: usize, what: &str| match count {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    format!("{name}: {}, {}", plural(errors, "error"), plural(warnings, "warning"))
+}
+
+fn print_json(findings: &[Finding], type_problems: &[typecheck::Problem]) -> Result<(), output::OutputError> {
+    let all: Vec<_> = findings
+        .iter()
+        .map(Finding::to_json)
+        .chain(type_problems.iter().map(typecheck::Problem::to_json))
+        .collect();
+    let success = count(findings, Severity::Error) + type_problems.len() == 0;
+    output::print_json(&json!({ "success": success, "findings": all }).to_string())
+}

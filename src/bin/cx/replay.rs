@@ -1,0 +1,144 @@
+//! `cx replay`, and the file of `cx run --record`.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use cx::{CancellationToken, ExecuteResult, Executor, Limits, Recording, Replay, Script};
+use serde_json::{Value, json};
+
+use crate::args::ReplayArguments;
+use crate::diagnostic::{self, invalid};
+use crate::exit::ExitStatus;
+use crate::{document, logging, output, run, source, writer};
+
+/// Runs the script of a recording again, and says where it goes another way.
+///
+/// # Errors
+///
+/// What is wrong with the file or with the script in its place.
+pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitStatus> {
+    logging::start();
+    let recording = read(&arguments.file).map_err(invalid)?;
+    if arguments.explain {
+        output::print_text(&recording.explain())?;
+        return Ok(ExitStatus::Success);
+    }
+    let edited = arguments.edit.as_deref();
+    let edited = edited.map(|path| source::read_bounded(path, "the script", recording.limits().source_bytes));
+    let edited = edited.transpose().map_err(invalid)?;
+    let limits = recording.limits_within(match arguments.timeout {
+        Some(time) => Limits { wall_time: time, cpu_time: time, ..Limits::CEILING },
+        None => Limits::default(),
+    });
+    // No configuration is read, so there are no servers, no state and no models.
+    let executor = Executor::builder()
+        .languages([recording.language()])
+        .warm_instances(1)
+        .total_memory_bytes(Limits::CEILING.memory_bytes)
+        .on_compile(|progress| diagnostic::print_compile_progress(&progress))
+        .build()?;
+    let interrupted = CancellationToken::new();
+    let cancel = interrupted.child_token();
+    let writer = writer::start(cancel.clone())?;
+    let is_json = arguments.json;
+    let edit = |mut script: Script| {
+        script = script.limits(limits).cancel_with(cancel);
+        if let Some(source) = edited {
+            script = script.source_text(source);
+        }
+        if is_json {
+            return script;
+        }
+        script.on_output_with(move |entry, cancel| output::print_entry(writer, entry, cancel))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let replay = runtime.block_on(async {
+        run::watch_interrupts(interrupted.clone())?;
+        let replay = executor.replay_with(&recording, edit).await;
+        executor.close().await;
+        Ok::<_, anyhow::Error>(replay?)
+    })?;
+    if interrupted.is_cancelled() {
+        return Ok(ExitStatus::Interrupted);
+    }
+    if is_json {
+        output::print_json(&to_json(&replay, &recording).to_string())?;
+    } else {
+        print(&replay, &recording, arguments.edit.is_some())?;
+    }
+    Ok(if replay.difference.is_none() { ExitStatus::Success } else { ExitStatus::Failed })
+}
+
+fn read(path: &Path) -> anyhow::Result<Recording> {
+    let text = source::read_bounded(path, "the recording", Recording::MAX_FILE_BYTES)?;
+    Recording::parse(&text).with_context(|| format!("failed to read the recording `{}`", path.display()))
+}
+
+/// Writes the recording of a run to a file that only its user can read, whole or not at all.
+///
+/// # Errors
+///
+/// If there is none, or the file cannot be written.
+pub(crate) fn write(path: &Path, recording: Option<&Recording>) -> anyhow::Result<()> {
+    let shown = path.display();
+    let Some(recording) = recording else {
+        diagnostic::print_warning(&format!("nothing is recorded to `{shown}`: the script was not started"));
+        return Ok(());
+    };
+    document::replace_secret(path, &recording.to_text())
+        .with_context(|| format!("failed to write the recording `{shown}`"))
+}
+
+fn to_json(replay: &Replay, recording: &Recording) -> Value {
+    let result: Value = serde_json::from_str(&replay.result.to_json_text()).unwrap_or_default();
+    let difference = replay.difference.as_ref().map(|difference| {
+        json!({ "call": difference.call, "expected": difference.expected, "found": difference.found })
+    });
+    json!({
+        "same": replay.difference.is_none(),
+        "difference": difference,
+        "masked": recording.masked(),
+        "result": result,
+    })
+}
+
+fn print(replay: &Replay, recording: &Recording, is_edited: bool) -> anyhow::Result<()> {
+    let result = &replay.result;
+    if let Some(difference) = &replay.difference {
+        if difference.call.is_none() {
+            print_outcome(result, recording)?;
+        }
+        let what = if is_edited { "the edited script" } else { "the replay" };
+        diagnostic::print_note(&format!("{what} goes another way at {difference}"));
+        if recording.masked() > 0 {
+            diagnostic::print_note(&format!(
+                "hint: {} masked in the recording; a script that looks into one goes another way",
+                secrets(recording.masked())
+            ));
+        }
+        return Ok(());
+    }
+    print_outcome(result, recording)?;
+    let masked = match recording.masked() {
+        0 => String::new(),
+        found => format!("; {} masked in both", secrets(found)),
+    };
+    diagnostic::print_note(&format!("the outcome is the recorded one{masked}"));
+    Ok(())
+}
+
+fn secrets(count: u64) -> String {
+    if count == 1 { "1 secret is".to_owned() } else { format!("{count} secrets are") }
+}
+
+fn print_outcome(result: &ExecuteResult, recording: &Recording) -> anyhow::Result<()> {
+    match (result.value_json(), result.error()) {
+        (Some(value), _) => output::print_value(value)?,
+        (None, Some(error)) => {
+            diagnostic::print_script_error(error, &result.returned, recording.script_name());
+        }
+        (None, None) => {}
+    }
+    diagnostic::print_planned_calls(result);
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Type checks of scripts with the type checkers of others: `tsc` and `pyright`, if they are installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+/// How long a type checker may take. It starts in seconds.
+const MAX_TIME: Duration = Duration::from_secs(120);
+
+/// Maximum number of problems that are shown.
+const MAX_PROBLEMS: usize = 100;
+
+/// One problem that a type checker found.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// The checker's own code, such as `TS2345` or `reportCallIssue`.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    /// Both from 1.
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl Problem {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "severity": "error",
+            "code": "TYPE_ERROR",
+            "message": format!("{}: {}", self.code, self.message),
+            "line": self.line,
+            "column": self.column,
+        })
+    }
+}
+
+/// The start of the function that a script is the body of. `return` and `await` are allowed in it; imports are
+/// not, so a script with some stays a module.
+const OPEN: &str = "export {};\nasync function __script() {\n";
+const OPEN_LINES: u32 = 2;
+
+const TSCONFIG: &str = r#"{
+  "compilerOptions": {
+    "target": "esnext", "module": "esnext", "moduleResolution": "bundler", "moduleDetection": "force",
+    "lib": ["esnext"], "types": [], "strict": true, "noImplicitAny": false, "noEmit": true, "skipLibCheck": true,
+    "allowUnreachableCode": true, "allowUnusedLabels": true, "experimentalDecorators": false
+  },
+  "files": ["cx.d.ts", "script.ts"]
+}"#;
+
+/// Checks a TypeScript script with `tsc`.
+///
+/// # Errors
+///
+/// If there is none, or if it fails for other reasons than the script.
+pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec<Problem>> {
+    let directory = tempfile::tempdir().context("failed to make a temporary directory")?;
+    let path = directory.path();
+    let is_module = script.lines().any(|line| line.starts_with("import ") || line.starts_with("export "));
+    let (text, lines_before) = match is_module {
+        true => (script.to_owned(), 0),
+        false => (format!("{OPEN}{script}\n}}\nvoid __script;\n"), OPEN_LINES),
+    };
+    write(path, "cx.d.ts", declarations)?;
+    write(path, "script.ts", &text)?;
+    write(path, "tsconfig.json", TSCONFIG)?;
+    let printed = perform("tsc", &["--pretty", "false", "-p", "tsconfig.json"], path)?;
+    let mut problems: Vec<Problem> = Vec::new();
+    for line in printed.lines() {
+        if let Some(mut problem) = tsc_problem(line) {
+            problem.line = problem.line.saturating_sub(lines_before).max(1);
+            problems.push(problem);
+        } else if line.starts_with("error ") {
+            bail!("`tsc` failed: {line}");
+        } else if let (Some(last), true) = (problems.last_mut(), line.starts_with(' ')) {
+            last.message.push_str("; ");
+            last.message.push_str(line.trim());
+        }
+    }
+    problems.truncate(MAX_PROBLEMS);
+    Ok(problems)
+}
+
+/// Reads `script.ts(3,7): error TS2345: …`. `None` for other lines, and for what is allowed here.
+fn tsc_problem(line: &str) -> Option<Problem> {
+    let rest = line.strip_prefix("script.ts(")?;
+    let (location, rest) = rest.split_once("): error ")?;
+    let (line, column) = location.split_once(',')?;
+    let (code, message) = rest.split_once(": ")?;
+    // A `return` at the top level of a module.
+    if code == "TS1108" {
+        return None;
+    }
+    Some(Problem {
+        code: code.to_owned(),
+        message: message.to_owned(),
+        line: line.parse().ok()?,
+        column: column.parse().ok()?,
+    })
+}
+
+/// At the top level of a script `return` and `await` are allowed, which pyright does not know.
+const PYRIGHT: &str = r#"{
+  "include": ["script.py"], "typeCheckingMode": "standard", "pythonVersion": "3.14",
+  "reportAttributeAccessIssue": true, "reportMissingModuleSource": false, "reportUnusedCoroutine": true
+}"#;
+
+/// Checks a Python script with `pyright`.
+///
+/// # Errors
+///
+/// If there is none, or if it fails for other reasons than the script.
+pub(crate) fn python(stubs: &[(&'static str, String)], script: &str) -> anyhow::Result<Vec<Problem>> {
+    let directory = tempfile::tempdir().context("failed to make a temporary directory")?;
+    let path = directory.path();
+    for (name, text) in stubs {
+        write(path, name, text)?;
+    }
+    write(path, "script.py", script)?;
+    write(path, "pyrightconfig.json", PYRIGHT)?;
+    let printed = perform("pyright", &["--outputjson", "-p", "pyrightconfig.json"], path)?;
+    let report: Value =
+        serde_json::from_str(&printed).context("`pyright` printed something else than JSON")?;
+    let found = report["generalDiagnostics"].as_array().cloned().unwrap_or_default();
+    let problem = |one: &Value| {
+        let message = one["message"].as_str()?;
+        // At the top level of a script both are allowed.
+        let is_allowed = ["\"await\" allowed only", "\"return\" can be used only"];
+        if one["severity"] != "error" || is_allowed.iter().any(|start| message.starts_with(start)) {
+            return None;
+        }
+        let start = &one["range"]["start"];
+        let from_one = |name: &str| u32::try_from(start[name].as_u64()?).ok()?.checked_add(1);
+        Some(Problem {
+            code: one["rule"].as_str().unwrap_or("pyright").to_owned(),
+            message: message.lines().map(str::trim).collect::<Vec<_>>().join("; "),
+            line: from_one("line")?,
+            column: from_one("character")?,
+        })
+    };
+    Ok(found.iter().filter_map(problem).take(MAX_PROBLEMS).collect())
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = directory.join(name);
+    fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))
+}
+
+/// Runs a type checker in a directory, and returns what it printed. Its exit status says whether it has found
+/// something, which the text says too.
+fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Result<String> {
+    let output = directory.join("output");
+    let file = fs::File::create(&output).context("failed to write beside the script")?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a type checker is no server of scripts, and runs none of them"
+    )]
+    let started = Command::new(program)
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = match started {
+        Ok(child) => child,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let package = if program == "tsc" { "typescript" } else { "pyright" };
+            bail!("`--types` needs `{program}` on the path: install it with `npm install -g {package}`");
+        }
+        Err(error) => return Err(error).with_context(|| format!("failed to start `{program}`")),
+    };
+    let began = Instant::now();
+    while child.try_wait().with_context(|| format!("failed to wait for `{program}`"))?.is_none() {
+        if began.elapsed() > MAX_TIME {
+            let _ended = child.kill();
+            let _reaped = child.wait();
+            bail!("`{program}` was stopped after {} s", MAX_TIME.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    fs::read_to_string(&output).with_context(|| format!("failed to read what `{program}` printed"))
+}

@@ -1,0 +1,141 @@
+//! The values that a Python script writes out, as far as JSON has them.
+
+use ruff_python_ast::{Arguments, Expr, ExprDict, Number, UnaryOp};
+use ruff_text_size::{Ranged as _, TextRange};
+use serde_json::Number as JsonNumber;
+
+use crate::run::check::survey::{Bytes, Field, Literal, MAX_DEPTH, MAX_VALUES, Object};
+
+/// A value that is not written out.
+pub(super) const UNKNOWN: Literal = Literal::Unknown { may_be_absent: false };
+
+/// The byte offsets of a part of the text.
+pub(super) fn bytes(range: TextRange) -> Bytes {
+    range.start().to_usize()..range.end().to_usize()
+}
+
+/// The arguments of a tool that is called as a function: keywords, one dict, or both.
+pub(super) fn arguments(given: &Arguments) -> Literal {
+    match &*given.args {
+        [] if given.keywords.is_empty() => Literal::Null,
+        [] => Literal::Object(keywords(given, Object::default(), &[])),
+        [only] => with_keywords(of(only), given, &[]),
+        _ => UNKNOWN,
+    }
+}
+
+/// The arguments of a tool that is called by a function which has them at `position`, or as keywords other than
+/// `own`.
+pub(super) fn by_name(given: &Arguments, position: usize, own: &[&str]) -> Literal {
+    if given.args.iter().any(Expr::is_starred_expr) {
+        return UNKNOWN;
+    }
+    let name = own.get(position).copied().unwrap_or_default();
+    let written = given.find_argument_value(name, position).map_or(Literal::Null, of);
+    with_keywords(written, given, own)
+}
+
+fn with_keywords(written: Literal, given: &Arguments, own: &[&str]) -> Literal {
+    let is_own = |name: &str| own.contains(&name);
+    let has_more = given.keywords.iter().any(|one| one.arg.as_ref().is_none_or(|name| !is_own(name)));
+    match written {
+        written if !has_more => written,
+        Literal::Null if !own.is_empty() => Literal::Object(keywords(given, Object::default(), own)),
+        Literal::Object(object) => Literal::Object(keywords(given, object, own)),
+        _ => UNKNOWN,
+    }
+}
+
+/// Adds the keywords of a call other than `own`.
+fn keywords(given: &Arguments, mut object: Object, own: &[&str]) -> Object {
+    let mut reader = Reader { values: 0 };
+    for keyword in &given.keywords {
+        match &keyword.arg {
+            Some(name) if own.contains(&name.as_str()) => {}
+            Some(name) => object.set(Field {
+                name: name.to_string(),
+                at: bytes(name.range),
+                value: reader.read(&keyword.value, 0),
+                value_at: bytes(keyword.value.range()),
+            }),
+            None => object.is_open = true,
+        }
+    }
+    object
+}
+
+/// The value of an expression.
+pub(super) fn of(expression: &Expr) -> Literal {
+    Reader { values: 0 }.read(expression, 0)
+}
+
+/// The text of an expression that is a string.
+pub(super) fn text(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
+        _ => None,
+    }
+}
+
+/// Reads a value, and counts what it has read.
+struct Reader {
+    values: usize,
+}
+
+impl Reader {
+    fn read(&mut self, expression: &Expr, depth: usize) -> Literal {
+        self.values += 1;
+        if depth > MAX_DEPTH || self.values > MAX_VALUES {
+            return UNKNOWN;
+        }
+        match expression {
+            Expr::NoneLiteral(_) => Literal::Null,
+            Expr::BooleanLiteral(value) => Literal::Bool(value.value),
+            Expr::StringLiteral(text) => Literal::Text(text.value.to_str().to_owned()),
+            Expr::NumberLiteral(number) => of_number(&number.value, false),
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => match &*unary.operand {
+                Expr::NumberLiteral(number) => of_number(&number.value, true),
+                _ => UNKNOWN,
+            },
+            Expr::List(list) => self.list(&list.elts, depth),
+            Expr::Tuple(list) => self.list(&list.elts, depth),
+            Expr::Dict(dict) => self.dict(dict, depth),
+            _ => UNKNOWN,
+        }
+    }
+
+    fn list(&mut self, items: &[Expr], depth: usize) -> Literal {
+        // How many items there are is not known.
+        if items.iter().any(Expr::is_starred_expr) {
+            return UNKNOWN;
+        }
+        Literal::List(items.iter().map(|item| self.read(item, depth + 1)).collect())
+    }
+
+    fn dict(&mut self, dict: &ExprDict, depth: usize) -> Literal {
+        let mut object = Object::default();
+        for item in &dict.items {
+            match &item.key {
+                Some(Expr::StringLiteral(key)) => object.set(Field {
+                    name: key.value.to_str().to_owned(),
+                    at: bytes(key.range),
+                    value: self.read(&item.value, depth + 1),
+                    value_at: bytes(item.value.range()),
+                }),
+                _ => object.spread(false),
+            }
+        }
+        Literal::Object(object)
+    }
+}
+
+fn of_number(number: &Number, is_negative: bool) -> Literal {
+    let number = match number {
+        Number::Int(integer) => {
+            integer.as_i64().map(|value| JsonNumber::from(if is_negative { -value } else { value }))
+        }
+        Number::Float(value) => JsonNumber::from_f64(if is_negative { -value } else { *value }),
+        Number::Complex { .. } => None,
+    };
+    number.map_or(UNKNOWN, Literal::Number)
+}

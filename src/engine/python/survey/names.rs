@@ -1,0 +1,292 @@
+//! What a script binds and uses, which decides what names can mean.
+
+use std::collections::HashMap;
+
+use ruff_python_ast::visitor::{Visitor, walk_except_handler, walk_expr, walk_pattern, walk_stmt};
+use ruff_python_ast::{
+    Alias, ExceptHandler, Expr, ExprContext, ModModule, Parameter, Pattern, Stmt, StmtFunctionDef,
+};
+
+/// Names with which a script can change what others mean, or end early with success. With one of them nothing is
+/// certain.
+const OPAQUE: [&str; 11] = [
+    "globals",
+    "locals",
+    "vars",
+    "exec",
+    "eval",
+    "setattr",
+    "__builtins__",
+    "exit",
+    "quit",
+    "_exit",
+    "SystemExit",
+];
+
+/// Python's own functions, and those that every script has, so that they are no servers.
+const BUILTINS: &[&str] = &[
+    "abs",
+    "aiter",
+    "all",
+    "anext",
+    "any",
+    "ascii",
+    "asyncio",
+    "bin",
+    "bool",
+    "breakpoint",
+    "bytearray",
+    "bytes",
+    "call_mcp_tool",
+    "call_mcp_tool_sync",
+    "call_tool",
+    "call_tools",
+    "callable",
+    "chr",
+    "classmethod",
+    "compile",
+    "complex",
+    "copyright",
+    "credits",
+    "delattr",
+    "dict",
+    "dir",
+    "discover_mcp_tools",
+    "discover_mcp_tools_sync",
+    "divmod",
+    "emit",
+    "enumerate",
+    "eval",
+    "exec",
+    "exit",
+    "filter",
+    "float",
+    "format",
+    "frozenset",
+    "get_tool_schema",
+    "get_tool_schema_sync",
+    "getattr",
+    "globals",
+    "hasattr",
+    "hash",
+    "help",
+    "hex",
+    "id",
+    "input",
+    "inputs",
+    "int",
+    "isinstance",
+    "issubclass",
+    "iter",
+    "len",
+    "license",
+    "list",
+    "llm",
+    "locals",
+    "map",
+    "max",
+    "memoryview",
+    "min",
+    "next",
+    "object",
+    "oct",
+    "open",
+    "ord",
+    "pow",
+    "print",
+    "progress",
+    "property",
+    "quit",
+    "range",
+    "repr",
+    "reversed",
+    "round",
+    "search_tools",
+    "search_tools_sync",
+    "set",
+    "setattr",
+    "slice",
+    "sorted",
+    "state",
+    "staticmethod",
+    "str",
+    "sum",
+    "super",
+    "tuple",
+    "type",
+    "vars",
+    "zip",
+    "McpToolError",
+];
+
+/// Whether it is a name that every script has.
+pub(super) fn is_builtin(name: &str) -> bool {
+    BUILTINS.contains(&name) || name.starts_with(|first: char| first.is_ascii_uppercase())
+}
+
+/// How the names of a script are used.
+#[derive(Debug, Default)]
+pub(super) struct Names<'a> {
+    /// How often each name is bound, in any scope.
+    bound: HashMap<&'a str, usize>,
+    /// The names that are read.
+    used: HashMap<&'a str, usize>,
+    /// Whether the script can change what names mean in ways that the text does not show.
+    pub(super) is_opaque: bool,
+    /// Whether `asyncio` is bound by imports of the module of that name only.
+    rebinds_asyncio: bool,
+}
+
+impl<'a> Names<'a> {
+    /// Reads all names of a module.
+    pub(super) fn of(module: &'a ModModule) -> Self {
+        let mut names = Self::default();
+        names.visit_body(&module.body);
+        names
+    }
+
+    /// Whether the script binds the name in any scope.
+    pub(super) fn is_bound(&self, name: &str) -> bool {
+        self.bound.contains_key(name)
+    }
+
+    /// Whether it does so in one place.
+    pub(super) fn is_bound_once(&self, name: &str) -> bool {
+        self.bound.get(name) == Some(&1)
+    }
+
+    /// Whether the script reads the name.
+    pub(super) fn is_used(&self, name: &str) -> bool {
+        self.used.contains_key(name)
+    }
+
+    /// Whether the name is that of the module, imported or not.
+    pub(super) fn is_module(&self, name: &str) -> bool {
+        name == "asyncio" && !self.rebinds_asyncio
+    }
+
+    fn bind(&mut self, name: &'a str) {
+        self.rebinds_asyncio |= name == "asyncio";
+        *self.bound.entry(name).or_default() += 1;
+    }
+}
+
+impl<'a> Visitor<'a> for Names<'a> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        match statement {
+            Stmt::FunctionDef(function) => self.bind(&function.name),
+            Stmt::ClassDef(class) => self.bind(&class.name),
+            // Star imports bind names that are not in the text.
+            Stmt::ImportFrom(import) => {
+                let module = import.module.as_deref().unwrap_or_default();
+                let is_star = import.names.iter().any(|alias| &*alias.name == "*");
+                self.is_opaque |= is_star && !module.starts_with("mcp");
+            }
+            _ => {}
+        }
+        walk_stmt(self, statement);
+    }
+
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        match expression {
+            Expr::Name(name) => {
+                self.is_opaque |= OPAQUE.contains(&name.id.as_str());
+                match name.ctx {
+                    ExprContext::Load => *self.used.entry(&name.id).or_default() += 1,
+                    _ => self.bind(&name.id),
+                }
+            }
+            Expr::Attribute(member) => self.is_opaque |= OPAQUE.contains(&member.attr.as_str()),
+            _ => {}
+        }
+        walk_expr(self, expression);
+    }
+
+    fn visit_alias(&mut self, alias: &'a Alias) {
+        let name: &'a str = match &alias.asname {
+            Some(name) => name,
+            None => alias.name.split('.').next().unwrap_or_default(),
+        };
+        self.is_opaque |= OPAQUE.contains(&name) || OPAQUE.contains(&alias.name.as_str());
+        if name == "asyncio" && &*alias.name == "asyncio" {
+            *self.bound.entry(name).or_default() += 1;
+        } else {
+            self.bind(name);
+        }
+    }
+
+    fn visit_parameter(&mut self, parameter: &'a Parameter) {
+        self.bind(&parameter.name);
+    }
+
+    fn visit_except_handler(&mut self, handler: &'a ExceptHandler) {
+        let ExceptHandler::ExceptHandler(named) = handler;
+        if let Some(name) = &named.name {
+            self.bind(name);
+        }
+        walk_except_handler(self, handler);
+    }
+
+    fn visit_pattern(&mut self, pattern: &'a Pattern) {
+        let name = match pattern {
+            Pattern::MatchAs(named) => named.name.as_ref(),
+            Pattern::MatchStar(named) => named.name.as_ref(),
+            Pattern::MatchMapping(named) => named.rest.as_ref(),
+            _ => None,
+        };
+        if let Some(name) = name {
+            self.bind(name);
+        }
+        walk_pattern(self, pattern);
+    }
+}
+
+/// Whether the statements return, not counting the functions in them.
+pub(super) fn returns(body: &[Stmt]) -> bool {
+    let mut finder = Returns { found: false };
+    finder.visit_body(body);
+    finder.found
+}
+
+struct Returns {
+    found: bool,
+}
+
+impl<'a> Visitor<'a> for Returns {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        match statement {
+            Stmt::Return(_) => self.found = true,
+            Stmt::FunctionDef(_) | Stmt::ClassDef(_) => {}
+            other => walk_stmt(self, other),
+        }
+    }
+
+    fn visit_expr(&mut self, _expression: &'a Expr) {}
+}
+
+/// Whether a function is a generator: calling it runs nothing.
+pub(super) fn yields(function: &StmtFunctionDef) -> bool {
+    let mut finder = Yields { found: false };
+    finder.visit_body(&function.body);
+    finder.found
+}
+
+struct Yields {
+    found: bool,
+}
+
+impl<'a> Visitor<'a> for Yields {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        if !matches!(statement, Stmt::FunctionDef(_) | Stmt::ClassDef(_)) {
+            walk_stmt(self, statement);
+        }
+    }
+
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        match expression {
+            Expr::Yield(_) | Expr::YieldFrom(_) => self.found = true,
+            Expr::Lambda(_) => {}
+            other => walk_expr(self, other),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use super::survey;
+
+fn read(source: &str) -> Vec<String> {
+    survey(source).shown()
+}
+
+#[test]
+fn calls_are_found_in_every_form() {
+    for (source, expected) in [
+        ("await tools.a.b(x=1)", "a.b!"),
+        ("await tools['a-b']['c d']()", "a-b.c d!"),
+        ("await a.b()", "a?.b!"),
+        ("await mcp_a.b()", "a?.b!"),
+        ("await mcp_servers['a'].b()", "a.b!"),
+        ("from mcp_tools import a as x\nawait x.b()", "a! a.b!"),
+        ("from mcp_tools.a import b\nawait b()", "a! a.b!"),
+        ("import mcp.servers.a as x\nawait x.b()", "a! a.b!"),
+        ("import mcp.servers.a\nawait mcp.servers.a.b()", "a! a.b!"),
+        ("import mcp_tools.a\nawait mcp_tools.a.b()", "a! a.b!"),
+        ("from mcp.servers import a\nawait a.b()", "a! a.b!"),
+        ("await call_mcp_tool('mcp__a__b', {'x': 1})", "mcp__a__b!"),
+        ("call_mcp_tool_sync('mcp__a__b')", "mcp__a__b!"),
+        ("call_tool('a', 'b', {'x': 1})", "a.b"),
+        ("call_tools([{'server': 'a', 'tool': 'b'}, {'server': s, 'tool': 'b'}])", "a.b ?"),
+        ("x = tools.a\nawait x.b()", "a.b!"),
+        ("tools[name]['b']()\nx = 1", ""),
+        ("await asyncio.gather(tools.a.b(), tools.a.c())", "a.b! a.c!"),
+        ("await asyncio.gather(tools.a.b(), return_exceptions=True)", "a.b"),
+        ("x = await asyncio.wait_for(tools.a.b(), 3)", "a.b!"),
+    ] {
+        assert_eq!(read(source).join(" "), expected, "{source}");
+    }
+}
+
+#[test]
+fn only_what_every_run_reaches_is_certain() {
+    for (source, expected) in [
+        ("if x:\n    await tools.a.b()\nawait tools.a.c()", "a.b a.c!"),
+        ("if x:\n    return 1\nawait tools.a.b()", "a.b"),
+        ("if x:\n    raise ValueError\nawait tools.a.b()", "a.b!"),
+        ("try:\n    await tools.a.b()\nexcept Exception:\n    pass\nawait tools.a.c()", "a.b a.c!"),
+        ("for x in await tools.a.b():\n    await tools.a.c()", "a.b! a.c"),
+        ("while await tools.a.b():\n    await tools.a.c()", "a.b! a.c"),
+        ("import contextlib\nwith contextlib.suppress(Exception):\n    await tools.a.b()", "a.b"),
+        ("x = y and await tools.a.b()", "a.b"),
+        ("x = await tools.a.b() if y else 1", "a.b"),
+        ("x = [await tools.a.b() for y in z]", "a.b"),
+        ("async def f():\n    await tools.a.b()\nawait f()", "a.b!"),
+        ("async def f():\n    await tools.a.b()\ng(f)", "a.b"),
+        ("async def main():\n    await tools.a.b()", "a.b!"),
+        ("async def main():\n    await tools.a.b()\nasyncio.run(main())", "a.b!"),
+        (
+            "async def f():\n    if x:\n        return\n    await tools.a.b()\nawait f()\nawait tools.a.c()",
+            "a.b a.c!",
+        ),
+        ("def f():\n    return tools.a.b()\nawait f()", "a.b!"),
+        ("def f():\n    yield tools.a.b()\nf()", "a.b"),
+        ("if __name__ == '__main__':\n    await tools.a.b()", "a.b!"),
+        ("p = tools.a.b()\nx = 1", "a.b"),
+        ("import sys\nsys.exit()\nawait tools.a.b()", "a.b"),
+        ("from sys import exit as bye\nbye()\nawait tools.a.b()", "a.b"),
+        ("globals()['tools'] = 1\nawait tools.a.b()", "a.b"),
+    ] {
+        assert_eq!(read(source).join(" "), expected, "{source}");
+    }
+}
+
+#[test]
+fn names_that_the_script_binds_are_not_ours() {
+    for source in [
+        "tools = x\nawait tools.a.b()",
+        "def f(tools):\n    tools.a.b()",
+        "for a in x:\n    a.b()",
+        "import json\njson.loads('1')",
+        "text = ''\ntext.split()",
+        "print(len([1]))",
+        "try:\n    pass\nexcept E as a:\n    a.b()",
+        "match x:\n    case a:\n        a.b()",
+        "with open('x') as a:\n    a.read()",
+        "Path('x').exists()",
+        "def call_mcp_tool(x):\n    pass\ncall_mcp_tool('mcp__a__b')",
+    ] {
+        assert_eq!(read(source), Vec::<String>::new(), "{source}");
+    }
+}
+
+#[test]
+fn calls_that_nobody_awaits_are_forgotten() {
+    assert_eq!(read("tools.a.b()\nx = 1"), ["a.b~"]);
+    // The last expression is awaited.
+    assert_eq!(read("tools.a.b()"), ["a.b!"]);
+    assert_eq!(read("if __name__ == '__main__':\n    tools.a.b()"), ["a.b!"]);
+    assert_eq!(read("call_tool('a', 'b')\nx = 1"), ["a.b"]);
+}
+
+#[test]
+fn sources_that_would_take_too_much_stack_are_not_read() {
+    let many = 200_000;
+    for source in [
+        format!("x = {}1{}", "(".repeat(many), ")".repeat(many)),
+        format!("x = {}1", "-".repeat(many)),
+        format!("x = {}1", "not ".repeat(many / 4)),
+        format!("x = 1{}", "+1".repeat(many / 2)),
+        format!("x = a{}", ".b".repeat(many / 2)),
+        format!("x = a{}", "()".repeat(many / 2)),
+        format!("x = a{}", "[0]".repeat(many / 3)),
+        format!("x = {}1", "lambda: ".repeat(many / 8)),
+        format!("x = {}1", "1 if x else ".repeat(many / 12)),
+        format!("x = 1{}", " if x else 1".repeat(many / 12)),
+        format!("x = {}1", "await ".repeat(many / 6)),
+        format!("x = {}", "f'{".repeat(many / 3)),
+        format!("x = 1{}", " < 1".repeat(many / 4)),
+        format!("x = 1{}", " and 1".repeat(many / 6)),
+        format!("x = 1{}", " ** 1".repeat(many / 5)),
+        format!("x = {}1{}", "[".repeat(many), "]".repeat(many)),
+        format!("x = {}1", "{1:".repeat(many / 3)),
+        format!("{}x", "a = ".repeat(many / 4)),
+        (0..300).map(|level| format!("{}if x:\n", " ".repeat(level))).collect(),
+        format!("{}x", "if x: ".repeat(many / 6)),
+        format!("match x:\n case {}1", "1 | ".repeat(many / 4)),
+        format!("x = {}", "'a' ".repeat(many / 4)),
+        format!("x: {}int", "a[".repeat(many / 2)),
+        format!("def f({}): pass", "a, ".repeat(many / 3)),
+        "\"".repeat(many),
+        "(".repeat(many),
+        ")".repeat(many),
+    ] {
+        let source = format!("await tools.a.b()\n{source}\n");
+        // On as little stack as the threads of interpreters have.
+        let read = std::thread::Builder::new().stack_size(2 << 20).spawn(move || survey(&source));
+        read.unwrap().join().unwrap();
+    }
+}

@@ -1,0 +1,351 @@
+//! Reads from the tree which tools a script calls, and which of the calls every run has to make.
+//!
+//! A call is certain if it is reached whatever the script computes: it is awaited, in a statement that no
+//! condition, loop or `try` surrounds and no `return` may precede, at the top level or in a function that such
+//! a statement calls. An error before it may prevent it, but then the run fails too. Names count as what they
+//! are only if the script does not declare them itself; swc's resolver has marked those.
+
+mod by_name;
+mod flow;
+mod literal;
+mod names;
+mod references;
+mod syntax;
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use swc_common::{Span, Spanned as _, SyntaxContext};
+use swc_ecma_ast::{
+    ArrowExpr, ArrowFunctionBody, CallExpr, Callee, Decl, DefaultDecl, Expr, Function, Id, MemberProp,
+    Module, ModuleDecl, ModuleItem, Pat, Stmt,
+};
+use swc_ecma_visit::VisitWith;
+
+use self::literal::UNKNOWN;
+use self::names::Names;
+use self::references::{Found, Reference, Server};
+use self::syntax::{bytes, plain};
+use super::value::Value;
+use crate::run::check::survey::{Literal, Survey, Target, ToolUse};
+
+/// Maximum number of calls that are followed into the functions that they call.
+const MAX_FOLLOWED: usize = 200;
+
+/// Reads what `module` calls, whose names are resolved. Spans are byte offsets of the parsed text.
+pub(super) fn survey(module: &Module, value: &Value, unresolved: SyntaxContext) -> Survey {
+    let began = Instant::now();
+    let names = Names::of(module, unresolved);
+    if !names.mentions_tools {
+        return Survey::default();
+    }
+    let mut surveyor = Surveyor {
+        unresolved,
+        survey: Survey::default(),
+        aliases: HashMap::new(),
+        functions: HashMap::new(),
+        followed: HashSet::new(),
+        is_certain: !names.is_opaque,
+        has_returned: false,
+        awaits_returns: true,
+        is_value: false,
+        names,
+    };
+    for item in &module.body {
+        surveyor.declare(item);
+    }
+    surveyor.module(module, value);
+    surveyor.survey.took = began.elapsed();
+    surveyor.survey
+}
+
+/// A function that can be followed.
+#[derive(Clone, Copy)]
+enum Callable<'a> {
+    Function(&'a Function),
+    Arrow(&'a ArrowExpr),
+}
+
+struct Surveyor<'a> {
+    unresolved: SyntaxContext,
+    survey: Survey,
+    names: Names,
+    /// Constants that are servers and tools.
+    aliases: HashMap<Id, Reference>,
+    /// The functions of the top level.
+    functions: HashMap<Id, Callable<'a>>,
+    /// Those whose bodies were read where they are called.
+    followed: HashSet<Id>,
+    /// Whether what is read now is reached by every run that succeeds.
+    is_certain: bool,
+    /// Whether the function that is read may have returned.
+    has_returned: bool,
+    /// Whether somebody awaits what the function that is read returns.
+    awaits_returns: bool,
+    /// Whether what is read gives the script's value, so that calls in it are awaited.
+    is_value: bool,
+}
+
+fn callable(expression: &Expr) -> Option<Callable<'_>> {
+    match plain(expression) {
+        Expr::Arrow(arrow) if !arrow.is_generator => Some(Callable::Arrow(arrow)),
+        Expr::Fn(function) if !function.function.is_generator => Some(Callable::Function(&function.function)),
+        _ => None,
+    }
+}
+
+impl Callable<'_> {
+    fn is_async(self) -> bool {
+        match self {
+            Self::Function(function) => function.is_async,
+            Self::Arrow(arrow) => arrow.is_async,
+        }
+    }
+}
+
+impl<'a> Surveyor<'a> {
+    /// Notes the functions of the top level.
+    fn declare(&mut self, item: &'a ModuleItem) {
+        let declaration = match item {
+            ModuleItem::Stmt(Stmt::Decl(declaration)) => declaration,
+            ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => &export.decl,
+            _ => return,
+        };
+        match declaration {
+            Decl::Fn(declared) if declared.function.body.is_some() && !declared.function.is_generator => {
+                let id = declared.ident.to_id();
+                if !self.names.assigned.contains(&id) {
+                    self.functions.insert(id, Callable::Function(&declared.function));
+                }
+            }
+            Decl::Var(variables) => {
+                for variable in &variables.decls {
+                    let (Pat::Ident(name), Some(init)) = (&variable.name, &variable.init) else { continue };
+                    let id = name.id.to_id();
+                    if let Some(function) = callable(init)
+                        && !self.names.assigned.contains(&id)
+                    {
+                        self.functions.insert(id, function);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn module(&mut self, module: &'a Module, value: &Value) {
+        for item in &module.body {
+            if let ModuleItem::ModuleDecl(ModuleDecl::Import(import)) = item {
+                self.import(import);
+            }
+        }
+        for item in &module.body {
+            match item {
+                ModuleItem::Stmt(Stmt::Expr(statement)) if is_value(value, statement.span) => {
+                    self.is_value = true;
+                    match callable(&statement.expr) {
+                        Some(function) if matches!(value, Value::CallExpression(_)) => {
+                            self.body(function, true);
+                        }
+                        _ => self.awaited(&statement.expr),
+                    }
+                    self.is_value = false;
+                }
+                ModuleItem::Stmt(statement) if is_value(value, statement.span()) => {
+                    self.is_value = true;
+                    statement.visit_with(self);
+                    self.is_value = false;
+                }
+                ModuleItem::Stmt(statement) => statement.visit_with(self),
+                ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultExpr(export)) => {
+                    match callable(&export.expr) {
+                        Some(function) => self.body(function, true),
+                        None => self.awaited(&export.expr),
+                    }
+                }
+                ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(export)) => match &export.decl {
+                    DefaultDecl::Fn(function) if !function.function.is_generator => {
+                        self.body(Callable::Function(&function.function), true);
+                    }
+                    other => other.visit_with(self),
+                },
+                ModuleItem::ModuleDecl(other) => other.visit_with(self),
+            }
+            self.is_certain &= !self.has_returned;
+        }
+        if let Value::Call(name) = value {
+            self.follow(&name.to_id(), true);
+        }
+        // What nothing calls for certain, in the order of the text.
+        self.is_certain = false;
+        let mut rest: Vec<(Id, Callable<'a>)> = self.functions.drain().collect();
+        rest.sort_by_key(|(_, function)| match function {
+            Callable::Function(function) => function.span.lo,
+            Callable::Arrow(arrow) => arrow.span.lo,
+        });
+        for (id, function) in rest {
+            if !self.followed.contains(&id) {
+                self.body(function, true);
+            }
+        }
+    }
+
+    /// Reads the body of the function of this name, if it is known and was not read yet.
+    fn follow(&mut self, id: &Id, is_awaited: bool) {
+        let Some(&function) = self.functions.get(id) else { return };
+        if self.followed.len() < MAX_FOLLOWED && self.followed.insert(id.clone()) {
+            self.body(function, is_awaited);
+        }
+    }
+
+    /// Reads the body of a function where it is called.
+    fn body(&mut self, function: Callable<'_>, is_awaited: bool) {
+        let outer = (self.is_certain, self.has_returned, self.awaits_returns);
+        self.is_certain &= is_awaited || !function.is_async();
+        (self.has_returned, self.awaits_returns) = (false, is_awaited);
+        match function {
+            Callable::Function(function) => {
+                self.doubtful(|own| function.params.visit_with(own));
+                if let Some(body) = &function.body {
+                    body.stmts.visit_with(self);
+                }
+            }
+            Callable::Arrow(arrow) => {
+                self.doubtful(|own| arrow.params.visit_with(own));
+                match &*arrow.body {
+                    ArrowFunctionBody::FunctionBody(body) => body.stmts.visit_with(self),
+                    ArrowFunctionBody::Expr(value) => self.returned(value),
+                }
+            }
+        }
+        (self.is_certain, self.has_returned, self.awaits_returns) = outer;
+    }
+
+    /// Reads what may not be reached.
+    fn doubtful(&mut self, read: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.is_certain, false);
+        read(self);
+        self.is_certain = outer;
+    }
+
+    /// Reads a function that is not called here.
+    fn function(&mut self, read: impl FnOnce(&mut Self)) {
+        let outer = (self.has_returned, self.is_value, self.awaits_returns);
+        (self.is_value, self.awaits_returns) = (false, true);
+        self.doubtful(read);
+        (self.has_returned, self.is_value, self.awaits_returns) = outer;
+    }
+
+    /// Reads an expression that somebody waits for.
+    fn awaited(&mut self, expression: &Expr) {
+        match plain(expression) {
+            Expr::Call(call) => self.call(call, true),
+            Expr::Await(inner) => self.awaited(&inner.arg),
+            other => other.visit_with(self),
+        }
+    }
+
+    /// Reads what the function that is read returns.
+    fn returned(&mut self, expression: &Expr) {
+        if self.awaits_returns { self.awaited(expression) } else { expression.visit_with(self) }
+    }
+
+    fn call(&mut self, call: &CallExpr, is_awaited: bool) {
+        let callee = match &call.callee {
+            Callee::Expr(callee) => plain(callee),
+            Callee::Import(_) => {
+                self.import_call(call, is_awaited);
+                return call.args.visit_with(self);
+            }
+            Callee::Super(_) => return call.args.visit_with(self),
+        };
+        if is_awaited && self.is_promise_all(callee) && self.all(call) {
+            return;
+        }
+        call.args.visit_with(self);
+        if let Some(Found { reference: Reference::Tool(server, tool), server_at, tool_at }) =
+            self.reference(callee)
+        {
+            let Server { name: server, is_global } = server;
+            let target = match is_global {
+                true => Target::ToolOfGlobal { server, tool },
+                false => Target::Tool { server, tool },
+            };
+            let is_certain = self.is_certain && is_awaited;
+            self.add(call.span, target, literal::argument(call, 0), server_at, tool_at, is_certain);
+            return;
+        }
+        match callee {
+            Expr::Ident(name) if name.ctxt == self.unresolved => {
+                self.global_call(&name.sym, call, is_awaited);
+            }
+            Expr::Ident(name) => {
+                if self.is_certain {
+                    self.follow(&name.to_id(), is_awaited);
+                }
+            }
+            Expr::Member(member) => {
+                if !self.mcp_call(member, call, is_awaited) {
+                    member.visit_with(self);
+                    // `tools[name]()`.
+                    if let Some(Found { reference: Reference::Tools | Reference::Server(_), .. }) =
+                        self.reference(&member.obj)
+                    {
+                        self.add(call.span, Target::Unknown, UNKNOWN, call.span, call.span, false);
+                    }
+                }
+            }
+            other => match callable(other) {
+                Some(function) => self.body(function, is_awaited),
+                None => other.visit_with(self),
+            },
+        }
+    }
+
+    fn is_promise_all(&self, callee: &Expr) -> bool {
+        let Expr::Member(member) = callee else { return false };
+        let Expr::Ident(object) = plain(&member.obj) else { return false };
+        object.ctxt == self.unresolved
+            && object.sym == "Promise"
+            && !self.names.assigned.contains(&object.to_id())
+            && matches!(&member.prop, MemberProp::Ident(name) if name.sym == "all")
+    }
+
+    /// Reads the calls of an awaited `Promise.all([…])`. Returns whether they are written out.
+    fn all(&mut self, call: &CallExpr) -> bool {
+        let [list] = call.args.as_slice() else { return false };
+        let Expr::Array(list) = plain(&list.expr) else { return false };
+        for item in list.elems.iter().flatten() {
+            match item.spread {
+                Some(_) => item.expr.visit_with(self),
+                None => self.awaited(&item.expr),
+            }
+        }
+        true
+    }
+
+    fn add(
+        &mut self,
+        span: Span,
+        target: Target,
+        arguments: Literal,
+        server_at: Span,
+        tool_at: Span,
+        is_certain: bool,
+    ) {
+        self.survey.add(ToolUse {
+            target,
+            arguments: Some(arguments),
+            at: bytes(span),
+            server_at: bytes(server_at),
+            tool_at: bytes(tool_at),
+            is_certain,
+            is_forgotten: false,
+        });
+    }
+}
+
+/// Whether the statement gives the script's value.
+fn is_value(value: &Value, span: Span) -> bool {
+    matches!(value, Value::Expression(at) | Value::Completion(at) | Value::CallExpression(at) if *at == span.lo)
+}

@@ -1,0 +1,151 @@
+//! The values that a script writes out, as far as JSON has them.
+
+use serde_json::Number;
+use swc_common::Spanned as _;
+use swc_ecma_ast::{
+    ArrayLit, CallExpr, Expr, ExprOrSpread, Lit, ObjectLit, Prop, PropName, PropOrSpread, UnaryOp,
+};
+
+use super::syntax::{bytes, plain};
+use crate::run::check::survey::{Field, Literal, MAX_DEPTH, MAX_VALUES, Object};
+
+/// The largest number that is an integer for sure.
+const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+/// A value that is not written out, and may be `undefined`.
+pub(super) const UNKNOWN: Literal = Literal::Unknown { may_be_absent: true };
+
+/// The argument of a call at `position`; `null` if there is none.
+pub(super) fn argument(call: &CallExpr, position: usize) -> Literal {
+    if call.args.iter().take(position + 1).any(|argument| argument.spread.is_some()) {
+        return UNKNOWN;
+    }
+    let Some(argument) = call.args.get(position) else { return Literal::Null };
+    of(&argument.expr)
+}
+
+/// The value of an expression.
+pub(super) fn of(expression: &Expr) -> Literal {
+    Reader { values: 0 }.read(expression, 0)
+}
+
+/// The text of an expression that is a string.
+pub(super) fn text(expression: &Expr) -> Option<String> {
+    match plain(expression) {
+        Expr::Lit(Lit::Str(text)) => text.value.as_str().map(str::to_owned),
+        Expr::Tpl(template) if template.exprs.is_empty() => {
+            let [only] = template.quasis.as_slice() else { return None };
+            only.cooked.as_ref()?.as_str().map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+/// Reads a value, and counts what it has read.
+struct Reader {
+    values: usize,
+}
+
+impl Reader {
+    fn read(&mut self, expression: &Expr, depth: usize) -> Literal {
+        self.values += 1;
+        if depth > MAX_DEPTH || self.values > MAX_VALUES {
+            return UNKNOWN;
+        }
+        if let Some(text) = text(expression) {
+            return Literal::Text(text);
+        }
+        match plain(expression) {
+            Expr::Lit(Lit::Null(_)) => Literal::Null,
+            Expr::Lit(Lit::Bool(value)) => Literal::Bool(value.value),
+            Expr::Lit(Lit::Num(number)) => of_number(number.value),
+            Expr::Unary(unary) if unary.op == UnaryOp::Minus => match plain(&unary.arg) {
+                Expr::Lit(Lit::Num(number)) => of_number(-number.value),
+                _ => UNKNOWN,
+            },
+            Expr::Array(array) => self.list(array, depth),
+            Expr::Object(object) => self.object(object, depth),
+            _ => UNKNOWN,
+        }
+    }
+
+    fn list(&mut self, array: &ArrayLit, depth: usize) -> Literal {
+        let mut items = Vec::new();
+        for item in &array.elems {
+            match item {
+                Some(ExprOrSpread { spread: None, expr }) => items.push(self.read(expr, depth + 1)),
+                // How many items there are is not known.
+                Some(ExprOrSpread { spread: Some(_), .. }) => return UNKNOWN,
+                None => items.push(Literal::Null),
+            }
+        }
+        Literal::List(items)
+    }
+
+    fn object(&mut self, written: &ObjectLit, depth: usize) -> Literal {
+        let mut object = Object::default();
+        for property in &written.props {
+            let PropOrSpread::Prop(property) = property else {
+                object.spread(true);
+                continue;
+            };
+            let (name, at, value, value_at) = match &**property {
+                Prop::Shorthand(name) => {
+                    let at = bytes(name.span);
+                    (Some(name.sym.to_string()), at.clone(), UNKNOWN, at)
+                }
+                Prop::KeyValue(field) => {
+                    let value = self.read(&field.value, depth + 1);
+                    (name_of(&field.key), key_bytes(&field.key), value, span_bytes(&field.value))
+                }
+                Prop::Getter(getter) => {
+                    (name_of(&getter.key), key_bytes(&getter.key), UNKNOWN, key_bytes(&getter.key))
+                }
+                Prop::Setter(_) | Prop::Assign(_) => (None, 0..0, UNKNOWN, 0..0),
+                Prop::Method(method) => {
+                    (name_of(&method.key), key_bytes(&method.key), UNKNOWN, key_bytes(&method.key))
+                }
+            };
+            match name.as_deref() {
+                // It decides what the object becomes.
+                Some("toJSON") => return UNKNOWN,
+                None | Some("__proto__") => object.spread(true),
+                Some(name) => object.set(Field { name: name.to_owned(), at, value, value_at }),
+            }
+        }
+        Literal::Object(object)
+    }
+}
+
+fn of_number(value: f64) -> Literal {
+    let number = if value.fract() == 0.0 && value.abs() <= MAX_INTEGER {
+        #[expect(clippy::cast_possible_truncation, reason = "it is an integer, and small enough")]
+        let integer = value as i64;
+        Some(Number::from(integer))
+    } else {
+        Number::from_f64(value)
+    };
+    number.map_or(UNKNOWN, Literal::Number)
+}
+
+/// The name of a field; `None` if it is computed.
+fn name_of(key: &PropName) -> Option<String> {
+    match key {
+        PropName::Ident(name) => Some(name.sym.to_string()),
+        PropName::Str(name) => name.value.as_str().map(str::to_owned),
+        PropName::Num(number) => match of_number(number.value) {
+            Literal::Number(number) => Some(number.to_string()),
+            _ => None,
+        },
+        PropName::Computed(computed) => text(&computed.expr),
+        PropName::BigInt(_) => None,
+    }
+}
+
+fn key_bytes(key: &PropName) -> std::ops::Range<usize> {
+    bytes(key.span())
+}
+
+fn span_bytes(expression: &Expr) -> std::ops::Range<usize> {
+    bytes(expression.span())
+}

@@ -1,0 +1,195 @@
+//! What a check finds in a script.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::survey::Bytes;
+use crate::run::result::{ErrorCode, ScriptError};
+use crate::text::preview;
+use crate::tools::ToolErrorCode;
+
+/// Maximum characters of a source line in a finding. One line may be a whole minified program.
+const MAX_SOURCE_LINE: usize = 400;
+
+/// Something that is wrong with a script, found without running it: see
+/// [`Executor::check`](crate::Executor::check).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The kind of mistake.
+    pub code: FindingCode,
+    /// Whether a run of the script would fail for certain.
+    pub severity: Severity,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// What the author can do about it, if the message does not say it.
+    pub hint: Option<String>,
+    /// Line of the source, from 1.
+    pub line: Option<u32>,
+    /// Column of the source, from 1, in UTF-16 units.
+    pub column: Option<u32>,
+    /// The line on which it ends.
+    pub end_line: Option<u32>,
+    /// The column behind its last character.
+    pub end_column: Option<u32>,
+    /// The text of the line.
+    pub source_line: Option<String>,
+}
+
+/// What a check of a script has found: see [`Executor::check`](crate::Executor::check).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// What is wrong, by place.
+    pub findings: Vec<Finding>,
+    /// The part of the source that is the program, in bytes: what is inside a Markdown fence, else all of it.
+    pub program: Bytes,
+}
+
+/// How bad a [`Finding`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Severity {
+    /// The script may succeed: the call may never be reached, its error may be caught, or it is not known
+    /// what is called.
+    Warning,
+    /// A run of the script cannot succeed.
+    Error,
+}
+
+impl Severity {
+    /// The name as it appears in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The kind of a [`Finding`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FindingCode {
+    /// The script cannot be compiled, or the check reached a limit: the code that a run would end with.
+    Script(ErrorCode),
+    /// A call would fail with this code.
+    Call(ToolErrorCode),
+    /// Nobody waits for a call.
+    NotAwaited,
+    /// A server's tools are not known, so calls of them are not checked.
+    ToolsUnknown,
+}
+
+impl FindingCode {
+    /// The code as it is written in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Script(code) => code.as_str(),
+            Self::Call(code) => code.as_str(),
+            Self::NotAwaited => "NOT_AWAITED",
+            Self::ToolsUnknown => "TOOLS_UNKNOWN",
+        }
+    }
+}
+
+impl fmt::Display for FindingCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl Finding {
+    /// A finding about a part of `source`.
+    pub(crate) fn at(
+        code: FindingCode,
+        severity: Severity,
+        message: String,
+        source: &str,
+        bytes: &Bytes,
+    ) -> Self {
+        let (line, column) = position(source, bytes.start);
+        let (end_line, end_column) = position(source, bytes.end);
+        let text = source.split('\n').nth(line.saturating_sub(1) as usize);
+        Self {
+            code,
+            severity,
+            message,
+            hint: None,
+            line: Some(line),
+            column: Some(column),
+            end_line: Some(end_line),
+            end_column: Some(end_column),
+            source_line: text.map(|text| shortened(text.trim_end_matches('\r'))),
+        }
+    }
+
+    /// The finding as a JSON object; what is not known is left out.
+    pub fn to_json(&self) -> Value {
+        let mut report = json!({
+            "severity": self.severity.as_str(),
+            "code": self.code.as_str(),
+            "message": self.message,
+        });
+        let optional = [
+            ("line", self.line.map(Value::from)),
+            ("column", self.column.map(Value::from)),
+            ("endLine", self.end_line.map(Value::from)),
+            ("endColumn", self.end_column.map(Value::from)),
+            ("sourceLine", self.source_line.clone().map(Value::from)),
+            ("hint", self.hint.clone().map(Value::from)),
+        ];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                report[name] = value;
+            }
+        }
+        report
+    }
+}
+
+impl From<ScriptError> for Finding {
+    fn from(error: ScriptError) -> Self {
+        Self {
+            code: error.tool_code.map_or(FindingCode::Script(error.code), FindingCode::Call),
+            severity: Severity::Error,
+            message: error.message,
+            hint: error.hint,
+            line: error.line,
+            column: error.column,
+            end_line: None,
+            end_column: None,
+            source_line: error.source_line,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(formatter, "line {line}, column {}: ", self.column.unwrap_or(1))?;
+        }
+        write!(formatter, "{}: {}", self.code, self.message)
+    }
+}
+
+fn shortened(line: &str) -> String {
+    preview(line, MAX_SOURCE_LINE)
+}
+
+/// Line and column of a byte, both from 1, the column in UTF-16 units.
+fn position(source: &str, byte: usize) -> (u32, u32) {
+    let before = &source[..source.floor_char_boundary(byte)];
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    let lines = before.matches('\n').count();
+    let units = before[line_start..].encode_utf16().count();
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX - 1) + 1;
+    (count(lines), count(units))
+}

@@ -1,0 +1,394 @@
+//! Judges what a script calls by the catalog, the rules and the schemas.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::finding::{Finding, FindingCode, Severity};
+use super::survey::{Bytes, Field, Literal, Survey, Target, ToolUse};
+use crate::run::calls::ToolName;
+use crate::run::context::{ExecutionContext, denied};
+use crate::run::result::{ErrorCode, ScriptError};
+use crate::tools::arguments::partial::Unknowns;
+use crate::tools::catalog::{Catalog, LookUp, ResolvedTool};
+use crate::tools::in_force::ToolsInForce;
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// Maximum number of findings of one check. The others are counted.
+const MAX_FINDINGS: usize = 50;
+
+/// Maximum number of findings that the message of a refused run names.
+const MAX_NAMED: usize = 10;
+
+/// What is known of a script's calls, and of which servers more has to be known.
+#[derive(Default)]
+struct Judged {
+    findings: Vec<Finding>,
+    /// Servers whose lists are not known.
+    unlisted: BTreeSet<Arc<str>>,
+    /// Servers whose lists are not those of the moment, and decide whether a run can succeed.
+    stale: BTreeSet<Arc<str>>,
+    /// Whether there is an error about a call, for which a run is refused.
+    refuses: bool,
+}
+
+impl ExecutionContext {
+    /// Why the script must not run, if it cannot succeed. Asks only servers that the script would ask for the
+    /// same call, and only if the call looks wrong.
+    pub(crate) async fn preflight(&self, survey: &Survey) -> Option<ScriptError> {
+        if let Some(replayed) = self.tape().and_then(|tape| tape.check(&self.script.source)) {
+            return replayed;
+        }
+        if !survey.uses.iter().any(|one| one.is_certain) {
+            return None;
+        }
+        let mut judged = self.judge(survey, false);
+        if !judged.stale.is_empty() {
+            self.renew(&judged.stale).await;
+            judged = self.judge(survey, false);
+        }
+        judged.refuses.then(|| refusal(judged.findings))
+    }
+
+    /// Everything that is wrong with what the script calls. Asks the servers that it names and whose tools
+    /// are not known, or not for certain, if `asks_servers`.
+    pub(crate) async fn findings(&self, survey: &Survey, asks_servers: bool) -> Vec<Finding> {
+        let judged = self.judge(survey, true);
+        let servers: BTreeSet<Arc<str>> = judged.unlisted.union(&judged.stale).cloned().collect();
+        if servers.is_empty() || !asks_servers {
+            return judged.findings;
+        }
+        self.renew(&servers).await;
+        self.judge(survey, true).findings
+    }
+
+    /// Asks servers for their tools at the same time. What fails shows in the next look.
+    async fn renew(&self, servers: &BTreeSet<Arc<str>>) {
+        let (in_force, deadline) = (self.in_force(), self.latest_deadline());
+        let asked = servers.iter().map(|server| in_force.catalog.renew(server, deadline));
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {}
+            _ = futures::future::join_all(asked) => {}
+        }
+    }
+
+    fn judge(&self, survey: &Survey, with_unlisted: bool) -> Judged {
+        let in_force = self.in_force();
+        let judge = Judge {
+            looked_up: survey.uses.iter().map(|one| look_up(&in_force.catalog, &one.target)).collect(),
+            in_force,
+            survey,
+            source: &self.script.source,
+            has_hooks: !self.has_no_hooks(),
+        };
+        let mut judged = Judged::default();
+        for (position, one) in survey.uses.iter().enumerate() {
+            judge.add(position, one, &mut judged);
+            if let Some(server) = judge.unlisted(position)
+                && judged.unlisted.insert(Arc::clone(&server))
+                && with_unlisted
+            {
+                judged.findings.push(judge.unlisted_finding(one, &server));
+            }
+        }
+        let position = |finding: &Finding| (finding.line, finding.column);
+        judged.findings.sort_by_key(position);
+        judged.findings.dedup();
+        if judged.findings.len() > MAX_FINDINGS {
+            // Errors are kept, because they decide about the run.
+            judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), position(finding)));
+            judged.findings.truncate(MAX_FINDINGS);
+            judged.findings.sort_by_key(position);
+        }
+        judged
+    }
+}
+
+/// The error of a run that is refused.
+fn refusal(findings: Vec<Finding>) -> ScriptError {
+    let errors: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    let mut error = ScriptError::new(ErrorCode::CheckFailed, String::new());
+    if let Some(first) = errors.first() {
+        error.line = first.line;
+        error.column = first.column;
+        error.source_line.clone_from(&first.source_line);
+        error.tool_code = match first.code {
+            FindingCode::Call(code) => Some(code),
+            _ => None,
+        };
+    }
+    error.message = match errors.as_slice() {
+        [only] => only.message.clone(),
+        errors => {
+            let named = errors.iter().take(MAX_NAMED);
+            let named = named.map(|one| format!("line {}: {}", one.line.unwrap_or(1), one.message));
+            let named = named.collect::<Vec<_>>().join("; ");
+            let more = errors.len().saturating_sub(MAX_NAMED);
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            format!("{} calls cannot succeed: {named}{more}", errors.len())
+        }
+    };
+    error.hint = Some("nothing of the script was run; mend it and run it again".to_owned());
+    error.problems = findings;
+    error
+}
+
+/// What a survey is judged by.
+struct Judge<'a> {
+    in_force: Arc<ToolsInForce>,
+    /// What is known of the target of each use; `None` if it is not known to be one.
+    looked_up: Vec<Option<LookUp>>,
+    survey: &'a Survey,
+    source: &'a str,
+    /// Whether something may change arguments before they are checked.
+    has_hooks: bool,
+}
+
+impl Judge<'_> {
+    /// Adds what is wrong with one use.
+    fn add(&self, position: usize, one: &ToolUse, judged: &mut Judged) {
+        if one.is_forgotten && self.looked_up[position].is_some() {
+            let mut finding = self.finding(
+                FindingCode::NotAwaited,
+                Severity::Warning,
+                "nobody waits for this call: its result and its error are lost".to_owned(),
+                &one.at,
+            );
+            finding.hint = Some("write `await` before it".to_owned());
+            judged.findings.push(finding);
+        }
+        match &self.looked_up[position] {
+            None | Some(LookUp::Unlisted(_)) => {}
+            // Its import says so.
+            Some(LookUp::NoServer(_)) if !one.is_import() && self.is_imported(one) => {}
+            Some(LookUp::NoServer(error)) => {
+                let severity = if one.is_certain { Severity::Error } else { Severity::Warning };
+                judged.refuses |= one.is_certain && !one.is_import();
+                judged.findings.push(self.of_call(error.clone(), severity, &one.server_at));
+            }
+            Some(LookUp::NoTool { server, error, is_current }) => {
+                if !self.in_force.may_permit_server(server) {
+                    judged.findings.push(self.denied(one, server, "*"));
+                    return;
+                }
+                let is_certain = self.is_certain(position, one, server, *is_current, judged);
+                judged.refuses |= is_certain && !one.is_import();
+                let severity = if is_certain { Severity::Error } else { Severity::Warning };
+                judged.findings.push(self.of_call(error.clone(), severity, &one.tool_at));
+            }
+            Some(LookUp::Found { tool, is_current }) => {
+                if !self.in_force.permits(&tool.server, &tool.tool) {
+                    judged.findings.push(self.denied(one, &tool.server, &tool.tool));
+                    return;
+                }
+                let Some(arguments) = &one.arguments else { return };
+                for (message, at, is_certain) in self.argument_problems(tool, arguments, one) {
+                    let is_certain = is_certain
+                        && !self.has_hooks
+                        && self.is_certain(position, one, &tool.server, *is_current, judged);
+                    judged.refuses |= is_certain;
+                    let severity = if is_certain { Severity::Error } else { Severity::Warning };
+                    let error = ToolError::new(ToolErrorCode::InvalidArguments, message);
+                    judged.findings.push(self.of_call(error, severity, &at));
+                }
+            }
+        }
+    }
+
+    /// Whether the script imports the server of a use.
+    fn is_imported(&self, one: &ToolUse) -> bool {
+        let Target::Tool { server, .. } = &one.target else { return false };
+        let mut imports = self.survey.uses.iter().filter(|other| other.is_import());
+        imports.any(|import| matches!(&import.target, Target::Server(imported) if imported == server))
+    }
+
+    /// The server of a use if its tools are not known.
+    fn unlisted(&self, position: usize) -> Option<Arc<str>> {
+        match self.looked_up[position].as_ref()? {
+            LookUp::Unlisted(server) => {
+                server.as_ref().filter(|server| self.in_force.may_permit_server(server)).cloned()
+            }
+            _ => None,
+        }
+    }
+
+    fn unlisted_finding(&self, one: &ToolUse, server: &str) -> Finding {
+        let message =
+            format!("the tools of server `{server}` are not known, so calls of them are not checked");
+        self.finding(FindingCode::ToolsUnknown, Severity::Warning, message, &one.server_at)
+    }
+
+    /// Whether a mistake in a use means that no run can succeed. Notes the server if only its own list could
+    /// tell.
+    fn is_certain(
+        &self,
+        position: usize,
+        one: &ToolUse,
+        server: &Arc<str>,
+        is_current: bool,
+        judged: &mut Judged,
+    ) -> bool {
+        if !one.is_certain {
+            return false;
+        }
+        if !is_current {
+            judged.stale.insert(Arc::clone(server));
+            return false;
+        }
+        !self.in_force.catalog.may_change_tools(server) || !self.may_change_before(position, server)
+    }
+
+    /// Whether another use may make the server change its tools before the one at `position`.
+    fn may_change_before(&self, position: usize, server: &str) -> bool {
+        let others = self.survey.uses.iter().zip(&self.looked_up).enumerate();
+        let mut earlier =
+            others.filter(|(other, (one, _))| *other != position && (*other < position || !one.is_certain));
+        earlier.any(|(_, (one, looked_up))| match looked_up {
+            None => matches!(one.target, Target::Unknown),
+            Some(LookUp::Found { tool, .. }) => {
+                let effects = self.in_force.effects(&tool.server, &tool.tool, tool.effects());
+                *tool.server == *server && effects.writes
+            }
+            Some(LookUp::Unlisted(other)) => other.as_ref().is_none_or(|other| **other == *server),
+            // It fails, and changes nothing.
+            Some(LookUp::NoServer(_) | LookUp::NoTool { .. }) => false,
+        })
+    }
+
+    fn denied(&self, one: &ToolUse, server: &str, tool: &str) -> Finding {
+        let severity = if one.is_certain { Severity::Error } else { Severity::Warning };
+        self.of_call(denied(server, tool), severity, &one.tool_at)
+    }
+
+    /// What is wrong with arguments: messages, where, and whether the call itself would say so.
+    fn argument_problems(
+        &self,
+        tool: &ResolvedTool,
+        arguments: &Literal,
+        one: &ToolUse,
+    ) -> Vec<(String, Bytes, bool)> {
+        let mut unknowns = Unknowns::default();
+        let value = match arguments {
+            Literal::Unknown { .. } => return Vec::new(),
+            Literal::Null => Value::Object(Map::new()),
+            Literal::Object(_) => to_json(arguments, "", &mut unknowns),
+            other => {
+                let kind = kind_of(other);
+                return vec![(
+                    format!("expected the arguments as one object, as in `{{\"path\": \"a.txt\"}}`: {kind}"),
+                    one.at.clone(),
+                    true,
+                )];
+            }
+        };
+        let Some(check) = tool.argument_check() else { return Vec::new() };
+        if unknowns.is_empty()
+            && let Value::Object(fields) = &value
+            && check.check(fields.clone()).is_ok()
+        {
+            return Vec::new();
+        }
+        let problems = check.problems_of_part(&value, &unknowns).into_iter().map(|problem| {
+            let at = span_of(arguments, &problem.path, problem.field.as_deref());
+            (problem.message, at.unwrap_or_else(|| one.tool_at.clone()), problem.is_certain)
+        });
+        problems.collect()
+    }
+
+    fn of_call(&self, error: ToolError, severity: Severity, at: &Bytes) -> Finding {
+        self.finding(FindingCode::Call(error.code), severity, error.message, at)
+    }
+
+    fn finding(&self, code: FindingCode, severity: Severity, message: String, at: &Bytes) -> Finding {
+        Finding::at(code, severity, message, self.source, at)
+    }
+}
+
+/// What is known of a target without asking a server; `None` if it is not known to be one.
+fn look_up(catalog: &Catalog, target: &Target) -> Option<LookUp> {
+    Some(match target {
+        Target::Unknown => return None,
+        Target::Server(server) => LookUp::NoServer(catalog.server_name(server).err()?),
+        Target::Tool { server, tool } => catalog.look_up(server, tool),
+        Target::ToolOfGlobal { server, tool } => {
+            // A variable that is no server is none of ours.
+            catalog.server_name(server).ok()?;
+            catalog.look_up(server, tool)
+        }
+        Target::Full(name) => match ToolName::of_text(name) {
+            ToolName::Pair { server, tool } => catalog.look_up(&server, &tool),
+            ToolName::Full(name) => catalog.look_up_full_name(&name),
+        },
+    })
+}
+
+fn kind_of(literal: &Literal) -> &'static str {
+    match literal {
+        Literal::Null | Literal::Unknown { .. } => "null",
+        Literal::Bool(_) => "a boolean",
+        Literal::Number(_) => "a number",
+        Literal::Text(_) => "a string",
+        Literal::List(_) => "an array",
+        Literal::Object(_) => "an object",
+    }
+}
+
+/// The value as JSON, with `null` for what is not known. `path` is its JSON pointer.
+fn to_json(literal: &Literal, path: &str, unknowns: &mut Unknowns) -> Value {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(value) => Value::Bool(*value),
+        Literal::Number(value) => Value::Number(value.clone()),
+        Literal::Text(text) => Value::String(text.clone()),
+        Literal::List(items) => {
+            let items = items.iter().enumerate();
+            items.map(|(index, item)| to_json(item, &format!("{path}/{index}"), unknowns)).collect()
+        }
+        Literal::Object(object) => {
+            if object.is_open {
+                unknowns.open.insert(path.to_owned());
+            }
+            let field = |field: &Field| {
+                let path = format!("{path}/{}", field.name.replace('~', "~0").replace('/', "~1"));
+                (field.name.clone(), to_json(&field.value, &path, unknowns))
+            };
+            Value::Object(object.fields.iter().map(field).collect())
+        }
+        Literal::Unknown { may_be_absent } => {
+            unknowns.values.insert(path.to_owned());
+            if *may_be_absent {
+                unknowns.optional.insert(path.to_owned());
+            }
+            Value::Null
+        }
+    }
+}
+
+/// The span of the value at a JSON pointer, or of the name of its field.
+fn span_of(literal: &Literal, path: &str, field: Option<&str>) -> Option<Bytes> {
+    let mut value = literal;
+    let mut at = None;
+    for name in path.split('/').skip(1) {
+        match value {
+            Literal::Object(object) => {
+                let name = name.replace("~1", "/").replace("~0", "~");
+                let found = object.fields.iter().find(|field| field.name == name)?;
+                at = Some(found.value_at.clone());
+                value = &found.value;
+            }
+            // Items have no spans of their own.
+            Literal::List(items) => value = items.get(name.parse::<usize>().ok()?)?,
+            _ => return at,
+        }
+    }
+    match (value, field) {
+        (Literal::Object(object), Some(name)) => {
+            let found = object.fields.iter().find(|field| field.name == name);
+            found.map(|field| field.at.clone()).or(at)
+        }
+        _ => at,
+    }
+}

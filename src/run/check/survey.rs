@@ -1,0 +1,230 @@
+//! What the text of a script says that it calls, as plain data. A worker process sends it as JSON.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+/// Maximum number of uses in a survey. What a longer script does beyond them is not looked at.
+pub(crate) const MAX_USES: usize = 500;
+
+/// Maximum number of values in the literal arguments of one call. More are unknown to the survey.
+pub(crate) const MAX_VALUES: usize = 5_000;
+
+/// Maximum depth of literal arguments. What is deeper is unknown.
+pub(crate) const MAX_DEPTH: usize = 32;
+
+/// A span of a script, as byte offsets.
+pub(crate) type Bytes = Range<usize>;
+
+/// What a script does with servers and tools, as far as its text says.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Survey {
+    /// In the order in which they run, as far as that is known. Those that are not
+    /// [certain](ToolUse::is_certain) may run at any time.
+    pub(crate) uses: Vec<ToolUse>,
+    /// The part of the script that is the program: all of it, or what is inside a Markdown fence. Empty if no
+    /// program was found.
+    pub(crate) program: Bytes,
+    /// How long it took to make.
+    #[serde(skip)]
+    pub(crate) took: Duration,
+}
+
+/// One use of a server or a tool in a script.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolUse {
+    pub(crate) target: Target,
+    /// What is passed; `None` if it is no call.
+    pub(crate) arguments: Option<Literal>,
+    /// The whole expression.
+    pub(crate) at: Bytes,
+    /// The name of the server in it.
+    pub(crate) server_at: Bytes,
+    /// The name of the tool in it.
+    pub(crate) tool_at: Bytes,
+    /// Whether a run cannot succeed unless this does: it is reached whatever the script's values are, and
+    /// nothing catches its error.
+    pub(crate) is_certain: bool,
+    /// Whether it is a call that nobody waits for.
+    pub(crate) is_forgotten: bool,
+}
+
+impl ToolUse {
+    /// Whether it is an import. Engines refuse imports of unknown servers themselves.
+    pub(crate) fn is_import(&self) -> bool {
+        self.arguments.is_none()
+    }
+
+    /// An import at `at`, of a server that is named at `server_at`.
+    pub(crate) fn import(target: Target, at: Bytes, server_at: Bytes, is_certain: bool) -> Self {
+        Self { target, arguments: None, tool_at: at.clone(), at, server_at, is_certain, is_forgotten: false }
+    }
+
+    /// An object `{server, tool, args}` at `at`, in the list of calls that `call_tools` makes. Its failure is a
+    /// value. `unknown` is a value of the language that is not written out.
+    pub(crate) fn listed(written: &Object, at: &Bytes, unknown: Literal) -> Self {
+        let field = |name: &str| written.fields.iter().find(|field| field.name == name);
+        let text = |name: &str| match field(name).map(|field| &field.value) {
+            Some(Literal::Text(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let arguments = match field("args").or_else(|| field("arguments")) {
+            Some(field) => field.value.clone(),
+            None if written.is_open => unknown,
+            None => Literal::Null,
+        };
+        let target = match (text("server"), text("tool")) {
+            (Some(server), Some(tool)) => Target::Tool { server, tool },
+            _ => Target::Unknown,
+        };
+        let span = |name: &str| field(name).map_or_else(|| at.clone(), |field| field.value_at.clone());
+        Self {
+            target,
+            arguments: Some(arguments),
+            server_at: span("server"),
+            tool_at: span("tool"),
+            at: at.clone(),
+            is_certain: false,
+            is_forgotten: false,
+        }
+    }
+}
+
+/// What is used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) enum Target {
+    /// A server: imported, or named in a request for its resources.
+    Server(String),
+    /// A tool of a server.
+    Tool { server: String, tool: String },
+    /// The same where the server is a global variable of its name, which is not a server for sure.
+    ToolOfGlobal { server: String, tool: String },
+    /// A tool by its full name.
+    Full(String),
+    /// A tool whose name is not in the text.
+    Unknown,
+}
+
+/// A value as far as it is written out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) enum Literal {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Self>),
+    Object(Object),
+    /// Computed when the script runs.
+    Unknown {
+        /// Whether it may be left out of an object, as `undefined` is.
+        may_be_absent: bool,
+    },
+}
+
+/// An object that is written out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Object {
+    /// The last one of a name counts.
+    pub(crate) fields: Vec<Field>,
+    /// Whether it may have other fields too: something is spread into it.
+    pub(crate) is_open: bool,
+}
+
+/// One field of an object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    /// The name in the text.
+    pub(crate) at: Bytes,
+    pub(crate) value: Literal,
+    /// The value in the text.
+    pub(crate) value_at: Bytes,
+}
+
+impl Literal {
+    fn shift(&mut self, by: usize) {
+        match self {
+            Self::List(items) => items.iter_mut().for_each(|item| item.shift(by)),
+            Self::Object(object) => {
+                for field in &mut object.fields {
+                    field.at = field.at.start + by..field.at.end + by;
+                    field.value_at = field.value_at.start + by..field.value_at.end + by;
+                    field.value.shift(by);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Object {
+    /// Sets a field, in place of one of the same name.
+    pub(crate) fn set(&mut self, field: Field) {
+        match self.fields.iter_mut().find(|present| present.name == field.name) {
+            Some(present) => *present = field,
+            None => self.fields.push(field),
+        }
+    }
+
+    /// Spreads something into it that is not known: the fields until now may have any value.
+    pub(crate) fn spread(&mut self, may_be_absent: bool) {
+        self.is_open = true;
+        for field in &mut self.fields {
+            field.value = Literal::Unknown { may_be_absent };
+        }
+    }
+}
+
+impl Survey {
+    /// Says that the survey is that of `program`, which is a slice of `script`: moves all spans to where they are
+    /// in the script.
+    pub(crate) fn place(&mut self, program: &str, script: &str) {
+        let by = program.as_ptr().addr().saturating_sub(script.as_ptr().addr());
+        self.program = by..by + program.len();
+        if by == 0 {
+            return;
+        }
+        let moved = |at: &mut Bytes| *at = at.start + by..at.end + by;
+        for one in &mut self.uses {
+            moved(&mut one.at);
+            moved(&mut one.server_at);
+            moved(&mut one.tool_at);
+            if let Some(arguments) = &mut one.arguments {
+                arguments.shift(by);
+            }
+        }
+    }
+
+    /// The uses for tests: each with `!` if every run has to make it and `~` if nobody awaits it.
+    #[cfg(test)]
+    pub(crate) fn shown(&self) -> Vec<String> {
+        let shown = self.uses.iter().map(|one| {
+            let name = match &one.target {
+                Target::Server(server) => server.clone(),
+                Target::Tool { server, tool } => format!("{server}.{tool}"),
+                Target::ToolOfGlobal { server, tool } => format!("{server}?.{tool}"),
+                Target::Full(name) => name.clone(),
+                Target::Unknown => "?".to_owned(),
+            };
+            let certain = if one.is_certain { "!" } else { "" };
+            let forgotten = if one.is_forgotten { "~" } else { "" };
+            format!("{name}{certain}{forgotten}")
+        });
+        shown.collect()
+    }
+
+    /// Adds a use, up to the bound.
+    pub(crate) fn add(&mut self, one: ToolUse) {
+        if self.uses.len() < MAX_USES {
+            self.uses.push(one);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Takes secrets out of the texts of a recording.
+//!
+//! Each secret becomes `***` and a number, and equal secrets get the same number: a script that passes a
+//! token from one answer to the next call, or compares two, behaves as before. A script that looks into a
+//! secret (its length, its parts, a hash) does not, which is why a replay says that values were masked.
+//!
+//! Masking works on the text and never adds or removes a quote or a backslash, so that JSON stays JSON and
+//! a script stays a script.
+
+use std::collections::HashMap;
+
+use crate::json;
+use crate::text::secrets::{MASK, looks_like_token, names_secret};
+
+/// The shortest value after the name of a secret that is masked. Shorter ones are mostly words such as `on`.
+const MIN_NAMED: usize = 4;
+
+/// The shortest word after `Bearer` or `Basic` that is masked.
+const MIN_SCHEME: usize = 8;
+
+/// What is masked as a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    /// Values in quotes, and words that look like tokens: what a program has as literals.
+    Source,
+    /// The same, and values without quotes that follow the name of a secret.
+    Data,
+}
+
+/// Masks the texts of one recording.
+#[derive(Debug, Default)]
+pub(crate) struct Masker {
+    numbers: HashMap<String, usize>,
+}
+
+impl Masker {
+    /// Number of different secrets so far.
+    pub(crate) fn found(&self) -> u64 {
+        self.numbers.len() as u64
+    }
+
+    /// The text with its secrets masked, or `None` if it has none.
+    pub(crate) fn mask(&mut self, text: &str, kind: TextKind) -> Option<String> {
+        let mut masked = String::new();
+        // What of the text is in `masked` already.
+        let mut copied = 0;
+        let mut at = 0;
+        while let Some(secret) = next_secret(text, at, kind) {
+            let (start, end) = secret;
+            masked.push_str(&text[copied..start]);
+            let next = self.numbers.len() + 1;
+            let number = *self.numbers.entry(text[start..end].to_owned()).or_insert(next);
+            masked.push_str(MASK);
+            masked.push_str(&number.to_string());
+            (copied, at) = (end, end);
+        }
+        if copied == 0 {
+            return None;
+        }
+        masked.push_str(&text[copied..]);
+        Some(masked)
+    }
+}
+
+fn is_separator(character: char) -> bool {
+    character.is_whitespace() || "\"'`,;:(){}[]<>&?|\\=".contains(character)
+}
+
+/// The byte range of the first secret from `at` on.
+fn next_secret(text: &str, at: usize, kind: TextKind) -> Option<(usize, usize)> {
+    let mut at = at;
+    // The word before, and where it ends.
+    let mut before: Option<(&str, usize)> = None;
+    loop {
+        let start = at + text[at..].find(|character| !is_separator(character))?;
+        let end = text[start..].find(is_separator).map_or(text.len(), |length| start + length);
+        let word = &text[start..end];
+        if word.starts_with("-----BEGIN") {
+            let rest = &text[start..];
+            if let Some(key) = private_key(rest) {
+                return Some((start, start + key));
+            }
+        }
+        // A mask of an earlier recording is none again.
+        let is_mask = word.strip_prefix(MASK).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        if !is_mask {
+            if looks_like_token(word) {
+                return Some((start, end));
+            }
+            if let Some((name, name_end)) = before {
+                let between = &text[name_end..start];
+                let found = follows(name, between, text, start, end, kind);
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        before = Some((word, end));
+        at = end;
+    }
+}
+
+/// The secret that begins at `start`, if `name` is the name of one.
+fn follows(
+    name: &str,
+    between: &str,
+    text: &str,
+    start: usize,
+    end: usize,
+    kind: TextKind,
+) -> Option<(usize, usize)> {
+    let word = &text[start..end];
+    if is_scheme(name) && between == " " && word.len() >= MIN_SCHEME {
+        return Some((start, end));
+    }
+    if !names_secret(name) {
+        return None;
+    }
+    let signs: String =
+        between.chars().filter(|character| *character != '\\' && !character.is_whitespace()).collect();
+    let quote = signs.chars().last().filter(|last| "\"'`".contains(*last));
+    let rest = signs.trim_start_matches(['"', '\'', '`']).trim_end_matches(['"', '\'', '`']);
+    if rest == "," {
+        return in_pair(name, between, text, start);
+    }
+    if !matches!(rest, ":" | "=") {
+        return None;
+    }
+    if let Some(quote) = quote {
+        // Up to the quote that ends it, without the backslash of text within text.
+        let value = &text[start..];
+        let value = &value[..value.find([quote, '\n']).unwrap_or(value.len())];
+        let value = value.trim_end_matches('\\');
+        return (value.len() >= MIN_NAMED).then_some((start, start + value.len()));
+    }
+    // The secret is the word after it.
+    if is_scheme(word) {
+        return None;
+    }
+    let is_literal = matches!(word, "true" | "false" | "null" | "None" | "True" | "False")
+        || word.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    (kind == TextKind::Data && word.len() >= MIN_NAMED && !is_literal).then_some((start, end))
+}
+
+/// The secret that begins at `start`, if it is the second of two texts in brackets, as headers are written:
+/// `["authorization","abc"]`.
+fn in_pair(name: &str, between: &str, text: &str, start: usize) -> Option<(usize, usize)> {
+    let quotes = ['"', '\\'];
+    let before = text[..start].strip_suffix(between)?.strip_suffix(name)?.trim_end_matches(quotes);
+    let value = &text[start..];
+    let value = &value[..value.find('"')?];
+    let is_pair = before.ends_with('[') && text[start + value.len() + 1..].trim_start().starts_with(']');
+    let value = value.trim_end_matches('\\');
+    (is_pair && value.len() >= MIN_NAMED).then_some((start, start + value.len()))
+}
+
+/// Whether a credential follows this word in a header.
+fn is_scheme(word: &str) -> bool {
+    word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
+}
+
+/// The length of the private key at the beginning of the text.
+fn private_key(text: &str) -> Option<usize> {
+    const LAST: &str = "PRIVATE KEY-----";
+    let first_line = text.find(LAST).filter(|position| *position < 64)? + LAST.len();
+    let rest = &text[first_line..];
+    Some(
+        first_line
+            + rest.find(LAST).map_or_else(|| rest.find('"').unwrap_or(rest.len()), |end| end + LAST.len()),
+    )
+}
+
+/// Whether two texts are the same, or the same JSON, apart from masked secrets: what was a secret in the
+/// recorded run is a mask, or what the script has made of a mask, in a replay.
+pub(crate) fn looks_equal(text: &str, recorded: &str) -> bool {
+    if is_same_text(text, recorded) {
+        return true;
+    }
+    let (text, recorded) = if recorded.contains(MASK) {
+        (without_secrets(text), without_secrets(recorded))
+    } else {
+        (text.to_owned(), recorded.to_owned())
+    };
+    let tree = |text: &str| json::tree(text, json::budget(text.len())).ok();
+    tree(&text).zip(tree(&recorded)).is_some_and(|(text, recorded)| text == recorded)
+}
+
+/// The same without looking at JSON: to the byte, but for masked secrets.
+pub(crate) fn is_same_text(text: &str, recorded: &str) -> bool {
+    text == recorded || (recorded.contains(MASK) && without_secrets(text) == without_secrets(recorded))
+}
+
+/// The text with the same mask in place of every secret and of every mask.
+fn without_secrets(text: &str) -> String {
+    let masked = Masker::default().mask(text, TextKind::Data);
+    let masked = masked.as_deref().unwrap_or(text);
+    let mut parts = masked.split(MASK);
+    let mut folded = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        folded.push_str(MASK);
+        folded.push_str(part.trim_start_matches(|character: char| character.is_ascii_digit()));
+    }
+    folded
+}

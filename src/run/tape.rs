@@ -1,0 +1,286 @@
+//! The tape of a run: records what the host gives to a script, or plays a recording back.
+//!
+//! A script is a function of what its host gives it. The engines are deterministic otherwise: V8 and CPython
+//! have one thread each, and nothing of a script's world is outside of them. So a recording has exactly what
+//! crosses the trust boundary towards the guest, and in which order:
+//!
+//! - **Answers** to calls and queries, as the text that the guest receives (`src/engine/host_calls.rs`).
+//!   Servers, catalogue, policies, approvals, state and language models are on the other side of this cut: a
+//!   replay reaches none of them.
+//! - **The order of delivery.** While a tape is there, a script gets one answer or timer at a time, and only
+//!   when its event loop has nothing else to do (a *turn*): in TypeScript when the loop is idle
+//!   (`open_turn`), in Python in a `wait` (`open_wait`). An answer that the host has at once takes no turn.
+//!   A replay delivers in the same turns, and sleeps in none of them.
+//! - **Clock readings**, as the script made them, per turn; equal readings in a row are one step
+//!   ([`Readings`](super::recording::Readings)). A logical clock was the alternative: it would need no
+//!   readings, but a script that waits in a loop for the time to pass would never end, or see time pass
+//!   faster than its calls. Beyond `MAX_CLOCK_STEPS` the recorded clock gets coarser instead of longer.
+//! - **A seed.** Random bytes come from it, also those of `Math.random` (`js/70_tape.js`) and of Python's
+//!   generator, which is seeded again when the run starts.
+//!
+//! Timers of TypeScript are calls of the host while there is a tape, because the event loop of deno_core
+//! fires its own by its own clock. Without a tape nothing of this is on the path of a run but the question
+//! whether there is one.
+//!
+//! What is not played back: garbage collection (`WeakRef`, `FinalizationRegistry`), memory and CPU limits.
+
+mod parts;
+mod performed;
+mod random;
+mod recorder;
+mod replayer;
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+
+pub(crate) use self::parts::{Answer, Facts, Wait};
+pub(crate) use self::performed::Performed;
+use self::random::SeededBytes;
+use self::recorder::Recorder;
+pub use self::replayer::Difference;
+use self::replayer::Replayer;
+use crate::run::recording::{Delivered, GuestClock, Recording, Request};
+use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, ScriptError};
+use crate::run::script::Script;
+
+/// The tape of one run. Shared by the script's thread, which uses it, and the executor.
+pub(crate) struct Tape {
+    state: Mutex<State>,
+    random: Mutex<SeededBytes>,
+    /// The start of the monotonic clock of TypeScript.
+    started: OnceLock<Instant>,
+}
+
+enum State {
+    Recording(Box<Recorder>),
+    Replaying(Box<Replayer>),
+}
+
+impl Tape {
+    /// A tape that records.
+    pub(crate) fn recording(seed: [u8; 32]) -> Arc<Self> {
+        Self::new(seed, State::Recording(Box::new(Recorder::new(seed))))
+    }
+
+    /// A tape that plays a recording back.
+    pub(crate) fn replaying(recording: Arc<Recording>) -> Arc<Self> {
+        Self::new(recording.header.seed, State::Replaying(Box::new(Replayer::new(recording))))
+    }
+
+    fn new(seed: [u8; 32], state: State) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(state),
+            random: Mutex::new(SeededBytes::new(seed)),
+            started: OnceLock::new(),
+        })
+    }
+
+    /// Begins the run. Must be called once, before anything else.
+    pub(crate) fn begin(&self, script: &Script, facts: Facts) {
+        self.started.get_or_init(Instant::now);
+        match &mut *self.state.lock() {
+            State::Recording(recorder) => recorder.begin(script, facts),
+            State::Replaying(replayer) => replayer.begin(facts.cancel),
+        }
+    }
+
+    /// The names of the servers that the script sees in a replay.
+    pub(crate) fn servers(&self) -> Option<Vec<Arc<str>>> {
+        match &*self.state.lock() {
+            State::Recording(_) => None,
+            State::Replaying(replayer) => Some(replayer.recording().header.servers.clone()),
+        }
+    }
+
+    /// Whether the script has `fetch` in a replay.
+    pub(crate) fn has_network(&self) -> Option<bool> {
+        match &*self.state.lock() {
+            State::Recording(_) => None,
+            State::Replaying(replayer) => Some(replayer.recording().header.has_network),
+        }
+    }
+
+    /// What the check before a run of `source` said in a replay: the recorded refusal of this script, and
+    /// nothing else, because the servers that a check asks are not there. `None` in a recording.
+    pub(crate) fn check(&self, source: &str) -> Option<Option<ScriptError>> {
+        let State::Replaying(replayer) = &*self.state.lock() else { return None };
+        let recording = replayer.recording();
+        Some(match &recording.end.outcome {
+            Outcome::Failed(error)
+                if error.code == ErrorCode::CheckFailed && *recording.header.source == *source =>
+            {
+                Some(error.clone())
+            }
+            _ => None,
+        })
+    }
+
+    /// The resolution of the clocks in a replay.
+    pub(crate) fn clock_resolution(&self) -> Option<Duration> {
+        match &*self.state.lock() {
+            State::Recording(_) => None,
+            State::Replaying(replayer) => Some(replayer.recording().header.clock_resolution),
+        }
+    }
+
+    /// Performs a request of the script: by `real` in a recording, by the recorded answer in a replay. The
+    /// request is made when this returns.
+    pub(crate) fn perform(
+        self: &Arc<Self>,
+        request: Request,
+        real: impl FnOnce() -> BoxFuture<'static, Answer>,
+    ) -> Performed {
+        let (item, is_real) = match &mut *self.state.lock() {
+            State::Recording(recorder) => (recorder.begin_call(request), true),
+            State::Replaying(replayer) => (Some(replayer.begin_call(&request)), false),
+        };
+        self.wake_stopped();
+        Performed::new(Arc::clone(self), item, is_real.then(real))
+    }
+
+    /// Starts a timer, which ends with `null`.
+    pub(crate) fn timer(self: &Arc<Self>, milliseconds: f64) -> Performed {
+        // As in browsers, and as deno_core has it: the least delay is a millisecond.
+        let milliseconds =
+            if milliseconds >= 1.0 { milliseconds.min(f64::from(i32::MAX)).trunc() } else { 1.0 };
+        let delay = Duration::from_secs_f64(milliseconds / 1000.0);
+        let (item, is_real) = match &mut *self.state.lock() {
+            State::Recording(recorder) => (recorder.begin_timer(milliseconds, delay), true),
+            State::Replaying(replayer) => (Some(replayer.begin_timer(delay)), false),
+        };
+        let sleep = || -> BoxFuture<'static, Answer> {
+            // Made now, because the delay counts from now.
+            let sleep = tokio::time::sleep(delay);
+            Box::pin(async move {
+                sleep.await;
+                Ok("null".to_owned())
+            })
+        };
+        Performed::new(Arc::clone(self), item, is_real.then(sleep))
+    }
+
+    /// Until this is undone, answers are delivered as soon as they are there, because the script's thread blocks
+    /// for them. Can be nested.
+    pub(crate) fn set_blocking(&self, is_blocking: bool) {
+        let mut state = self.state.lock();
+        let blocking = match &mut *state {
+            State::Recording(recorder) => &mut recorder.blocking,
+            State::Replaying(replayer) => &mut replayer.blocking,
+        };
+        *blocking = if is_blocking { blocking.saturating_add(1) } else { blocking.saturating_sub(1) };
+    }
+
+    /// Lets one answer or timer be delivered. TypeScript: called when the event loop has nothing else to do.
+    pub(crate) fn open_turn(&self) {
+        let waker = match &mut *self.state.lock() {
+            State::Recording(recorder) => recorder.open_turn(),
+            State::Replaying(replayer) => replayer.open_turn(),
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The same for a wait of Python, for at most `timeout_ms`.
+    pub(crate) fn open_wait(&self, timeout_ms: Option<f64>) -> Wait {
+        let (wait, waker) = match &mut *self.state.lock() {
+            State::Recording(recorder) => (Wait::Real, recorder.open_turn()),
+            State::Replaying(replayer) => replayer.open_wait(timeout_ms),
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        wait
+    }
+
+    /// Ends a wait of Python.
+    pub(crate) fn close_wait(&self, has_delivered: bool) {
+        if let State::Recording(recorder) = &mut *self.state.lock() {
+            recorder.close_wait(has_delivered);
+        }
+    }
+
+    /// A reading of a clock in nanoseconds. In a recording it is `real`.
+    pub(crate) fn read_clock(&self, clock: GuestClock, real: u64) -> u64 {
+        match &mut *self.state.lock() {
+            State::Recording(recorder) => recorder.read_clock(clock, real),
+            State::Replaying(replayer) => replayer.read_clock(clock),
+        }
+    }
+
+    /// Time since the start of the run that is recorded.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.get().map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    /// Fills `bytes` with random bytes.
+    pub(crate) fn fill_random(&self, bytes: &mut [u8]) {
+        self.random.lock().fill(bytes);
+    }
+
+    /// Keeps a line that the host prints while it answers a call, to print it when the answer is delivered.
+    /// Returns the line if no call is being answered.
+    pub(crate) fn defer_line(&self, level: LogLevel, text: String) -> Option<String> {
+        match &mut *self.state.lock() {
+            State::Recording(recorder) => recorder.defer_line(level, text),
+            State::Replaying(_) => Some(text),
+        }
+    }
+
+    /// The lines of a call whose answer is delivered.
+    pub(crate) fn lines(&self, item: Option<Delivered>) -> Vec<(LogLevel, String)> {
+        let Some(Delivered::Call(position)) = item else { return Vec::new() };
+        match &*self.state.lock() {
+            State::Recording(recorder) => recorder.lines(position),
+            State::Replaying(replayer) => replayer.lines(position),
+        }
+    }
+
+    /// Lines that the host prints about the outcome. A replay has those of the recorded run.
+    pub(crate) fn closing_lines(&self, lines: Vec<(LogLevel, String)>) -> Vec<(LogLevel, String)> {
+        match &mut *self.state.lock() {
+            State::Recording(recorder) => {
+                recorder.closing.clone_from(&lines);
+                lines
+            }
+            State::Replaying(replayer) => replayer.closing_lines(),
+        }
+    }
+
+    /// Whether a replay has ended before its script: what the script still prints is not shown.
+    pub(crate) fn is_stopped(&self) -> bool {
+        match &*self.state.lock() {
+            State::Recording(_) => false,
+            State::Replaying(replayer) => replayer.is_stopped(),
+        }
+    }
+
+    /// Ends the run of a replay that has gone another way.
+    fn wake_stopped(&self) {
+        let cancel = match &*self.state.lock() {
+            State::Replaying(replayer) if replayer.is_stopped() => replayer.cancel(),
+            _ => return,
+        };
+        cancel.cancel();
+    }
+
+    /// The recording of a run that has this result; `None` if it was never begun.
+    pub(crate) fn finish_recording(&self, result: &ExecuteResult) -> Option<Recording> {
+        match &mut *self.state.lock() {
+            State::Recording(recorder) => recorder.finish(result),
+            State::Replaying(_) => None,
+        }
+    }
+
+    /// Completes the result of a replay by what the host knew of the recorded run. Returns the first
+    /// difference.
+    pub(crate) fn complete(&self, result: &mut ExecuteResult) -> Option<Difference> {
+        match &mut *self.state.lock() {
+            State::Recording(_) => None,
+            State::Replaying(replayer) => replayer.complete(result),
+        }
+    }
+}

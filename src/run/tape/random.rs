@@ -1,0 +1,31 @@
+//! Random bytes from a seed: the same for a recording and its replays.
+
+use sha2::{Digest as _, Sha256};
+
+/// SHA-256 of the seed and a counter, block by block: nobody who sees some of its bytes can tell the others.
+pub(super) struct SeededBytes {
+    seed: [u8; 32],
+    counter: u64,
+    block: [u8; 32],
+    /// How many bytes of the block were used.
+    used: usize,
+}
+
+impl SeededBytes {
+    pub(super) fn new(seed: [u8; 32]) -> Self {
+        Self { seed, counter: 0, block: [0; 32], used: 32 }
+    }
+
+    pub(super) fn fill(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
+            if self.used == self.block.len() {
+                let hash = Sha256::new().chain_update(self.seed).chain_update(self.counter.to_le_bytes());
+                self.block = hash.finalize().into();
+                self.counter += 1;
+                self.used = 0;
+            }
+            *byte = self.block[self.used];
+            self.used += 1;
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! Plays a recording back.
+//!
+//! Calls are compared with the recorded ones in the order in which the script makes them. Timers, waits and
+//! clock readings are not compared: an edited script may have others. What it has more of them passes as
+//! fast as possible, and its clocks go on from the last recorded reading.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::parts::{Answer, Wait};
+use crate::run::recording::{
+    Cursor, Delivered, GuestClock, RecordedAnswer, Recording, Request, is_same_text,
+};
+use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError};
+use crate::text::{preview, visible};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// Maximum characters of each side of a difference.
+const MAX_SHOWN: usize = 2_000;
+
+/// How far a clock goes on with each reading that the recording does not have, in nanoseconds.
+const CLOCK_STEP: u64 = 100_000;
+
+/// Where a replay differs from its recording first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The number of the call, from 1, as [`Recording::explain`](crate::Recording::explain) numbers them;
+    /// `None` if all calls were the same, and the outcome differs.
+    pub call: Option<u64>,
+    /// What the recorded run did, at most 2,000 characters.
+    pub expected: String,
+    /// What the replay did.
+    pub found: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, expected, found } = self;
+        match call {
+            Some(number) => write!(formatter, "call {number}: expected {expected}; got {found}"),
+            None => write!(formatter, "the outcome: expected {expected}; got {found}"),
+        }
+    }
+}
+
+/// Why a replay has ended before its script.
+enum StopReason {
+    /// The recorded run was stopped here too.
+    AsRecorded,
+    Differs(Difference),
+}
+
+/// The state of a tape that plays back.
+pub(super) struct Replayer {
+    recording: Arc<Recording>,
+    cancel: CancellationToken,
+    pub(super) blocking: u32,
+    stopped: Option<StopReason>,
+    calls_made: usize,
+    /// By their time in a clock that only counts delays, for those that the recording does not deliver.
+    running_timers: BTreeSet<(Duration, usize)>,
+    timers_started: usize,
+    /// The time of the last timer that was delivered without the recording.
+    timer_time: Duration,
+    /// The position of the turn.
+    turn: usize,
+    /// Waits of the turn that have passed.
+    waits: u64,
+    granted: Option<Delivered>,
+    wakers: HashMap<Delivered, Waker>,
+    wall: ReplayedClock,
+    monotonic: ReplayedClock,
+}
+
+#[derive(Default)]
+struct ReplayedClock {
+    /// In the readings of the turn.
+    cursor: Cursor,
+    last: u64,
+}
+
+impl Replayer {
+    pub(super) fn new(recording: Arc<Recording>) -> Self {
+        Self {
+            wall: ReplayedClock {
+                last: u64::try_from(recording.header.started.as_nanos()).unwrap_or(u64::MAX),
+                ..ReplayedClock::default()
+            },
+            recording,
+            cancel: CancellationToken::new(),
+            blocking: 0,
+            stopped: None,
+            calls_made: 0,
+            running_timers: BTreeSet::new(),
+            timers_started: 0,
+            timer_time: Duration::ZERO,
+            turn: 0,
+            waits: 0,
+            granted: None,
+            wakers: HashMap::new(),
+            monotonic: ReplayedClock::default(),
+        }
+    }
+
+    pub(super) fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    pub(super) fn begin(&mut self, cancel: CancellationToken) {
+        self.cancel = cancel;
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    pub(super) fn cancel(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
+    pub(super) fn begin_call(&mut self, request: &Request) -> Delivered {
+        let position = self.calls_made;
+        self.calls_made += 1;
+        let found = || shown(request);
+        match self.recording.calls.get(position) {
+            Some(recorded) if request.is_same(&recorded.request) => {}
+            Some(recorded) => {
+                let (expected, found) = (shown(&recorded.request), found());
+                self.differ(position, expected, found);
+            }
+            None => {
+                let expected = match &self.recording.end.missing {
+                    Some(missing) => {
+                        format!("nothing: the recording has reached its bound and lacks {missing}")
+                    }
+                    None => "no further call".to_owned(),
+                };
+                self.differ(position, expected, found());
+            }
+        }
+        Delivered::Call(position)
+    }
+
+    pub(super) fn begin_timer(&mut self, delay: Duration) -> Delivered {
+        let position = self.timers_started;
+        self.timers_started += 1;
+        self.running_timers.insert((self.timer_time + delay, position));
+        Delivered::Timer(position)
+    }
+
+    fn differ(&mut self, position: usize, expected: String, found: String) {
+        let call = Some(position as u64 + 1);
+        self.stopped.get_or_insert(StopReason::Differs(Difference { call, expected, found }));
+    }
+
+    /// What becomes of a request now.
+    pub(super) fn poll(&mut self, item: Delivered, waker: &Waker) -> Poll<Answer> {
+        if self.is_stopped() {
+            // What blocks has to return; the rest waits for the end.
+            return if self.blocking > 0 { Poll::Ready(Err(over())) } else { Poll::Pending };
+        }
+        let recording = Arc::clone(&self.recording);
+        let recorded = match item {
+            Delivered::Call(position) => recording.calls.get(position).map(|call| (position, call)),
+            Delivered::Timer(_) | Delivered::End => None,
+        };
+        if let Some((position, call)) = recorded {
+            if let (RecordedAnswer::LeftOut(bytes), true) = (&call.answer, call.is_immediate) {
+                self.lack(position, *bytes);
+                return self.poll(item, waker);
+            }
+            if let (RecordedAnswer::Given(answer), true) =
+                (&call.answer, call.is_immediate || self.blocking > 0)
+            {
+                return Poll::Ready(answer.clone());
+            }
+            if self.blocking > 0 {
+                self.end_without(position);
+                return self.poll(item, waker);
+            }
+        }
+        if self.granted != Some(item) {
+            self.wakers.insert(item, waker.clone());
+            return Poll::Pending;
+        }
+        self.granted = None;
+        match recorded {
+            None => Poll::Ready(Ok("null".to_owned())),
+            Some((_, call)) => match &call.answer {
+                RecordedAnswer::Given(answer) => Poll::Ready(answer.clone()),
+                RecordedAnswer::None | RecordedAnswer::LeftOut(_) => Poll::Pending,
+            },
+        }
+    }
+
+    /// Ends the replay where the recording lacks an answer.
+    fn lack(&mut self, position: usize, bytes: usize) {
+        let found = "a recording in which this answer was left out".to_owned();
+        self.differ(position, format!("an answer of {bytes} bytes"), found);
+    }
+
+    /// Ends the replay at a call that the recorded run has never received an answer to.
+    fn end_without(&mut self, position: usize) {
+        if self.was_stopped() {
+            self.stopped.get_or_insert(StopReason::AsRecorded);
+            return;
+        }
+        let expected = match &self.recording.end.missing {
+            Some(missing) => format!("what the recording lacks, because it has reached its bound: {missing}"),
+            None => "an end of the run before this call was answered".to_owned(),
+        };
+        self.differ(position, expected, "a script that waits for the answer".to_owned());
+    }
+
+    /// Whether a limit or the user ended the recorded run.
+    fn was_stopped(&self) -> bool {
+        matches!(
+            &self.recording.end.outcome,
+            Outcome::Failed(ScriptError {
+                code: ErrorCode::Timeout
+                    | ErrorCode::CpuLimit
+                    | ErrorCode::Cancelled
+                    | ErrorCode::MemoryLimit,
+                tool_code: None,
+                ..
+            })
+        )
+    }
+
+    fn next_turn(&mut self) {
+        self.turn += 1;
+        self.waits = 0;
+        self.wall.cursor = Cursor::default();
+        self.monotonic.cursor = Cursor::default();
+    }
+
+    fn grant(&mut self, item: Delivered) -> Option<Waker> {
+        self.granted = Some(item);
+        self.wakers.remove(&item)
+    }
+
+    /// Delivers a timer that the recording does not deliver here: the next one by its delay.
+    fn grant_timer(&mut self) -> Option<Option<Waker>> {
+        let (time, position) = self.running_timers.pop_first()?;
+        let passed = u64::try_from(time.saturating_sub(self.timer_time).as_nanos()).unwrap_or(u64::MAX);
+        self.timer_time = self.timer_time.max(time);
+        self.wall.last = self.wall.last.saturating_add(passed);
+        self.monotonic.last = self.monotonic.last.saturating_add(passed);
+        Some(self.grant(Delivered::Timer(position)))
+    }
+
+    pub(super) fn open_turn(&mut self) -> Option<Waker> {
+        loop {
+            if self.is_stopped() || self.granted.is_some() {
+                return None;
+            }
+            match self.recording.turns.get(self.turn).map(|turn| turn.delivered) {
+                Some(Delivered::Call(position)) if position < self.calls_made => {
+                    return self.deliver_call(position);
+                }
+                Some(Delivered::Timer(position)) => {
+                    self.next_turn();
+                    let timer = self.running_timers.iter().find(|(_, running)| *running == position).copied();
+                    // An edited script may not have started it.
+                    if let Some(timer) = timer {
+                        self.running_timers.remove(&timer);
+                        self.timer_time = self.timer_time.max(timer.0);
+                        return self.grant(Delivered::Timer(position));
+                    }
+                }
+                next => {
+                    let is_end = !matches!(next, Some(Delivered::Call(_)));
+                    if is_end && self.was_stopped() {
+                        self.stopped = Some(StopReason::AsRecorded);
+                        self.cancel.cancel();
+                        return None;
+                    }
+                    if let Some(waker) = self.grant_timer() {
+                        return waker;
+                    }
+                    self.get_stuck(next);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Ends the turn with the answer to a call that the script has made.
+    fn deliver_call(&mut self, position: usize) -> Option<Waker> {
+        if let Some(RecordedAnswer::LeftOut(bytes)) =
+            self.recording.calls.get(position).map(|call| call.answer.clone())
+        {
+            self.lack(position, bytes);
+            self.cancel.cancel();
+            return None;
+        }
+        self.next_turn();
+        self.grant(Delivered::Call(position))
+    }
+
+    /// Nothing that the script waits for comes: either it waits for a call that was never answered, or the
+    /// recording goes on with a call that the script has not made.
+    fn get_stuck(&mut self, next: Option<Delivered>) {
+        match next {
+            Some(Delivered::Call(position)) => {
+                let expected = self.recording.calls.get(position).map(|call| shown(&call.request));
+                let found = "a script that waits and does not make this call".to_owned();
+                self.differ(position, expected.unwrap_or_default(), found);
+            }
+            _ => {
+                let delivered = |call: usize| {
+                    self.recording.turns.iter().any(|turn| turn.delivered == Delivered::Call(call))
+                };
+                let is_open = |call: &usize| {
+                    let recorded = self.recording.calls.get(*call);
+                    !delivered(*call) && recorded.is_some_and(|call| !call.is_immediate)
+                };
+                // If there is none, the script waits for something else, and the engine will say so.
+                let Some(position) = (0..self.calls_made).find(is_open) else { return };
+                self.end_without(position);
+            }
+        }
+        self.cancel.cancel();
+    }
+
+    pub(super) fn open_wait(&mut self, timeout_ms: Option<f64>) -> (Wait, Option<Waker>) {
+        if self.is_stopped() || self.granted.is_some() {
+            return (Wait::Delivers, None);
+        }
+        let recorded = self.recording.turns.get(self.turn).map(|turn| (turn.waits, turn.delivered));
+        let (waits, delivered) = recorded.unwrap_or_default();
+        if timeout_ms.is_some() && self.waits < waits {
+            self.waits += 1;
+            return (Wait::Empty, None);
+        }
+        match delivered {
+            Delivered::Call(position) if position < self.calls_made => {
+                (Wait::Delivers, self.deliver_call(position))
+            }
+            Delivered::End if self.was_stopped() => {
+                self.stopped = Some(StopReason::AsRecorded);
+                self.cancel.cancel();
+                (Wait::Delivers, None)
+            }
+            next => {
+                if let Some(timeout) = timeout_ms {
+                    // An edited script waits longer, or more often.
+                    let passed = Duration::try_from_secs_f64(timeout.max(0.0) / 1000.0).unwrap_or_default();
+                    let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+                    self.wall.last = self.wall.last.saturating_add(passed);
+                    self.monotonic.last = self.monotonic.last.saturating_add(passed);
+                    return (Wait::Empty, None);
+                }
+                self.get_stuck(Some(next));
+                (Wait::Delivers, None)
+            }
+        }
+    }
+
+    pub(super) fn read_clock(&mut self, clock: GuestClock) -> u64 {
+        let turn = self.recording.turns.get(self.turn);
+        let (state, readings) = match clock {
+            GuestClock::Wall => (&mut self.wall, turn.map(|turn| &turn.wall)),
+            GuestClock::Monotonic => (&mut self.monotonic, turn.map(|turn| &turn.monotonic)),
+        };
+        let recorded = readings.and_then(|readings| readings.at(&mut state.cursor));
+        let value = recorded.unwrap_or_else(|| state.last.saturating_add(CLOCK_STEP));
+        // A wall clock may go back.
+        state.last = if clock == GuestClock::Monotonic { value.max(state.last) } else { value };
+        state.last
+    }
+
+    pub(super) fn lines(&self, position: usize) -> Vec<(LogLevel, String)> {
+        self.recording.calls.get(position).map(|call| call.lines.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn closing_lines(&self) -> Vec<(LogLevel, String)> {
+        if self.is_stopped() { Vec::new() } else { self.recording.end.closing.clone() }
+    }
+
+    pub(super) fn complete(&mut self, result: &mut ExecuteResult) -> Option<Difference> {
+        let end = &self.recording.end;
+        match self.stopped.take() {
+            Some(StopReason::Differs(difference)) => return Some(difference),
+            Some(StopReason::AsRecorded) => result.outcome = end.outcome.clone(),
+            None => {}
+        }
+        if self.calls_made < self.recording.calls.len() {
+            let position = self.calls_made;
+            let expected = self.recording.calls.get(position).map(|call| shown(&call.request));
+            return Some(Difference {
+                call: Some(position as u64 + 1),
+                expected: expected.unwrap_or_default(),
+                found: format!("the end of the script: {}", outcome_text(&result.outcome)),
+            });
+        }
+        // What the host knew of the calls: all of them were the same.
+        result.tool_calls.clone_from(&end.tool_calls);
+        result.returned.clone_from(&end.returned);
+        result.planned_calls.clone_from(&end.planned_calls);
+        result.sampling.clone_from(&end.sampling);
+        result.usage.tool_calls = end.usage.tool_calls;
+        result.usage.tool_calls_refused = end.usage.tool_calls_refused;
+        result.usage.tool_result_bytes = end.usage.tool_result_bytes;
+        result.usage.planned_calls_dropped = end.usage.planned_calls_dropped;
+        if let (Outcome::Failed(error), Outcome::Failed(recorded)) = (&mut result.outcome, &end.outcome)
+            && error.code == recorded.code
+            && is_same_text(&error.message, &recorded.message)
+        {
+            error.hint.clone_from(&recorded.hint);
+            error.retry_after = recorded.retry_after;
+        }
+        difference_of_outcomes(result, end.logs.as_slice(), &end.outcome)
+    }
+}
+
+/// The first difference of what came out: output line by line, then the value or the error.
+fn difference_of_outcomes(result: &ExecuteResult, logs: &[Output], outcome: &Outcome) -> Option<Difference> {
+    for position in 0..logs.len().max(result.logs.len()) {
+        let (recorded, replayed) = (logs.get(position), result.logs.get(position));
+        let is_same = match (recorded, replayed) {
+            (
+                Some(Output::Log { level, text }),
+                Some(Output::Log { level: replayed_level, text: replayed_text }),
+            ) => level == replayed_level && is_same_text(replayed_text, text),
+            (Some(Output::Emit(block)), Some(Output::Emit(replayed))) => {
+                is_same_text(replayed.text(), block.text())
+            }
+            _ => false,
+        };
+        if !is_same {
+            let line = |entry: Option<&Output>| match entry {
+                Some(Output::Log { text, .. }) => format!("`{}`", visible(&preview(text, MAX_SHOWN))),
+                Some(Output::Emit(block)) => {
+                    format!("the block {}", visible(&preview(block.text(), MAX_SHOWN)))
+                }
+                None => "nothing".to_owned(),
+            };
+            let number = position + 1;
+            return Some(Difference {
+                call: None,
+                expected: format!("entry {number} of the output to be {}", line(recorded)),
+                found: line(replayed),
+            });
+        }
+    }
+    let is_same = match (&result.outcome, outcome) {
+        (Outcome::Returned(value), Outcome::Returned(recorded)) => {
+            is_same_text(value.text(), recorded.text())
+        }
+        (Outcome::Failed(error), Outcome::Failed(recorded)) => {
+            let text =
+                |error: &ScriptError| format!("{:?}", ScriptError { source_line: None, ..error.clone() });
+            is_same_text(&text(error), &text(recorded))
+        }
+        _ => false,
+    };
+    (!is_same).then(|| Difference {
+        call: None,
+        expected: outcome_text(outcome),
+        found: outcome_text(&result.outcome),
+    })
+}
+
+fn outcome_text(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Returned(value) => format!("the value {}", visible(&preview(value.text(), MAX_SHOWN))),
+        Outcome::Failed(error) => format!("the error {}", visible(&preview(&error.to_string(), MAX_SHOWN))),
+    }
+}
+
+fn shown(request: &Request) -> String {
+    visible(&preview(&request.to_string(), MAX_SHOWN))
+}
+
+fn over() -> ToolError {
+    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
+}

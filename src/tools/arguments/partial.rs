@@ -1,0 +1,156 @@
+//! The check of arguments of which a part is not known yet, because a script computes it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::Value;
+
+use super::ArgumentCheck;
+use super::MAX_VALUES_FOR_ALL_ERRORS;
+use super::explain::explain;
+use super::values::count_up_to;
+use crate::tools::schema::view::SchemaView;
+
+/// Keywords whose schemas apply or not depending on other parts of the value. What they say about a value
+/// with unknown parts is not certain.
+const CONDITIONAL: [&str; 12] = [
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "dependentRequired",
+    "dependencies",
+    "contains",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+];
+
+/// What is not known of arguments. All paths are JSON pointers; where a value is unknown, the arguments have
+/// `null`.
+#[derive(Debug, Default)]
+pub(crate) struct Unknowns {
+    /// The values that are not known.
+    pub(crate) values: HashSet<String>,
+    /// Those of them that may be left out of their object.
+    pub(crate) optional: HashSet<String>,
+    /// The objects that may have other fields too.
+    pub(crate) open: HashSet<String>,
+}
+
+/// What is wrong with one value of the arguments.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PartProblem {
+    /// The JSON pointer of the value.
+    pub(crate) path: String,
+    /// The name of its field that the problem is about, if it is one that must not be there.
+    pub(crate) field: Option<String>,
+    /// What is wrong, for a person.
+    pub(crate) message: String,
+    /// Whether it is wrong whatever the unknown values are.
+    pub(crate) is_certain: bool,
+}
+
+impl ArgumentCheck {
+    /// What is wrong with arguments for any value of their unknown parts, by path.
+    pub(crate) fn problems_of_part(&self, arguments: &Value, unknowns: &Unknowns) -> Vec<PartProblem> {
+        if !self.bounds.allow(arguments)
+            || count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_none()
+            || self.validator.is_valid(arguments)
+        {
+            return Vec::new();
+        }
+        // By path, those that are certain first.
+        let mut by_path: BTreeMap<(String, bool), Vec<ValidationError<'_>>> = BTreeMap::new();
+        for error in self.validator.iter_errors(arguments) {
+            let path = error.instance_path().as_str().to_owned();
+            if let Some(is_certain) = unknowns.judge(&path, &error) {
+                by_path.entry((path, !is_certain)).or_default().push(error);
+            }
+        }
+        let schema = self.schema.to_value();
+        let problem =
+            |((path, is_doubtful), errors): ((String, bool), Vec<ValidationError<'_>>)| PartProblem {
+                path,
+                field: errors.iter().find_map(|error| unexpected(error).first().cloned()),
+                message: explain(&errors, SchemaView::root(&schema)),
+                is_certain: !is_doubtful,
+            };
+        by_path.into_iter().map(problem).collect()
+    }
+}
+
+/// The fields that must not be there.
+fn unexpected<'a>(error: &'a ValidationError<'_>) -> &'a [String] {
+    match error.kind() {
+        Kind::AdditionalProperties { unexpected } => unexpected,
+        _ => &[],
+    }
+}
+
+impl Unknowns {
+    /// Whether nothing is unknown.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.open.is_empty()
+    }
+
+    /// Whether an error is certain. `None` if it says nothing, because it is about the unknown value itself.
+    fn judge(&self, path: &str, error: &ValidationError<'_>) -> Option<bool> {
+        if self.is_empty() {
+            return Some(true);
+        }
+        if self.is_in_unknown(path) || (error.instance().is_null() && !self.is_empty()) {
+            return None;
+        }
+        let mut keywords = error.schema_path().as_str().split('/');
+        let is_conditional = keywords.any(|keyword| CONDITIONAL.contains(&keyword));
+        if !self.has_unknown_in(path) {
+            let own = error.schema_path().as_str().rsplit('/').next().unwrap_or_default();
+            let others = error.schema_path().as_str().split('/').filter(|keyword| *keyword != own);
+            // The keyword itself looks at this value only, which is known.
+            let depends = others.into_iter().any(|keyword| CONDITIONAL.contains(&keyword));
+            return (!depends).then_some(true);
+        }
+        if is_conditional {
+            return None;
+        }
+        match error.kind() {
+            Kind::Required { .. } => (!self.open.contains(path)).then_some(true),
+            Kind::AdditionalProperties { unexpected } => {
+                let optional = |name: &String| {
+                    let name = name.replace('~', "~0").replace('/', "~1");
+                    self.optional.contains(&format!("{path}/{name}"))
+                };
+                Some(unexpected.iter().any(|name| !optional(name)))
+            }
+            Kind::Type { .. } => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Whether the value at `path` is unknown, or a part of an unknown one.
+    fn is_in_unknown(&self, path: &str) -> bool {
+        let mut path = path;
+        loop {
+            if self.values.contains(path) {
+                return true;
+            }
+            let Some((parent, _)) = path.rsplit_once('/') else { return false };
+            path = parent;
+        }
+    }
+
+    /// Whether the value at `path` has an unknown part.
+    fn has_unknown_in(&self, path: &str) -> bool {
+        let is_in = |other: &String| {
+            other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.values.iter().any(is_in) || self.open.iter().any(is_in)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! `cx check` and `cx watch`, with servers that were never asked.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::tools::Place;
+use crate::support::chaos::entry;
+use crate::support::interop::type_checker;
+
+fn place() -> Place {
+    Place::new(&json!({ "well": entry(&["well"]) }))
+}
+
+fn write(place: &Place, name: &str, text: &str) {
+    fs::write(place.0.path().join(name), text).unwrap();
+}
+
+#[test]
+fn a_script_is_checked_and_not_run() {
+    let place = place();
+    write(&place, "good.ts", "console.log('no'); return await tools.well.echo({ a: 1 })");
+    let (out, said, status) = place.prints(&["check", "good.ts"]);
+    assert_eq!((out.as_str(), said.as_str(), status), ("", "good.ts: no errors, no warnings\n", 0));
+    write(&place, "bad.ts", "const a = 1;\nreturn await tools.well.ecco({});");
+    let (out, said, status) = place.prints(&["check", "bad.ts"]);
+    let expected = "error[TOOL_NOT_FOUND]: no tool `ecco` on server `well`; did you mean `echo`?\n --> bad.ts:2:25\n  |\n\
+                    2 | return await tools.well.ecco({});\n  |                         ^^^^\n\
+                    bad.ts: 1 error, no warnings\n";
+    assert_eq!((out.as_str(), said.as_str(), status), ("", expected, 1));
+    write(&place, "bad.py", "if inputs:\n    await tools.well.ecco()\nx = (");
+    let (_, said, status) = place.prints(&["check", "bad.py"]);
+    assert!(said.starts_with("error[SYNTAX_ERROR]: '(' was never closed\n"), "{said}");
+    assert_eq!(status, 1);
+    write(&place, "doubtful.py", "if inputs:\n    await tools.well.ecco()\n");
+    let (_, said, status) = place.prints(&["check", "doubtful.py"]);
+    assert!(said.starts_with("warning[TOOL_NOT_FOUND]: no tool `ecco`"), "{said}");
+    assert_eq!(status, 0);
+    let (out, _, status) = place.prints(&["check", "bad.ts", "--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let finding = json!({
+        "severity": "error", "code": "TOOL_NOT_FOUND",
+        "message": "no tool `ecco` on server `well`; did you mean `echo`?",
+        "line": 2, "column": 25, "endLine": 2, "endColumn": 29,
+        "sourceLine": "return await tools.well.ecco({});",
+    });
+    assert_eq!((report, status), (json!({ "success": false, "findings": [finding] }), 1));
+    assert_eq!(place.prints(&["check", "no-such-file.ts"]).2, 2);
+}
+
+#[test]
+fn a_run_of_a_script_that_cannot_succeed_does_nothing() {
+    let place = place();
+    // What `cx check` has asked for is known to the run, which asks again before it refuses.
+    write(
+        &place,
+        "bad.ts",
+        "console.log('started');\nawait tools.well.echo({});\nawait tools.nowhere.echo({});",
+    );
+    let (out, said, status) = place.prints(&["run", "bad.ts"]);
+    assert_eq!((out.as_str(), status), ("", 1), "{said}");
+    assert!(said.starts_with("error[TOOL_NOT_FOUND]: no server `nowhere`"), "{said}");
+    assert!(
+        said.ends_with("error[CHECK_FAILED]: the script was not run, because it cannot succeed\n"),
+        "{said}"
+    );
+    let (out, _, _) = place.prints(&["run", "bad.ts", "--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["error"]["code"], "CHECK_FAILED");
+    assert_eq!(report["error"]["problems"][0]["line"], 3, "{report}");
+}
+
+#[test]
+fn offline_no_server_is_started() {
+    let notes = tempfile::tempdir().unwrap();
+    let notes = notes.path().join("notes");
+    let place = Place::new(&json!({ "well": entry(&["well", "--notes", notes.to_str().unwrap()]) }));
+    write(&place, "bad.ts", "return await tools.well.ecco({})");
+    let (_, said, status) = place.prints(&["check", "--offline", "bad.ts"]);
+    assert!(said.starts_with("warning[TOOLS_UNKNOWN]: the tools of server `well` are not known"), "{said}");
+    assert!(status == 0 && !notes.exists(), "{said}");
+    // Once its tools are known they are what it is checked by. They may be old, so nothing is certain.
+    assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
+    let started = fs::read_to_string(&notes).unwrap();
+    let (_, said, status) = place.prints(&["check", "--offline", "bad.ts"]);
+    assert!(said.starts_with("warning[TOOL_NOT_FOUND]") && status == 0, "{said}");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), started);
+}
+
+#[test]
+fn a_server_that_cannot_be_asked_is_said() {
+    let place = Place::new(&json!({ "gone": { "command": "/nonexistent/server" } }));
+    write(&place, "script.py", "await tools.gone.anything()");
+    let (_, said, status) = place.prints(&["check", "script.py"]);
+    assert!(said.starts_with("warning[TOOLS_UNKNOWN]: the tools of server `gone` are not known"), "{said}");
+    assert_eq!(status, 0);
+}
+
+/// A directory with the type checkers as they are called.
+fn checkers(place: &Place) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bin = place.0.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for (name, program) in [("tsc", "typescript/bin/tsc"), ("pyright", "pyright/index.js")] {
+        let path = bin.join(name);
+        let text = format!("#!/bin/sh\nexec node '{}' \"$@\"\n", type_checker(program).display());
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn types_are_checked_by_the_real_type_checkers() {
+    let place = place();
+    let path = checkers(&place);
+    let check = |name: &str, text: &str| {
+        write(&place, name, text);
+        let output = cx(place.0.path(), &["check", "--types", name]).env("PATH", &path).output().unwrap();
+        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
+    };
+    let (said, status) =
+        check("good.ts", "const n: number = 1;\nconst me = await tools.well.echo({ a: n });\nreturn me");
+    assert_eq!((said.as_str(), status), ("good.ts: no errors, no warnings\n", Some(0)));
+    let (said, status) = check("bad.ts", "// a line\nconst n: number = 'x';\nreturn n");
+    assert!(said.starts_with("error[TS2322]: Type 'string' is not assignable to type 'number'."), "{said}");
+    assert!(said.contains("bad.ts:2:7"), "{said}");
+    assert_eq!(status, Some(1));
+    let (said, status) = check("good.py", "n = 1\nme = await tools.well.echo(a=n)\nreturn me");
+    assert_eq!((said.as_str(), status), ("good.py: no errors, no warnings\n", Some(0)));
+    let (said, status) = check("bad.py", "n: int = 'x'\nreturn n");
+    assert!(
+        said.starts_with(
+            "error[reportAssignmentType]: Type \"Literal['x']\" is not assignable to declared type"
+        ),
+        "{said}"
+    );
+    assert_eq!(status, Some(1));
+    // A problem in a Markdown fence is on its line of the file.
+    let (said, status) = check("fenced.ts", "Here it is:\n\n```ts\nconst n: number = 'x';\nreturn n\n```\n");
+    assert!(said.contains("TS2322") && said.contains("fenced.ts:4:7"), "{said}");
+    assert_eq!(status, Some(1));
+    let (said, status) = check("fenced.py", "```python\nn: int = 'x'\n```\n");
+    assert!(said.contains("reportAssignmentType") && said.contains("fenced.py:2:10"), "{said}");
+    assert_eq!(status, Some(1));
+    // Without them.
+    let output =
+        cx(place.0.path(), &["check", "--types", "good.ts"]).env("PATH", "/nonexistent").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("`--types` needs `tsc` on the path"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+fn cx(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+    for name in ["CACHE", "CONFIG", "STATE"] {
+        command.env(format!("XDG_{name}_HOME"), directory.join(name));
+    }
+    command.args(arguments).args(["--mcp-config", "mcp.json"]).current_dir(directory);
+    command
+}
+
+/// A `cx watch` whose output goes to files.
+struct Watch<'a> {
+    child: Child,
+    place: &'a Place,
+}
+
+impl<'a> Watch<'a> {
+    fn start(place: &'a Place, arguments: &[&str]) -> Self {
+        let file = |name: &str| fs::File::create(place.0.path().join(name)).unwrap();
+        let mut command = cx(place.0.path(), arguments);
+        let child = command.stdin(Stdio::null()).stdout(file("out")).stderr(file("said")).spawn().unwrap();
+        Self { child, place }
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.place.0.path().join(name)).unwrap()
+    }
+
+    /// Waits until stderr says something so many times.
+    fn says(&self, text: &str, times: usize) {
+        for _ in 0..600 {
+            if self.read("said").matches(text).count() >= times {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{text:?} is not said {times} times: {}", self.read("said"));
+    }
+
+    fn signal(&mut self, name: &str) -> Option<i32> {
+        let sent =
+            Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+#[test]
+fn a_script_is_run_again_when_it_or_its_input_changes() {
+    let place = Place::new(&json!({}));
+    write(&place, "script.ts", "return input.n + 1");
+    write(&place, "input.json", r#"{ "n": 1 }"#);
+    let mut watch = Watch::start(&place, &["watch", "script.ts", "--input", "@input.json"]);
+    watch.says("watch: ok after", 1);
+    assert_eq!(watch.read("out"), "2\n");
+    // Written in place.
+    write(&place, "script.ts", "return input.n + 10");
+    watch.says("watch: ok after", 2);
+    assert_eq!(watch.read("out"), "2\n11\n");
+    // Replaced by another file, as editors do it, and with the file gone for a moment.
+    write(&place, "new", "throw new Error('oh')");
+    fs::remove_file(place.0.path().join("script.ts")).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    fs::rename(place.0.path().join("new"), place.0.path().join("script.ts")).unwrap();
+    watch.says("watch: failed (status 1) after", 1);
+    // The input.
+    write(&place, "script.ts", "return input.n");
+    watch.says("watch: ok after", 3);
+    write(&place, "input.json", r#"{ "n": 5 }"#);
+    watch.says("watch: input.json changed", 1);
+    watch.says("watch: ok after", 4);
+    assert_eq!(watch.read("out"), "2\n11\n1\n5\n");
+    // A run that is not over is stopped.
+    write(&place, "script.ts", "console.log('begun'); await new Promise((end) => setTimeout(end, 60_000));");
+    for _ in 0..600 {
+        if watch.read("out").contains("begun") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    write(&place, "script.ts", "return 'after'");
+    watch.says("watch: ok after", 5);
+    assert!(watch.read("out").ends_with("begun\n\"after\"\n"), "{}", watch.read("out"));
+    // Only touched: nothing happens, and Ctrl-C ends it with the status of the last run.
+    write(&place, "script.ts", "return 'after'");
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(watch.read("said").matches("watch: ok after").count(), 5);
+    assert_eq!(watch.signal("INT"), Some(0));
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused() {
+    let place = Place::new(&json!({}));
+    write(&place, "script.ts", "return 1");
+    for arguments in [&["watch", "-"][..], &["watch", "-e", "1"], &["watch", "script.ts", "--input", "@-"]] {
+        let (_, said, status) = place.prints(arguments);
+        assert_eq!(status, 2, "{arguments:?}: {said}");
+    }
+}

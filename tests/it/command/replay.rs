@@ -1,0 +1,192 @@
+//! `cx run --record` and `cx replay`, with a real server that is gone at the replay.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::chaos;
+
+/// A token as a server of a user would return it.
+const TOKEN: &str = "ghp_0123456789abcdefghij";
+
+fn cx(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(arguments)
+        .current_dir(directory)
+        .env("XDG_CONFIG_HOME", directory)
+        .env("XDG_STATE_HOME", directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// Records a script that calls a real server, and removes what is left of the server.
+fn record(directory: &Path, name: &str, source: &str) -> Output {
+    chaos::configure_well(directory);
+    fs::write(directory.join(name), source).unwrap();
+    let input = json!({ "token": TOKEN, "n": 1 }).to_string();
+    let arguments = ["run", name, "--mcp-config", "mcp.json", "--input", &input, "--record", "run.jsonl"];
+    let output = cx(directory, &arguments);
+    assert!(directory.join("run.jsonl").is_file(), "{output:?}");
+    fs::remove_file(directory.join("mcp.json")).unwrap();
+    // It is not there if the script has called nothing.
+    let _ = fs::remove_file(directory.join("notes"));
+    output
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+const TYPESCRIPT: &str = "const found = await searchTools('slow');
+const answers = await Promise.all([9, 3, 6].map((ms) => tools.well.slow({ ms, note: 'n' + ms })));
+console.log(found.length, new Date().toISOString(), Math.random());
+return { answers, at: Date.now() };
+";
+
+const PYTHON: &str = "import asyncio, random, time
+found = await search_tools('slow')
+answers = await asyncio.gather(*[tools.well.slow(ms=ms, note=f'n{ms}') for ms in (9, 3, 6)])
+print(len(found), time.time(), random.random())
+{'answers': answers, 'at': time.time()}
+";
+
+/// Both languages: the replay prints what the run has printed, to the byte, and starts nothing.
+#[test]
+fn a_replay_needs_no_server() {
+    for (name, source) in [("report.ts", TYPESCRIPT), ("report.py", PYTHON)] {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let run = record(directory, name, source);
+        assert!(run.status.success(), "{run:?}");
+        let mode = fs::metadata(directory.join("run.jsonl")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::remove_file(directory.join(name)).unwrap();
+        let replay = cx(directory, &["replay", "run.jsonl"]);
+        assert_eq!(text(&replay.stdout), text(&run.stdout), "{}", text(&replay.stderr));
+        assert_eq!(replay.status.code(), Some(0));
+        assert!(text(&replay.stderr).contains("the outcome is the recorded one"), "{replay:?}");
+        assert!(!directory.join("notes").exists(), "the server was started");
+    }
+}
+
+#[test]
+fn an_edited_script_shows_its_first_difference() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let source =
+        "const a = await tools.well.slow({ ms: 1 }); const b = await tools.well.slow({ ms: 2 }); return 1";
+    record(directory, "report.ts", source);
+    fs::write(directory.join("edited.ts"), source.replace("ms: 2", "ms: 3")).unwrap();
+    let replay = cx(directory, &["replay", "run.jsonl", "--edit", "edited.ts"]);
+    assert_eq!(replay.status.code(), Some(1));
+    let expected = "the edited script goes another way at call 2: \
+        expected well.slow with {\"ms\":2}; got well.slow with {\"ms\":3}";
+    assert!(text(&replay.stderr).contains(expected), "{}", text(&replay.stderr));
+    let replay = cx(directory, &["replay", "run.jsonl", "--edit", "edited.ts", "--json"]);
+    let report: Value = serde_json::from_slice(&replay.stdout).unwrap();
+    assert_eq!(report["same"], false);
+    assert_eq!(report["difference"]["call"], 2);
+    let replay = cx(directory, &["replay", "run.jsonl", "--json"]);
+    let report: Value = serde_json::from_slice(&replay.stdout).unwrap();
+    assert_eq!((&report["same"], &report["result"]["value"]), (&json!(true), &json!(1)));
+    assert_eq!(report["result"]["toolCallsMade"], 2);
+}
+
+/// The check before a run asks servers, which a replay has not.
+#[test]
+fn a_script_that_was_refused_is_refused_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let run = record(directory, "report.ts", "await tools.nobody.call({}); return 1");
+    assert!(text(&run.stderr).contains("no server `nobody`"), "{}", text(&run.stderr));
+    let replay = cx(directory, &["replay", "run.jsonl", "--json"]);
+    let report: Value = serde_json::from_slice(&replay.stdout).unwrap();
+    assert_eq!(report["same"], true, "{report:#}");
+    assert_eq!(report["result"]["error"]["code"], "CHECK_FAILED", "{report:#}");
+    fs::write(directory.join("edited.ts"), "return 1").unwrap();
+    let replay = cx(directory, &["replay", "run.jsonl", "--edit", "edited.ts"]);
+    assert_eq!(replay.status.code(), Some(1));
+}
+
+#[test]
+fn a_recording_has_no_secrets_and_explains_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let source = "const a = await tools.well.slow({ ms: 1, note: input.token }); console.log(input.token); throw new Error('no')";
+    let run = record(directory, "report.ts", source);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(text(&run.stdout).contains(TOKEN));
+    let file = fs::read_to_string(directory.join("run.jsonl")).unwrap();
+    assert!(!file.contains(TOKEN), "{file}");
+    let replay = cx(directory, &["replay", "run.jsonl"]);
+    assert_eq!(replay.status.code(), Some(0), "{replay:?}");
+    assert_eq!(text(&replay.stdout), "***1\n");
+    assert!(text(&replay.stderr).contains("1 secret is masked in both"), "{replay:?}");
+    let explained = cx(directory, &["replay", "run.jsonl", "--explain"]);
+    let explained = text(&explained.stdout);
+    for part in ["line of TypeScript", "1. at", "well.slow with", "the error RUNTIME_ERROR: no", "Masked: 1 "]
+    {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    for (content, expected) in [
+        ("", "cut off after line 0"),
+        ("{}", "this is no recording"),
+        ("[1]", "begins with a JSON object"),
+        (
+            "{\"line\":\"start\",\"recording\":7,\"cx\":\"9.9\\u001b[31m\"}",
+            "replay it with cx 9.9\\u{1b}[31m",
+        ),
+        ("{\"line\":\"start\",\"recording\":1}", "line 1 of the recording is damaged"),
+    ] {
+        fs::write(directory.join("wrong.jsonl"), content).unwrap();
+        let replay = cx(directory, &["replay", "wrong.jsonl"]);
+        assert_eq!(replay.status.code(), Some(2), "{replay:?}");
+        assert!(text(&replay.stderr).contains(expected), "{expected}: {}", text(&replay.stderr));
+        assert!(!text(&replay.stderr).contains('\u{1b}'), "{replay:?}");
+    }
+    let missing = cx(directory, &["replay", "missing.jsonl"]);
+    assert_eq!(missing.status.code(), Some(2));
+    let directory_itself = cx(directory, &["replay", "."]);
+    assert!(text(&directory_itself.stderr).contains("is a directory"), "{directory_itself:?}");
+}
+
+/// What a stranger has written does not reach the terminal as it is.
+#[test]
+fn a_strangers_recording_writes_nothing_to_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    record(directory, "report.ts", "const a = await tools.well.slow({ ms: 1 }); throw new Error('no' + a)");
+    let file = fs::read_to_string(directory.join("run.jsonl")).unwrap();
+    assert!(file.contains("\"name\":\"report.ts\"") && file.contains("slow"), "{file}");
+    let file = file.replace("\"name\":\"report.ts\"", "\"name\":\"\\u001b[31mx.ts\"");
+    fs::write(directory.join("run.jsonl"), file.replace("slow", "\\u001b]0;owned\\u0007")).unwrap();
+    for arguments in [&["replay", "run.jsonl"][..], &["replay", "run.jsonl", "--explain"]] {
+        let replay = cx(directory, arguments);
+        let printed = [replay.stdout, replay.stderr].concat();
+        assert!(!printed.contains(&0x1b) && !printed.contains(&7), "{}", String::from_utf8_lossy(&printed));
+        assert!(printed.len() > 40);
+    }
+}
+
+/// A stranger's script has the time of any run, whatever the recording says.
+#[test]
+fn a_strangers_recording_gets_no_more_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    record(directory, "report.ts", "return 1");
+    fs::write(directory.join("endless.ts"), "for (;;) {}").unwrap();
+    let arguments = ["replay", "run.jsonl", "--edit", "endless.ts", "--timeout", "300ms"];
+    let replay = cx(directory, &arguments);
+    assert_eq!(replay.status.code(), Some(1), "{replay:?}");
+    assert!(text(&replay.stderr).contains("expected the value 1; got the error"), "{replay:?}");
+}

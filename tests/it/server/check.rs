@@ -1,0 +1,50 @@
+//! Scripts that cannot succeed, as models send them.
+
+use serde_json::json;
+
+use crate::support::serve::Start;
+
+#[test]
+fn all_mistakes_of_a_script_come_back_in_one_answer() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    for (tool, code) in [
+        (
+            "executeTypescript",
+            "await tools.well.echo({});\nawait tools.nowhere.x({});\nif (input) await tools.nobody.y();\nawait tools.nowhere.z()",
+        ),
+        (
+            "executePython",
+            "await tools.well.echo()\nawait tools.nowhere.x()\nif inputs:\n    await tools.nobody.y()\nawait tools.nowhere.z()",
+        ),
+    ] {
+        let result = client.call(tool, json!({ "code": code }));
+        let answer = &result["structuredContent"];
+        assert_eq!(answer["error"]["code"], "CHECK_FAILED", "{answer}");
+        assert_eq!(answer["error"]["line"], 2);
+        assert!(
+            answer["error"].get("problems").is_none() && answer.get("toolCallsMade").is_none(),
+            "{answer}"
+        );
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("CHECK_FAILED: calls of the script cannot succeed\nerror at line 2, column 13: TOOL_NOT_FOUND: no server `nowhere`"), "{text}");
+        assert_eq!(text.matches("\nerror at line ").count(), 2, "{text}");
+        assert_eq!(text.matches("\nwarning at line ").count(), 1, "{text}");
+        assert!(text.contains("\nhint: nothing of the script was run; mend it and run it again"), "{text}");
+    }
+    // One mistake reads as the failure of its call does.
+    let result = client.call("executeTypescript", json!({ "code": "return await tools.nowhere.x({})" }));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("TOOL_NOT_FOUND: no server `nowhere`"), "{text}");
+    assert!(text.contains("\nat line 1, column 20: return await tools.nowhere.x({})\n"), "{text}");
+}
+
+/// The list of a server that was asked once is known. A tool that it gets by a call may be called.
+#[test]
+fn tools_that_the_server_lists_are_known_from_then_on() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    client.run("return await tools.well.echo({})");
+    let code = "console.log('started');\nreturn await tools.well.ecco({})";
+    let result = client.call("executeTypescript", json!({ "code": code }));
+    let answer = &result["structuredContent"];
+    assert_eq!((&answer["error"]["code"], answer.get("output")), (&json!("CHECK_FAILED"), None), "{answer}");
+}

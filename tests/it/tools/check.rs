@@ -1,0 +1,302 @@
+//! What the check finds in scripts without running them, and which scripts are not run because of it.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cx::{BoxFuture, CallHook, ErrorCode, Executor, Finding, HookedCall, Script, Severity, ToolError};
+use serde_json::{Value, json};
+
+use crate::support::mock::Mock;
+use crate::support::{python, python_cache};
+
+/// Two servers of native tools, and how many calls they got.
+fn executor() -> (Executor, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&calls);
+    let answer = move |arguments: Value| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async move { Ok::<_, String>(arguments) }
+    };
+    let issues = json!({
+        "type": "object",
+        "properties": {
+            "owner": { "type": "string" },
+            "repo": { "type": "string" },
+            "state": { "enum": ["open", "closed"] },
+            "limit": { "type": "integer", "minimum": 1 },
+            "labels": { "type": "array", "items": { "type": "string" } },
+        },
+        "required": ["owner", "repo"],
+        "additionalProperties": false,
+    });
+    let builder = Executor::builder()
+        .cache_directory(python_cache())
+        .tool("github.list_issues", issues, answer.clone())
+        .tool("github.get_me", json!({ "type": "object" }), answer.clone())
+        .tool(
+            "files.read_file",
+            json!({ "properties": { "path": { "type": "string" } }, "required": ["path"] }),
+            answer,
+        );
+    (builder.build().unwrap(), calls)
+}
+
+fn script(source: &str, is_python: bool) -> Script {
+    if is_python { Script::python(source) } else { Script::typescript(source) }
+}
+
+/// The findings as `severity line:column-column code message`.
+fn shown(findings: &[Finding]) -> Vec<String> {
+    let one = |finding: &Finding| {
+        let end = finding.end_column.map_or_else(String::new, |end| format!("-{end}"));
+        let (line, column) = (finding.line.unwrap_or(0), finding.column.unwrap_or(0));
+        format!("{} {line}:{column}{end} {} {}", finding.severity, finding.code, finding.message)
+    };
+    findings.iter().map(one).collect()
+}
+
+async fn check(executor: &Executor, cases: &[(bool, &str, &[&str])]) {
+    python().await;
+    let mut wrong = Vec::new();
+    for (is_python, source, expected) in cases {
+        let found = shown(&executor.check(script(source, *is_python)).await.unwrap().findings);
+        if found != *expected {
+            wrong.push(format!("{source}\n  found {found:#?}\n  expected {expected:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+const TS: bool = false;
+const PY: bool = true;
+
+#[tokio::test]
+async fn mistakes_are_found_at_once_and_in_place() {
+    let (executor, calls) = executor();
+    let no_tool = "no tool `lst_issues` on server `github`; did you mean `list_issues`?";
+    check(
+        &executor,
+        &[
+            // Names.
+            (TS, "return await tools.github.lst_issues({})", &[&format!("error 1:27-37 TOOL_NOT_FOUND {no_tool}")]),
+            (PY, "return await tools.github.lst_issues()", &[&format!("error 1:27-37 TOOL_NOT_FOUND {no_tool}")]),
+            (TS, "return await github.lstIssues({})", &["error 1:21-30 TOOL_NOT_FOUND no tool `lstIssues` on server `github`; did you mean `list_issues`?"]),
+            (TS, "return await tools.gihub.get_me()", &["error 1:20-25 TOOL_NOT_FOUND no server `gihub`; did you mean `github`?"]),
+            (PY, "await tools['gihub'].get_me()", &["error 1:13-20 TOOL_NOT_FOUND no server `gihub`; did you mean `github`?"]),
+            (TS, "return await callMCPTool('mcp__github__lst_issues', {})", &[&format!("error 1:26-51 TOOL_NOT_FOUND {no_tool}")]),
+            (PY, "call_mcp_tool_sync('mcp__github__lst_issues')\nx = 1", &[&format!("error 1:20-45 TOOL_NOT_FOUND {no_tool}")]),
+            (TS, "import { getMy } from 'mcp:github';\nreturn await getMy()", &[
+                "error 1:10-15 TOOL_NOT_FOUND no tool `getMy` on server `github`; did you mean `get_me`?",
+                "error 2:14-19 TOOL_NOT_FOUND no tool `getMy` on server `github`; did you mean `get_me`?",
+            ]),
+            (PY, "import mcp.servers.gihub as g\nawait g.get_me()", &[
+                "error 1:8-30 TOOL_NOT_FOUND no server `gihub`; did you mean `github`?",
+            ]),
+            // Arguments.
+            (TS, "return await tools.github.list_issues({ owner: 'a' })", &["error 1:27-38 INVALID_ARGUMENTS missing `repo` (a string)"]),
+            (PY, "await tools.github.list_issues(owner='a', repo='b', limit='3')", &["error 1:59-62 INVALID_ARGUMENTS `limit`: expected an integer, found \"3\""]),
+            (TS, "return await tools.github.list_issues({ owner: 'a', repo: x, state: 'all' })", &["error 1:69-74 INVALID_ARGUMENTS `state`: expected \"open\" or \"closed\", found \"all\""]),
+            (PY, "await tools.github.list_issues(owner=a, repo=b, lables=c)", &["error 1:49-55 INVALID_ARGUMENTS unknown field `lables`; did you mean `labels`?"]),
+            // In TypeScript the value could be `undefined`, which is not sent.
+            (TS, "return await tools.github.list_issues({ owner: a, repo: b, lables: c })", &["warning 1:60-66 INVALID_ARGUMENTS unknown field `lables`; did you mean `labels`?"]),
+            (TS, "return await tools.github.list_issues({ owner: a, repo: b, labels: ['x', 1] })", &["error 1:68-76 INVALID_ARGUMENTS `labels[1]`: expected a string, found 1"]),
+            (TS, "return await tools.files.read_file('a.txt')", &["error 1:14-44 INVALID_ARGUMENTS expected the arguments as one object, as in `{\"path\": \"a.txt\"}`: a string"]),
+            // Nobody waits.
+            (TS, "tools.github.get_me();\nreturn 1", &["warning 1:1-22 NOT_AWAITED nobody waits for this call: its result and its error are lost"]),
+            (PY, "tools.github.get_me()\nx = 1", &["warning 1:1-22 NOT_AWAITED nobody waits for this call: its result and its error are lost"]),
+            // Code inside Markdown.
+            (TS, "Here:\n```ts\nawait tools.github.get_mee();\n```\n", &["error 3:20-27 TOOL_NOT_FOUND no tool `get_mee` on server `github`; did you mean `get_me`?"]),
+            (PY, "Here:\n```python\nawait tools.github.get_mee()\n```\n", &["error 3:20-27 TOOL_NOT_FOUND no tool `get_mee` on server `github`; did you mean `get_me`?"]),
+            (PY, "~~~\nawait tools.github.get_mee()\n~~~\n", &["error 2:20-27 TOOL_NOT_FOUND no tool `get_mee` on server `github`; did you mean `get_me`?"]),
+            (PY, "```ts\nawait tools.github.get_mee()\n```\n```py\nx = 1\n```\n", &[]),
+            // What is doubtful is a warning.
+            (TS, "if (input) await tools.github.nothing_like_it();\nreturn 1", &["warning 1:31-46 TOOL_NOT_FOUND no tool `nothing_like_it` on server `github`; the tools are `list_issues`, `get_me`"]),
+            (TS, "call_tool('github', 'nothing_like_it'); return 1", &["warning 1:21-38 TOOL_NOT_FOUND no tool `nothing_like_it` on server `github`; the tools are `list_issues`, `get_me`"]),
+        ],
+    )
+    .await;
+    // Syntax, and all of a script in one answer.
+    let found = executor.check(Script::python("x = (1\nawait tools.github.x()")).await.unwrap().findings;
+    assert_eq!(found[0].code.as_str(), "SYNTAX_ERROR", "{found:?}");
+    let many = "const a = await tools.github.get_yu();\nconst b = await tools.github.list_issues({ owner: 1 });\n\
+                const c = await tools.fils.read_file({ path: 'x' });\nreturn [a, b, c]";
+    let found = executor.check(Script::typescript(many)).await.unwrap().findings;
+    let lines: Vec<_> = found.iter().map(|finding| (finding.line, finding.severity)).collect();
+    let error = |line| (Some(line), Severity::Error);
+    assert_eq!(lines, [error(1), error(2), error(2), error(3)], "{found:?}");
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+/// Each would run, or its failure is not certain.
+#[tokio::test]
+async fn nothing_is_found_where_nothing_is_wrong() {
+    let (executor, _) = executor();
+    check(
+        &executor,
+        &[
+            (TS, "return await tools.github.list_issues({ owner: 'a', repo: 'b', limit: 3, labels: ['x'] })", &[]),
+            (TS, "return await tools.github.listIssues({ ...input })", &[]),
+            (TS, "return await tools.github.list_issues({ owner: 'a', ...input })", &[]),
+            (TS, "const wanted = {}; return await tools.github.list_issues(wanted)", &[]),
+            (TS, "return await tools.github.list_issues({ owner: 'a', repo: 'b', limit: null })", &[]),
+            (TS, "return await tools.github[input.name]({})", &[]),
+            (TS, "return await callMCPTool('github.get_me')", &[]),
+            (TS, "return await callMCPTool('mcp__github__getMe', {})", &[]),
+            (PY, "await call_mcp_tool('github.get_me')", &[]),
+            (PY, "mcp_servers.keys()\n[name for name in mcp_servers.items()]\ntools.github\nx = 1", &[]),
+            (TS, "const tools = { github: { x() {} } }; return tools.github.x()", &[]),
+            (TS, "const github = { x() {} }; return github.x()", &[]),
+            (TS, "if (tools.github?.nothing) return 1; return typeof tools.github.nothing", &[]),
+            (TS, "return 'nothing' in tools.github", &[]),
+            (TS, "console.log(JSON.parse('1')); return [1].map((x) => x.toFixed(2))", &[]),
+            (TS, "return await Promise.all([1, 2].map((page) => tools.github.list_issues({ owner: 'a', repo: 'b', limit: page })))", &[]),
+            (TS, "tools.github.get_me().then((me) => me)", &[]),
+            (PY, "await tools.github.list_issues(owner='a', repo='b', limit=3, labels=['x'])", &[]),
+            (PY, "await tools.github.list_issues(**inputs)", &[]),
+            (PY, "await tools.github.list_issues({'owner': 'a', 'repo': 'b'})", &[]),
+            (PY, "await tools.github.list_issues({'owner': 'a'}, repo='b')", &[]),
+            (PY, "await tools.github.list_issues(owner='a', repo='b', limit=None)", &[]),
+            (PY, "import json\nfrom github import x\njson.loads('1')", &[]),
+            (PY, "def github():\n    pass\ngithub.x()", &[]),
+            (PY, "text = 'a b'\ntext.split()\n'-'.join([text])", &[]),
+            (PY, "for files in [1]:\n    files.bit_length()", &[]),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_script_that_cannot_succeed_does_nothing() {
+    let (executor, calls) = executor();
+    python().await;
+    for (is_python, source) in [
+        (
+            TS,
+            "await tools.github.get_me();\nfor (const x of [1]) await tools.github.get_yu();\nawait tools.github.get_yu();\nawait tools.files.read_file({ pth: 'x' });",
+        ),
+        (
+            PY,
+            "await tools.github.get_me()\nfor x in [1]:\n    await tools.github.get_yu()\nawait tools.github.get_yu()\nawait tools.files.read_file(pth='x')",
+        ),
+    ] {
+        let result = executor.run(script(source, is_python)).await.unwrap();
+        let error = result.error().unwrap();
+        assert_eq!(error.code, ErrorCode::CheckFailed, "{error}");
+        assert_eq!(error.tool_code.map(|code| code.as_str()), Some("TOOL_NOT_FOUND"));
+        // The doubtful place is told too.
+        let found: Vec<_> = error.problems.iter().map(|problem| problem.severity).collect();
+        assert_eq!(found, [Severity::Warning, Severity::Error, Severity::Error], "{:?}", error.problems);
+        assert!(error.message.starts_with("2 calls cannot succeed: line "), "{error}");
+        assert_eq!(result.to_json()["error"]["problems"].as_array().unwrap().len(), 3);
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn what_might_succeed_is_run() {
+    let (executor, _) = executor();
+    python().await;
+    for (is_python, source) in [
+        (TS, "try { await tools.github.get_yu() } catch (error) { return error.code }"),
+        (TS, "return await tools.github.get_yu().catch((error) => error.code)"),
+        (TS, "return call_tool('github', 'get_yu').error.code"),
+        (TS, "const [r] = await Promise.allSettled([tools.github.get_yu()]); return r.reason.code"),
+        (TS, "if (input === null) return 'TOOL_NOT_FOUND';\nreturn await tools.github.get_yu()"),
+        (
+            TS,
+            "const tools = { github: { async get_yu() { return 'TOOL_NOT_FOUND' } } };\nreturn await tools.github.get_yu()",
+        ),
+        (
+            TS,
+            "async function f() { await tools.github.get_yu() }\ntry { await f() } catch (error) { return error.code }",
+        ),
+        (TS, "const p = tools.github.get_yu();\nreturn await p.catch((error) => error.code)"),
+        (TS, "for (const x of []) await tools.github.get_yu();\nreturn 'TOOL_NOT_FOUND'"),
+        (PY, "try:\n    await tools.github.get_yu()\nexcept McpToolError as error:\n    return error.code"),
+        (PY, "return call_tool('github', 'get_yu')['error']['code']"),
+        (
+            PY,
+            "import contextlib\nwith contextlib.suppress(McpToolError):\n    await tools.github.get_yu()\nreturn 'TOOL_NOT_FOUND'",
+        ),
+        (
+            PY,
+            "(error,) = await asyncio.gather(tools.github.get_yu(), return_exceptions=True)\nreturn error.code",
+        ),
+        (
+            PY,
+            "task = asyncio.create_task(tools.github.get_yu())\nawait asyncio.wait([task])\nreturn task.exception().code",
+        ),
+        (PY, "import sys\nif True:\n    sys.exit()\nawait tools.github.get_yu()"),
+        (PY, "tools = None\nreturn 'TOOL_NOT_FOUND'\nawait tools.github.get_yu()"),
+    ] {
+        let result = executor.run(script(source, is_python).input(Value::Null)).await.unwrap();
+        let value = result.value().cloned().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
+        assert!(value == "TOOL_NOT_FOUND" || value.is_null(), "{source}: {value}");
+    }
+}
+
+#[tokio::test]
+async fn rules_are_obeyed() {
+    let (executor, _) = executor();
+    let denied = |source: &str| Script::typescript(source).deny(["github.get_me"]);
+    let found = executor.check(denied("return await tools.github.get_me()")).await.unwrap().findings;
+    assert_eq!(found[0].code.as_str(), "TOOL_DENIED", "{found:?}");
+    // Such a run is not refused: whoever watches calls sees the attempt.
+    let result = executor.run(denied("return await tools.github.get_me()")).await.unwrap();
+    assert_eq!(result.error().unwrap().code, ErrorCode::RuntimeError);
+    assert_eq!(result.usage.tool_calls_refused, 1);
+}
+
+/// A hook may mend arguments before they are checked.
+#[tokio::test]
+async fn hooks_make_arguments_doubtful() {
+    struct Mend;
+    impl CallHook for Mend {
+        fn before<'a>(&'a self, call: &'a mut HookedCall) -> BoxFuture<'a, Result<(), ToolError>> {
+            call.arguments.insert("x".to_owned(), json!(1));
+            Box::pin(async { Ok(()) })
+        }
+    }
+    let executor = Executor::builder()
+        .tool("a.b", json!({ "required": ["x"] }), |arguments: Value| async { Ok::<_, String>(arguments) })
+        .hook(Mend)
+        .build()
+        .unwrap();
+    let result = executor.run_ts("return await tools.a.b({})").await.unwrap();
+    assert_eq!(result.value(), Some(&json!({ "x": 1 })));
+}
+
+/// Every script of `tests/scripts` that succeeds has no error.
+#[tokio::test]
+async fn scripts_that_succeed_have_no_errors() {
+    let executor =
+        Executor::builder().cache_directory(python_cache()).dispatcher(Mock::default()).build().unwrap();
+    python().await;
+    executor.refresh_tools().await;
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+    let mut checked = 0;
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let is_python = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("py") => PY,
+            Some("ts") => TS,
+            _ => continue,
+        };
+        let snapshot = fs::read_to_string(format!("{root}/snapshots@{name}.snap")).unwrap();
+        if !snapshot.contains("\"success\": true") {
+            continue;
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        let found = executor.check(script(&source, is_python)).await.unwrap().findings;
+        let errors: Vec<_> = found.iter().filter(|finding| finding.severity == Severity::Error).collect();
+        if !errors.is_empty() {
+            wrong.push(format!("{name}: {errors:?}"));
+        }
+        checked += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked > 300, "only {checked} scripts");
+}
