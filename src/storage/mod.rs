@@ -2,4 +2,5 @@
 
 pub(crate) mod files;
 pub(crate) mod private;
+pub(crate) mod scripts;
 pub(crate) mod state;

@@ -1,0 +1,152 @@
+//! `cx scripts`.
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use cx::text::one_line;
+use cx::{Language, SaveRequest, SavedScript, ScriptLibrary};
+use serde_json::{Value, json};
+
+use crate::args::ScriptsCommand;
+use crate::exit::ExitStatus;
+use crate::output::{print_json, print_text};
+use crate::{setup, source};
+
+/// Maximum characters of a description in a list.
+const MAX_DESCRIPTION: usize = 90;
+
+/// Lists, shows, saves or removes scripts.
+///
+/// # Errors
+///
+/// If there is no such script, or a folder or a file cannot be used.
+pub(crate) fn run(command: ScriptsCommand) -> anyhow::Result<ExitStatus> {
+    let library = library()?;
+    match command {
+        ScriptsCommand::List { json } => list(&library, json)?,
+        ScriptsCommand::Show { name, json } => {
+            let script = library.get(&name)?;
+            show(&script, json)?;
+        }
+        ScriptsCommand::Save { file, name, description, replace } => {
+            let request = request(&file, name, description, replace)?;
+            let name = request.name.clone();
+            let path = library.save(request)?;
+            print_text(&format!("saved as {}; `cx run {name}` runs it", shown(&path)))?;
+        }
+        ScriptsCommand::Remove { name } => {
+            library.remove(&name)?;
+            print_text(&format!("removed: {name}"))?;
+        }
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// The user's saved scripts, and those of the working directory.
+///
+/// # Errors
+///
+/// If there are no directories for data.
+pub(crate) fn library() -> anyhow::Result<ScriptLibrary> {
+    let workspace = env::current_dir().context("failed to find the working directory")?;
+    Ok(ScriptLibrary::new(&setup::directories()?, &workspace))
+}
+
+fn request(
+    file: &Path,
+    name: Option<String>,
+    description: Option<String>,
+    replace: bool,
+) -> anyhow::Result<SaveRequest> {
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    let language = match extension {
+        Some("ts" | "js") => Language::TypeScript,
+        Some("py") => Language::Python,
+        _ => bail!("`{}`: expected a file that ends with .ts, .js or .py", shown(file)),
+    };
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
+    let name = name.or(stem).context("the file's name is not UTF-8: give the script's with --name")?;
+    let mut request = SaveRequest::new(name, language, source::read_file(file, "the script")?);
+    (request.description, request.replace) = (description, replace);
+    Ok(request)
+}
+
+fn list(library: &ScriptLibrary, is_json: bool) -> anyhow::Result<()> {
+    let (scripts, problems) = (library.list(), library.problems());
+    if is_json {
+        let problems = problems.iter().map(|problem| {
+            json!({
+                "path": problem.path.display().to_string(),
+                "problem": problem.problem,
+                "isUntrusted": problem.is_untrusted,
+            })
+        });
+        let scripts: Value = scripts.iter().map(|script| to_json(script)).collect();
+        print_json(&json!({ "scripts": scripts, "problems": problems.collect::<Value>() }).to_string())?;
+        return Ok(());
+    }
+    let mut text = String::new();
+    let width = scripts.iter().map(|script| script.name.len()).max().unwrap_or(0);
+    for script in &scripts {
+        let description = one_line(script.description.as_deref().unwrap_or_default());
+        let description: String = description.chars().take(MAX_DESCRIPTION).collect();
+        let place = if script.is_of_workspace { " (workspace)" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:width$}  {:<10}  {description}{place}", script.name, language(script));
+    }
+    for problem in &problems {
+        let _ = writeln!(text, "{}: not used: {}", shown(&problem.path), one_line(&problem.problem));
+    }
+    if text.is_empty() {
+        let folder = library.directory().map(shown).unwrap_or_default();
+        text = format!("no saved scripts; `cx scripts save FILE` saves one in {folder}\n");
+    }
+    print_text(&text)?;
+    Ok(())
+}
+
+fn show(script: &SavedScript, is_json: bool) -> anyhow::Result<()> {
+    if is_json {
+        let mut shown = to_json(script);
+        shown["code"] = script.source.as_str().into();
+        print_json(&shown.to_string())?;
+        return Ok(());
+    }
+    let mut text = format!("{}: {}, {}\n", script.name, language(script), shown(&script.path));
+    if let Some(description) = &script.description {
+        let _ = writeln!(text, "{}", one_line(description));
+    }
+    if let Some(input) = &script.input {
+        let _ = writeln!(text, "input: {}", one_line(input.text()));
+    }
+    text.push('\n');
+    for line in script.source.lines() {
+        // The code of a workspace's script is anybody's text.
+        let _ = writeln!(text, "{}", line.split('\t').map(one_line).collect::<Vec<_>>().join("\t"));
+    }
+    print_text(&text)?;
+    Ok(())
+}
+
+fn to_json(script: &SavedScript) -> Value {
+    json!({
+        "name": script.name,
+        "description": script.description,
+        "language": language(script),
+        "input": script.input.as_ref().map(cx::Schema::to_value),
+        "path": script.path.display().to_string(),
+        "sha256": script.sha256,
+        "isOfWorkspace": script.is_of_workspace,
+    })
+}
+
+fn language(script: &SavedScript) -> &'static str {
+    if script.language == Language::Python { "python" } else { "typescript" }
+}
+
+/// A path as it is shown: a repository may contain a file whose name has hidden characters.
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}

@@ -1,0 +1,92 @@
+//! What a script says about itself, read and checked without running it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::front_matter::{self, FrontMatter};
+use super::input_schema;
+use crate::storage::scripts::{self, Extension};
+use crate::tools::Schema;
+use crate::tools::arguments::ArgumentCheck;
+
+/// Names that mean something else on the object `scripts`: its own function, and what promises look up.
+const RESERVED: [&str; 3] = ["save", "then", "constructor"];
+
+/// The folder of a workspace.
+pub(in crate::config) const WORKSPACE_FOLDER: &str = ".cx/scripts";
+
+/// What a source says about itself, one item per line, for a user who decides whether to trust it.
+///
+/// # Errors
+///
+/// Why it cannot be used: what cannot be used cannot be trusted.
+pub(in crate::config) fn describe(
+    name: &str,
+    extension: Extension,
+    source: &str,
+) -> Result<Vec<String>, String> {
+    if !scripts::is_name(name) {
+        return Err("its file's name is none that a script can have".to_owned());
+    }
+    if source.len() as u64 > scripts::MAX_SCRIPT_BYTES {
+        return Err(format!("it is larger than {} bytes", scripts::MAX_SCRIPT_BYTES));
+    }
+    let facts = facts(name, extension, source)?;
+    let said = facts.description.as_deref().unwrap_or("nothing");
+    Ok(vec![
+        format!("script `{name}` says of itself: {}", crate::text::one_line(said)),
+        "its code:".to_owned(),
+    ])
+}
+
+/// What a source says about itself, checked.
+pub(super) struct Facts {
+    pub(super) description: Option<String>,
+    pub(super) input: Option<Schema>,
+    pub(super) check: Option<Arc<ArgumentCheck>>,
+}
+
+/// Reads what a source says about itself.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(super) fn facts(name: &str, extension: Extension, source: &str) -> Result<Facts, String> {
+    if RESERVED.contains(&name) {
+        return Err(format!("`{name}` is no name for a script: it means something else on `scripts`"));
+    }
+    let FrontMatter { name: said, description, input, .. } = front_matter::read(source, extension)?;
+    if let Some(said) = said
+        && said != name
+    {
+        let said = crate::text::one_line(&crate::text::preview(&said, scripts::MAX_NAME));
+        return Err(format!(
+            "its front matter says that its name is `{said}`, and its file's name says `{name}`"
+        ));
+    }
+    let declared = match extension {
+        Extension::Ts | Extension::Js => input_schema::declared(source)?,
+        Extension::Py => None,
+    };
+    let input = match (input, declared) {
+        (Some(_), Some(_)) => {
+            return Err(
+                "its input is declared twice: in the front matter, and as `export const input`".to_owned()
+            );
+        }
+        (input, declared) => input.or(declared),
+    };
+    let Some(mut input) = input else { return Ok(Facts { description, input: None, check: None }) };
+    if let Value::Object(fields) = &mut input {
+        match fields.get("type") {
+            None => drop(fields.insert("type".to_owned(), "object".into())),
+            Some(Value::String(kind)) if kind == "object" => {}
+            Some(_) => return Err("the schema of its input must have `type: object`".to_owned()),
+        }
+    }
+    let schema = Schema::from(input);
+    let check = ArgumentCheck::compile(&schema)
+        .map_err(|problem| format!("the schema of its input cannot be used: {problem}"))?;
+    Ok(Facts { description, input: Some(schema), check: Some(Arc::new(check)) })
+}

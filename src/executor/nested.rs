@@ -1,0 +1,100 @@
+//! Runs that scripts start: stored scripts that a run calls.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::FutureExt as _;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::admission::Admission;
+use super::metrics::CountedRun;
+use super::start::{not_run, refused, start_engine};
+use crate::engine::engines::Engines;
+use crate::engine::pool::Job;
+use crate::error::Error;
+use crate::run::context::{ExecutionContext, Purpose, RunEnvironment};
+use crate::run::nested::NestedRunner;
+use crate::run::observer::{Observation, Observers};
+use crate::run::result::{ErrorCode, ExecuteResult, Usage};
+use crate::run::script::Script;
+
+/// The parts of an executor that a nested run needs. They are shared, so that a run that is in flight
+/// when the executor is dropped does not keep all of it.
+pub(super) struct Parts {
+    pub(super) engines: Arc<Engines>,
+    pub(super) admission: Arc<Admission>,
+    pub(super) observers: Observers,
+    pub(super) runtime: Handle,
+}
+
+/// What runs the stored scripts that runs call, with `parts`: `None` once the executor is dropped.
+pub(super) fn runner(parts: impl Fn() -> Option<Parts> + Send + Sync + 'static) -> NestedRunner {
+    Arc::new(move |script, caller| run(parts(), script, caller).boxed())
+}
+
+async fn run(
+    parts: Option<Parts>,
+    script: Script,
+    caller: Arc<ExecutionContext>,
+) -> Result<ExecuteResult, Error> {
+    let parts = parts.ok_or(Error::Closed)?;
+    let mut counted = CountedRun::new(script.language);
+    let limits = script.limits.unwrap_or(caller.limits);
+    let (language, grants) = (Some(script.language), caller.grants());
+    let observed = parts.observers.start(&script, language, &limits, grants, &parts.runtime).await;
+    let result = match observed.refusal() {
+        Some(refusal) => Ok(refused(refusal)),
+        None => perform(&parts, script, caller, observed.observation().clone()).await,
+    };
+    counted.settle(&result);
+    observed.settle(result.as_ref().map_err(|error| match error {
+        Error::Closed => ErrorCode::Cancelled,
+        _ => ErrorCode::EngineUnavailable,
+    }));
+    result
+}
+
+async fn perform(
+    parts: &Parts,
+    script: Script,
+    caller: Arc<ExecutionContext>,
+    observation: Observation,
+) -> Result<ExecuteResult, Error> {
+    let queued = Instant::now();
+    let limits = script.limits.unwrap_or(caller.limits);
+    limits.validate()?;
+    let runtime = &parts.runtime;
+    // It ends with the run that has called it, and with this future.
+    let cancel = caller.cancel.child_token();
+    let _stop_on_drop = cancel.clone().drop_guard();
+    let start_error = start_engine(&parts.engines, runtime, script.language, &limits, &cancel).await?;
+    let engine_start_time = queued.elapsed();
+    if let Some(error) = start_error {
+        return Ok(not_run(error, Usage { wall_time: engine_start_time, ..Usage::default() }));
+    }
+    let permit = parts.admission.enter_nested(runtime, caller.depth(), limits.memory_bytes, &cancel).await;
+    let permit = match permit {
+        Ok(permit) => permit,
+        Err(refused) => {
+            let queue_time = queued.elapsed().saturating_sub(engine_start_time);
+            let usage = Usage { wall_time: engine_start_time, queue_time, ..Usage::default() };
+            return Ok(not_run(*refused, usage));
+        }
+    };
+    let (reply, answer) = oneshot::channel();
+    parts.engines.submit(Job {
+        script,
+        environment: RunEnvironment {
+            observation,
+            cancel,
+            limits,
+            queued,
+            engine_start_time,
+            ..caller.nested_environment(Purpose::Run)
+        },
+        reply,
+        permit: Box::new(permit),
+    });
+    answer.await.unwrap_or(Err(Error::Closed))
+}

@@ -1,0 +1,176 @@
+//! Stored scripts that a script calls: runs of their own, within the limits of the run that calls them.
+//!
+//! Such a run has a fresh instance of its engine, and its own ledger and clock. Of the run that calls
+//! it, it has the rules, the approver, the state, the language models, the permits for calls in flight,
+//! and what is left of the time. Its calls count at every caller above it. It ends at the latest with
+//! its caller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+
+use crate::error::Error;
+use crate::json::Json;
+use crate::run::context::{ExecutionContext, over};
+use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output, ScriptError};
+use crate::run::script::{Language, Script};
+use crate::text::{preview, visible};
+use crate::tools::{ScriptCaller, StoredScript, ToolError, ToolErrorCode};
+
+/// How many stored scripts may call one another below a run: enough for scripts made of others, and a
+/// script that calls itself ends soon.
+pub(crate) const MAX_DEPTH: usize = 4;
+
+/// Maximum number of stored scripts that run at once at each depth below one run. Further ones wait.
+/// Each has a thread and an instance of its engine.
+const MAX_AT_ONCE: usize = 8;
+
+/// Maximum characters of the message of a stored script's error.
+const MAX_MESSAGE: usize = 4_000;
+
+/// Starts a run for the context that calls it, and returns its result.
+pub(crate) type NestedRunner = Arc<
+    dyn Fn(Script, Arc<ExecutionContext>) -> BoxFuture<'static, Result<ExecuteResult, Error>> + Send + Sync,
+>;
+
+/// Bounds the stored scripts of one run that run at once. Each depth has permits of its own, so that a
+/// script never waits for those that wait for it.
+pub(super) struct NestedSlots([Semaphore; MAX_DEPTH]);
+
+impl Default for NestedSlots {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_depth| Semaphore::new(MAX_AT_ONCE)))
+    }
+}
+
+impl ExecutionContext {
+    /// This run as the caller of stored scripts.
+    pub(super) fn as_caller(self: &Arc<Self>) -> ScriptCaller {
+        let context = Arc::clone(self);
+        ScriptCaller {
+            language: self.script.language,
+            run: Arc::new(move |stored| Arc::clone(&context).run_stored(stored).boxed()),
+        }
+    }
+
+    /// Counts a call at the runs that have called this one. They are unaffected otherwise: the call is
+    /// in flight in this run.
+    ///
+    /// # Errors
+    ///
+    /// As the caller's own call.
+    pub(super) fn count_at_callers(&self) -> Result<(), ToolError> {
+        let mut next = self.environment.caller.as_deref();
+        while let Some(caller) = next {
+            let mut ledger = caller.ledger.lock();
+            if ledger.is_over() {
+                return Err(over());
+            }
+            ledger.count_call(&caller.limits)?;
+            drop(ledger);
+            next = caller.environment.caller.as_deref();
+        }
+        Ok(())
+    }
+
+    async fn run_stored(self: Arc<Self>, stored: StoredScript) -> Result<Json, ToolError> {
+        let name = visible(&preview(&stored.name, 80));
+        let Some(runner) = self.environment.nested.clone() else {
+            let message = format!("`{name}` cannot be run here: this call has no engine");
+            return Err(ToolError::new(ToolErrorCode::ToolDenied, message));
+        };
+        let Some(slots) = self.nested_slots.0.get(self.depth) else {
+            let message = format!(
+                "`{name}` was not run: scripts may call one another {MAX_DEPTH} levels deep, and this is one more; \
+                 does a script call itself?"
+            );
+            return Err(ToolError::new(ToolErrorCode::ToolDenied, message));
+        };
+        // The semaphore is never closed; an error would only mean that the run is over.
+        let _slot = slots.acquire().await.map_err(|_closed| over())?;
+        let limits = self.limits_left(&name)?;
+        let script = self.nested_script(&name, stored, limits);
+        let result = runner(script, Arc::clone(&self)).await.map_err(|error| match error {
+            Error::Closed => over(),
+            other => {
+                ToolError::new(ToolErrorCode::UpstreamUnavailable, format!("`{name}` was not run: {other}"))
+            }
+        })?;
+        let outcome = {
+            let mut ledger = self.ledger.lock();
+            ledger.absorb(result)
+        };
+        match outcome {
+            Outcome::Returned(value) => Ok(value),
+            Outcome::Failed(error) => Err(failure(&name, &error)),
+        }
+    }
+
+    /// What is left of this run's limits.
+    fn limits_left(&self, name: &str) -> Result<Limits, ToolError> {
+        let spent = |what: &str| {
+            ToolError::new(ToolErrorCode::ToolTimeout, format!("`{name}` was not run: the {what} is used up"))
+        };
+        let wall_time = self.clock.left();
+        let cpu_time = self.limits.cpu_time.saturating_sub(self.ledger.lock().nested_cpu_time());
+        let least = Duration::from_millis(1);
+        if wall_time < least {
+            return Err(spent("time of the run that calls it"));
+        }
+        if cpu_time < least {
+            return Err(spent("CPU time of the run that calls it"));
+        }
+        Ok(Limits { wall_time, cpu_time, paused_time: self.clock.pause_left(), ..self.limits })
+    }
+
+    fn nested_script(self: &Arc<Self>, name: &str, stored: StoredScript, limits: Limits) -> Script {
+        let (script, extension) = match stored.language {
+            Language::TypeScript => (Script::typescript(stored.source), "ts"),
+            Language::Python => (Script::python(stored.source), "py"),
+        };
+        let mut script =
+            script.named(format!("scripts/{name}.{extension}")).input(stored.input).limits(limits);
+        let own = &self.script;
+        script.is_dry_run = own.is_dry_run;
+        script.client.clone_from(&own.client);
+        script.client_name.clone_from(&own.client_name);
+        script.trace.clone_from(&own.trace);
+        script.on_progress.clone_from(&own.on_progress);
+        script.on_call.clone_from(&own.on_call);
+        // What it prints is its caller's output, and counts there.
+        let caller = Arc::downgrade(self);
+        script.on_output_with(move |entry, _cancel| {
+            let Some(caller) = caller.upgrade() else { return };
+            match entry {
+                Output::Log { level, text } => caller.log(*level, text.clone()),
+                // Beyond the caller's bound for what is emitted, nothing more is kept.
+                Output::Emit(block) => drop(caller.emit(block.clone())),
+            }
+        })
+    }
+}
+
+/// The error of a call of a stored script that has failed.
+fn failure(name: &str, error: &ScriptError) -> ToolError {
+    let code = match error.code {
+        ErrorCode::Timeout | ErrorCode::CpuLimit => ToolErrorCode::ToolTimeout,
+        ErrorCode::Cancelled => ToolErrorCode::Cancelled,
+        ErrorCode::QueueFull => ToolErrorCode::QueueFull,
+        ErrorCode::MaxToolCallsExceeded => ToolErrorCode::MaxToolCallsExceeded,
+        ErrorCode::ResultTooLarge => ToolErrorCode::ResultTooLarge,
+        _ => ToolErrorCode::ToolError,
+    };
+    let at = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+    let message = format!(
+        "the script `{name}` failed with {}{at}: {}",
+        error.code,
+        preview(&error.message, MAX_MESSAGE)
+    );
+    let mut failed = ToolError::new(code, message);
+    failed.retry_after = error.retry_after;
+    failed
+}

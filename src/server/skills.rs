@@ -1,0 +1,153 @@
+//! Skills that clients can read (SEP-2640): cx's guide, and the user's saved scripts. Each is a
+//! directory of resources below `skill://cx/`. Reading one runs nothing.
+
+use rmcp::model::{
+    ErrorData, GetSkillResult, ListSkillsResult, ReadResourceResult, Resource, ResourceContents, Skill,
+    SkillFrontmatter, SkillResource, SkillResources,
+};
+use serde_json::{Value, json};
+
+use super::guide;
+use super::tools::{EXECUTE_PYTHON, EXECUTE_TYPESCRIPT};
+use crate::executor::Executor;
+use crate::tools::{Language, SavedScript};
+
+/// Prefix of the URIs.
+pub(crate) const PREFIX: &str = "skill://cx/";
+
+/// The file that describes a skill.
+const SKILL_FILE: &str = "SKILL.md";
+
+/// The name of the guide as a skill. No script can have it: see [`of_scripts`].
+const GUIDE: &str = "cx-guide";
+
+/// The description of a skill that gives none. The format requires one.
+const NO_DESCRIPTION: &str = "A saved script";
+
+/// How long a client may cache a list, in milliseconds. The user may save a script at any time.
+const FRESH_MS: u64 = 10 * 1000;
+
+const MARKDOWN: &str = "text/markdown";
+const PLAIN: &str = "text/plain";
+
+/// A skill: its files, the first of which is `SKILL.md`.
+struct SkillFiles {
+    name: String,
+    description: String,
+    files: Vec<(String, String)>,
+}
+
+impl SkillFiles {
+    fn uri(&self, file: &str) -> String {
+        format!("{PREFIX}{}/{file}", self.name)
+    }
+
+    fn entry(&self) -> Skill {
+        let files =
+            self.files.iter().map(|(file, text)| SkillResource::from_bytes(self.uri(file), text.as_bytes()));
+        let frontmatter = SkillFrontmatter::new(&self.name, &self.description);
+        Skill::new(self.uri(SKILL_FILE), frontmatter, SkillResources::Files(files.collect()))
+    }
+}
+
+/// All skills, cx's guide first. Reads files.
+fn all(executor: &Executor) -> Vec<SkillFiles> {
+    let description = "How to write scripts for cx, which call the tools of MCP servers".to_owned();
+    let text = format!("{}\n{}", front_matter(GUIDE, &description), guide::GUIDE);
+    let guide =
+        SkillFiles { name: GUIDE.to_owned(), description, files: vec![(SKILL_FILE.to_owned(), text)] };
+    std::iter::once(guide).chain(of_scripts(executor)).collect()
+}
+
+fn of_scripts(executor: &Executor) -> impl Iterator<Item = SkillFiles> {
+    let scripts = executor.saved_scripts().into_iter().filter(|script| script.name != GUIDE);
+    scripts.map(|script| {
+        let description = script.description.clone().filter(|text| !text.trim().is_empty());
+        let description = description.unwrap_or_else(|| NO_DESCRIPTION.to_owned());
+        let code_file = code_file(&script);
+        let text = describe(&script, &description, &code_file);
+        let files = vec![(SKILL_FILE.to_owned(), text), (code_file, script.source.clone())];
+        SkillFiles { name: script.name.clone(), description, files }
+    })
+}
+
+fn code_file(script: &SavedScript) -> String {
+    let extension = if script.language == Language::Python { "py" } else { "ts" };
+    format!("script.{extension}")
+}
+
+/// The front matter as YAML. The values are JSON strings, which YAML takes as they are.
+fn front_matter(name: &str, description: &str) -> String {
+    format!("---\nname: {name}\ndescription: {}\n---\n", Value::from(description))
+}
+
+fn describe(script: &SavedScript, description: &str, code_file: &str) -> String {
+    let name = &script.name;
+    let tool = if script.language == Language::Python { EXECUTE_PYTHON } else { EXECUTE_TYPESCRIPT };
+    let mut text = front_matter(name, description);
+    text.push_str(&format!(
+        "\nA saved script of cx. Run it with the tool `{tool}`: `{{\"script\": \"{name}\", \"input\": {{…}}}}`. \
+         A script calls it as `tools.scripts[\"{name}\"]`. Its code is in [{code_file}]({code_file}).\n"
+    ));
+    if let Some(input) = &script.input {
+        text.push_str(&format!("\nIts input, as JSON Schema:\n\n```json\n{}\n```\n", input.text()));
+    }
+    text
+}
+
+/// The skills as `skills/list` returns them.
+pub(crate) fn list(executor: &Executor) -> ListSkillsResult {
+    let skills = all(executor).iter().map(SkillFiles::entry).collect();
+    ListSkillsResult::with_all_items(skills).with_ttl_ms(FRESH_MS)
+}
+
+/// One skill as `skills/get` returns it.
+///
+/// # Errors
+///
+/// If there is no skill at this URI.
+pub(crate) fn get(executor: &Executor, uri: &str) -> Result<GetSkillResult, ErrorData> {
+    let found = all(executor).into_iter().find(|skill| skill.uri(SKILL_FILE) == uri);
+    match found {
+        Some(skill) => Ok(GetSkillResult::new(skill.entry()).with_ttl_ms(FRESH_MS)),
+        None => {
+            let problem = format!("no skill at this address; `skills/list` has all: {uri}");
+            Err(ErrorData::invalid_params(problem, Some(json!({ "uri": uri }))))
+        }
+    }
+}
+
+/// The files of the saved scripts as resources. The guide is listed by an address of its own.
+pub(crate) fn resources(executor: &Executor) -> Vec<Resource> {
+    let all: Vec<SkillFiles> = of_scripts(executor).collect();
+    let files = all.iter().flat_map(|skill| skill.files.iter().map(move |file| (skill, file)));
+    files
+        .map(|(skill, (file, text))| {
+            let is_entry = file == SKILL_FILE;
+            let name = if is_entry { skill.name.clone() } else { format!("{}/{file}", skill.name) };
+            let resource = Resource::new(skill.uri(file), name)
+                .with_mime_type(if is_entry { MARKDOWN } else { PLAIN })
+                .with_size(text.len() as u64);
+            if is_entry { resource.with_description(skill.description.clone()) } else { resource }
+        })
+        .collect()
+}
+
+/// Reads a file of a skill.
+///
+/// # Errors
+///
+/// If there is none at this URI.
+pub(crate) fn read(executor: &Executor, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let path = uri.strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
+    let found = path.and_then(|(name, file)| {
+        let skill = all(executor).into_iter().find(|skill| skill.name == name)?;
+        skill.files.into_iter().find(|(own, _)| own == file)
+    });
+    let Some((file, text)) = found else {
+        let problem = format!("no skill has this file; `skills/list` has all: {uri}");
+        return Err(ErrorData::resource_not_found(problem, Some(json!({ "uri": uri }))));
+    };
+    let mime_type = if file == SKILL_FILE { MARKDOWN } else { PLAIN };
+    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(mime_type)]))
+}

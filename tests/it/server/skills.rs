@@ -1,0 +1,152 @@
+//! Saved scripts and the guide as skills (SEP-2640), and runs of saved scripts by name.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::serve::{Client, Start};
+
+const GREET: &str = "// ---\n// name: greet\n// description: \"Greets somebody\\nby name\"\n// ---\n\
+    export const input = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };\n\
+    export default ({ name }) => `hi ${name}`;\n";
+const SUM: &str = "\"\"\"Adds numbers.\"\"\"\nsum(inputs['numbers'])\n";
+
+fn save(directory: &Path, name: &str, source: &str) {
+    let folder = directory.join("cx/scripts");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
+    let file =
+        fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(folder.join(name));
+    std::io::Write::write_all(&mut file.unwrap(), source.as_bytes()).unwrap();
+}
+
+fn client() -> Client {
+    let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    save(directory.path(), "greet.ts", GREET);
+    save(directory.path(), "sum.py", SUM);
+    Start::new().within(directory).spawn().shaken()
+}
+
+#[test]
+fn a_call_names_a_saved_script_in_place_of_code() {
+    let mut client = client();
+    let list = client.request("tools/list", json!({}));
+    for tool in &list["result"]["tools"].as_array().unwrap()[..2] {
+        let schema = &tool["inputSchema"];
+        assert_eq!(schema["properties"]["script"]["type"], "string");
+        assert!(schema.get("required").is_none(), "{schema}");
+    }
+    let greeted = client.call("executeTypescript", json!({ "script": "greet", "input": { "name": "you" } }));
+    assert_eq!(greeted["structuredContent"]["value"], "hi you");
+    // A script runs in its own language, whichever tool is called. Strict modes fill in every parameter.
+    let sum = json!({ "code": "", "script": "sum", "input": { "numbers": [1, 2, 39] } });
+    assert_eq!(client.call("executeTypescript", sum)["structuredContent"]["value"], 42);
+    for (arguments, part) in [
+        (json!({ "script": "greet", "input": { "nam": "you" } }), "unknown field `nam`"),
+        (json!({ "script": "greet" }), "name"),
+        (json!({ "script": "gret" }), "did you mean `greet`"),
+        (json!({ "script": "../greet" }), "no saved script"),
+        (json!({ "script": "__proto__" }), "no saved script"),
+        (json!({ "script": "greet", "code": "return 1" }), "both given"),
+        (json!({ "script": 5 }), "the name of a saved script"),
+        (json!({}), "`code` is missing"),
+    ] {
+        let refused = client.call("executeTypescript", arguments.clone());
+        let error = &refused["structuredContent"]["error"];
+        assert_eq!(error["code"], "INVALID_ARGUMENTS", "{arguments}: {refused}");
+        assert!(error["message"].as_str().unwrap().contains(part), "{arguments}: {error}");
+    }
+    assert_eq!(client.run("return await scripts.greet({ name: 'us' })")["value"], "hi us");
+    client.end();
+}
+
+#[test]
+fn skills_are_listed_with_their_digests_and_read() {
+    let mut client = client();
+    let listed = client.request("skills/list", json!({}));
+    let skills = listed["result"]["skills"].as_array().unwrap().clone();
+    let names: Vec<&str> =
+        skills.iter().map(|skill| skill["frontmatter"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["cx-guide", "greet", "sum"]);
+    for skill in &skills {
+        let uri = skill["uri"].as_str().unwrap();
+        let name = skill["frontmatter"]["name"].as_str().unwrap();
+        assert_eq!(uri, format!("skill://cx/{name}/SKILL.md"));
+        assert_eq!(client.request("skills/get", json!({ "uri": uri }))["result"]["skill"], *skill);
+        for file in skill["resources"].as_array().unwrap() {
+            let read = client.request("resources/read", json!({ "uri": file["uri"] }));
+            let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+            assert_eq!(file["size"], text.len(), "{file}");
+            assert_eq!(file["digest"], format!("sha256:{}", sha256(text)), "{file}");
+        }
+    }
+    let read = |client: &mut Client, uri: &str| client.request("resources/read", json!({ "uri": uri }));
+    let skill = read(&mut client, "skill://cx/greet/SKILL.md");
+    let text = skill["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("---\nname: greet\ndescription: \"Greets somebody\\nby name\"\n---\n"),
+        "{text}"
+    );
+    assert!(text.contains("\"required\":[\"name\"]"), "{text}");
+    let code = read(&mut client, "skill://cx/greet/script.ts");
+    assert_eq!(code["result"]["contents"][0]["text"], GREET);
+    let resources = client.request("resources/list", json!({}));
+    let uris: Vec<&Value> =
+        resources["result"]["resources"].as_array().unwrap().iter().map(|one| &one["uri"]).collect();
+    assert_eq!(
+        uris,
+        [
+            "cx://guide",
+            "skill://cx/greet/SKILL.md",
+            "skill://cx/greet/script.ts",
+            "skill://cx/sum/SKILL.md",
+            "skill://cx/sum/script.py"
+        ]
+    );
+    for wrong in
+        ["skill://cx/none/SKILL.md", "skill://cx/greet/../sum/SKILL.md", "skill://cx/greet", "skill://cx/"]
+    {
+        assert!(read(&mut client, wrong)["error"]["code"].is_i64(), "{wrong}");
+    }
+    assert_eq!(
+        client.request("skills/get", json!({ "uri": "skill://cx/none/SKILL.md" }))["error"]["code"],
+        -32602
+    );
+    client.end();
+}
+
+/// What a script says about itself cannot add fields to the front matter of its skill.
+#[test]
+fn a_hostile_description_stays_one_field() {
+    let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let hostile = "# ---\n# description: \"x\\n---\\nname: other\"\n# ---\n1\n";
+    save(directory.path(), "a.py", hostile);
+    let mut client = Start::new().within(directory).spawn().shaken();
+    let read = client.request("resources/read", json!({ "uri": "skill://cx/a/SKILL.md" }));
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("---\nname: a\ndescription: \"x\\n---\\nname: other\"\n---\n"), "{text}");
+    client.end();
+}
+
+#[test]
+fn what_is_saved_later_is_listed_and_run() {
+    let mut client = Client::plain();
+    assert!(
+        client.request("tools/list", json!({}))["result"]["tools"][0]["inputSchema"]["required"].is_array()
+    );
+    let directory = client.directory().to_owned();
+    save(&directory, "greet.ts", GREET);
+    let names = |client: &mut Client| {
+        client.request("skills/list", json!({}))["result"]["skills"].as_array().unwrap().len()
+    };
+    assert_eq!(names(&mut client), 2);
+    let greeted = client.call("executePython", json!({ "script": "greet", "input": { "name": "you" } }));
+    assert_eq!(greeted["structuredContent"]["value"], "hi you");
+    client.end();
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
